@@ -23,7 +23,7 @@ from proctor.audits.agreement import (
 )
 from proctor.audits.ratings import ALL, Key, MetricScores, RatingsTable
 from proctor.core import InputError, generator
-from proctor.stats import Contrast, Estimate, Floats, Sampled, average, contrast, holm, ordered_ranks, tie_groups
+from proctor.stats import Contrast, Estimate, Floats, Sampled, average, contrast, holm_known, ordered_ranks, tie_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +127,14 @@ def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: floa
     )
     pairs = list(combinations(ordered, 2))
     differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
-    known = [k for k, one in enumerate(differences) if one.p is not None]
-    adjusted = dict(zip(known, holm([differences[k].p or 0.0 for k in known]).tolist(), strict=True))
+    adjusted = holm_known([one.p for one in differences])
     comparisons = tuple(
-        MetricComparison(one.metric, other.metric, apart, adjusted.get(k))
-        for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
+        MetricComparison(one.metric, other.metric, apart, p)
+        for (one, other), apart, p in zip(pairs, differences, adjusted, strict=True)
     )
     # The first of a pair is never below the second, since they are ordered.
-    significant = [pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha]
+    numbers = combinations(range(len(ordered)), 2)
+    significant = [pair for pair, p in zip(numbers, adjusted, strict=True) if p is not None and p <= alpha]
     groups = tie_groups(sum(entry.sampled.defined for entry in ordered), significant)
     counts = np.ones(len(ordered))
     for _, lower in significant:
@@ -254,10 +254,9 @@ def _rows(
     found: dict[str, list[Lead]] = {name: [] for name in figures}
     for other in over:
         apart = {name: contrast(one.sampled, figures[other].sampled) for name, one in figures.items() if name != other}
-        known = {name: one.p for name, one in apart.items() if one.p is not None}
-        adjusted = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
-        for name, one in apart.items():
-            found[name].append(Lead(other, one, adjusted.get(name)))
+        adjusted = holm_known([one.p for one in apart.values()])
+        for (name, one), p in zip(apart.items(), adjusted, strict=True):
+            found[name].append(Lead(other, one, p))
     for name, before in given.items():
         found[name].append(Lead(AS_GIVEN, contrast(figures[name].sampled, before.sampled)))
     return [

@@ -21,19 +21,17 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from proctor.runs import id_column, time_column
+
 CHALLENGE_VERSION = 1
 
 metadata = MetaData()
 
 
-def _at(name: str, *, nullable: bool = False) -> Column[str]:
-    return Column(name, String(40), nullable=nullable)
-
-
 teams = Table(
     "teams",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("name", String(80), nullable=False, unique=True),
     Column("folded", String(80), nullable=False, unique=True),  # case-folded, so that no two look alike
     Column("institution", String(200), nullable=False),
@@ -42,8 +40,8 @@ teams = Table(
     Column("listed", Integer, nullable=False, default=1),  # its results may be made public
     Column("terms", String(64), nullable=False),  # SHA-256 of the terms it agreed to
     Column("join_hash", String(64), nullable=False, unique=True),  # of the secret by which members join
-    _at("created"),
-    _at("withdrawn", nullable=True),
+    time_column("created"),
+    time_column("withdrawn", nullable=True),
 )
 
 members = Table(
@@ -51,14 +49,14 @@ members = Table(
     metadata,
     Column("account", Integer, primary_key=True),  # of `accounts`: a person is in one team
     Column("team", ForeignKey("teams.id"), nullable=False),
-    _at("joined"),
+    time_column("joined"),
 )
 Index("members_by_team", members.c.team)
 
 submissions = Table(
     "submissions",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("team", ForeignKey("teams.id"), nullable=False),
     Column("account", Integer, nullable=False),
     Column("phase", String(80), nullable=False),
@@ -81,12 +79,12 @@ submissions = Table(
     Column(
         "fence", Integer, nullable=False, default=0
     ),  # grows with each lease; a worker with an older one can't write
-    _at("lease_until", nullable=True),
+    time_column("lease_until", nullable=True),
     Column("progress", JSON),  # questions by status: counts alone
     Column("log", JSON),  # the blind log
     Column("disqualified", Text),  # the reason, if an organiser disqualified it
-    _at("submitted"),
-    _at("changed"),
+    time_column("submitted"),
+    time_column("changed"),
     UniqueConstraint("team", "phase", "number"),
 )
 Index("submissions_by_state", submissions.c.state, submissions.c.id)
@@ -105,9 +103,9 @@ quotas = Table(
 events = Table(
     "events",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("submission", ForeignKey("submissions.id"), nullable=False),
-    _at("at"),
+    time_column("at"),
     Column("before", String(20), nullable=False),
     Column("after", String(20), nullable=False),
     Column("worker", String(200), nullable=False),
@@ -119,12 +117,12 @@ Index("events_by_submission", events.c.submission, events.c.id)
 openings = Table(
     "openings",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("phase", String(80), nullable=False),
     Column("state", String(10), nullable=False),  # open, closed: the newest of a phase holds
     Column("commitment", String(64), nullable=False),  # to questions, references and rules
     Column("checks", JSON, nullable=False),  # that it passed, one line each
-    _at("at"),
+    time_column("at"),
 )
 Index("openings_by_phase", openings.c.phase, openings.c.id)
 
@@ -132,7 +130,7 @@ scorers = Table(
     "scorers",
     metadata,
     Column("version", Integer, primary_key=True),
-    _at("at"),
+    time_column("at"),
     Column("fingerprint", String(64), nullable=False),  # of the code, judge and references that mark
     Column("why", Text, nullable=False),
 )
@@ -143,17 +141,17 @@ results = Table(
     Column("submission", ForeignKey("submissions.id"), primary_key=True),
     Column("scorer", ForeignKey("scorers.version"), primary_key=True),
     Column("figures", JSON, nullable=False),  # aggregates: mean by board with interval, counts by status, seconds
-    _at("at"),
+    time_column("at"),
 )
 
 boards = Table(
     "boards",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("phase", String(80), nullable=False),
     Column("scorer", ForeignKey("scorers.version"), nullable=False),
     Column("content", JSON, nullable=False),  # as shown: rounded, without rows per question
-    _at("at"),
+    time_column("at"),
 )
 Index("boards_by_phase", boards.c.phase, boards.c.id)
 

@@ -19,7 +19,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import mark, scorer_fingerprint
 from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
-from proctor.core import ProctorError
+from proctor.core import ProctorError, error_line
 
 MARKING_S = 6 * 3600.0
 """The time limit for scoring one submission; a longer one is a fault of the scorer."""
@@ -162,4 +162,4 @@ def _perform(challenge: Challenge, marking: Marking, action: str, argument: Any)
             case _:
                 return True, marking.fingerprint(challenge)
     except Exception as error:  # noqa: BLE001 - the edge of a process: the reply names whatever failed in a judge
-        return False, " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        return False, error_line(error)[:500]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SystemFaultError,
         UsageError,
         by_cause,
+        error_line,
         pip_install,
     )
     from proctor.core.files import (
@@ -110,7 +111,16 @@ if TYPE_CHECKING:
     from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
-    from proctor.core.text import NUMBER_WORDS, clock_text, kept_text, looks_secret, natural, printable, unfit
+    from proctor.core.text import (
+        NUMBER_WORDS,
+        clock_text,
+        collapse_spaces,
+        kept_text,
+        looks_secret,
+        natural,
+        printable,
+        unfit,
+    )
     from proctor.core.words import (
         DASH,
         clean,
@@ -148,8 +158,8 @@ __all__ = [
     "Scan", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System",
     "SystemFaultError", "Table", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage",
     "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
-    "by_cause", "cell_number", "cell_text", "clean", "clock_text", "columns", "contained", "content_hash", "count_of", "difference",
-    "dollars", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
+    "by_cause", "cell_number", "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference",
+    "dollars", "error_line", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
     "is_empty", "kept_text", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",

@@ -14,8 +14,8 @@ from proctor.core.words import DASH, thousands
 
 @dataclass(frozen=True)
 class Span:
-    """An interval and its value as shares of an axis (0 left, 1 right), drawn beside the numbers;
-    `mark` is a line across the axis, such as the chance level.
+    """An interval and its value as shares of an axis (0 left, 1 right), drawn beside the numbers. `mark` is a line
+    across the axis, such as the chance level.
 
     >>> Span(0.2, 0.5, 0.8).mark is None
     True
@@ -29,8 +29,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, a word set apart from it (`badge`), a second line, or a drawn interval.
-    `strong` cells are those to look at. `raw` is what programs get in place of the text.
+    """A cell: its text, a highlighted word (`badge`), a second line (`below`), and a drawn interval (`span`). `strong`
+    cells are emphasised. `raw` replaces the text in output for programs.
 
     >>> Cell("50.0 %", raw=0.5).text
     '50.0 %'
@@ -49,9 +49,9 @@ Row = tuple[Cell | str | int, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A column's head; `numeric` ones are aligned to the right and never cut. `name` is the column's name for programs
-    (else its label); a `drawn` one has intervals alone, and is left out where nothing can be drawn; a `wrapped` one may
-    take several lines where nothing wraps else.
+    """A column's header. `numeric` columns are aligned to the right and never truncated. `name` is the column's name
+    for programs (default: its label). `drawn` columns hold intervals only and are omitted where nothing can be drawn.
+    `wrapped` columns may take several lines in renderers that otherwise do not wrap.
 
     >>> Column("Score", numeric=True).wrapped
     False
@@ -66,8 +66,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; the first cell of a row is its head. `title` names it, `caption` says in a sentence what it
-    shows. A whole number stands for a cell that shows it; 0 is shown quietly.
+    """Rows under columns; the first cell of a row is its header. `caption` is a sentence on what the table shows. An
+    integer is a cell with this number; 0 is de-emphasised. Raises `ValueError` for a row with a wrong number of cells.
 
     >>> Table("Scores.", columns("system", ">score"), (("a", 1),)).records
     [{'system': 'a', 'score': 1}]
@@ -86,32 +86,32 @@ class Table:
 
     @property
     def texts(self) -> list[list[str]]:
-        """The cells as plain texts, row by row, the foot last."""
+        """The cells as plain text, row by row, with the foot last."""
         return [[_text(cell) for cell in row] for row in (*self.rows, *([self.foot] if self.foot else []))]
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """The rows as programs read them: by the columns' names, with raw values where there are any."""
+        """The rows as dictionaries by column name, with raw values where available."""
         names = [column.name or column.label for column in self.columns]
         return [dict(zip(names, map(_raw, row), strict=True)) for row in self.rows]
 
 
 def columns(*labels: str) -> tuple[Column, ...]:
-    """Columns; a label beginning with ">" is of numbers.
+    """Columns with these labels; a label with the prefix ">" makes a numeric column.
 
-    >>> [(one.label, one.numeric) for one in columns("system", ">score")]
+    >>> [(column.label, column.numeric) for column in columns("system", ">score")]
     [('system', False), ('score', True)]
     """
     return tuple(Column(label.removeprefix(">"), numeric=label.startswith(">")) for label in labels)
 
 
 def plain_table(title: str, labels: Sequence[str], rows: Sequence[Row], wrapped: Sequence[str] = ()) -> Table:
-    """A table under such labels; `wrapped` are those of columns that may take several lines.
+    """A table with these labels (see `columns`); `wrapped` are the labels of columns that may take several lines.
 
     >>> plain_table("Files", ("name", ">rows"), [("a.csv", "12")]).records
     [{'name': 'a.csv', 'rows': '12'}]
     """
-    heads = tuple(replace(one, wrapped=one.label in wrapped) for one in columns(*labels))
+    heads = tuple(replace(column, wrapped=column.label in wrapped) for column in columns(*labels))
     return Table(title, heads, tuple(rows), title=title)
 
 

@@ -1,8 +1,8 @@
-"""A stopwatch that keeps the model's time apart from everybody else's.
+"""A stopwatch that separates the model's time from waiting and decoding.
 
-An answer's time is the model's, except for what is spent in `aside(...)`: decoding media, waiting to
-retry after an infrastructure error, or for a server that is free. A budget is measured on the model's time alone, so a slow disk
-or a rate limit never turns into "the model was too slow".
+The time of an answer counts as the model's, except for what is spent in `aside(...)`: decoding media, waiting to retry
+after an infrastructure error, or waiting for a free server. A time budget covers the model's time only, so a slow disk
+or a rate limit never makes an answer time out.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _current: ContextVar[Stopwatch | None] = ContextVar("proctor_stopwatch", default
 
 
 class Stopwatch:
-    """Measures one answer by the monotonic clock. Not for several tasks of one answer at once:
-    overlapping asides are counted once, from the first one's start to the last one's end.
+    """Measures one answer by the monotonic clock. Overlapping asides of concurrent tasks are counted once, from the
+    start of the first to the end of the last. `budget` is the timeout that is paused during asides.
 
     >>> watch = Stopwatch()
     >>> with watch.running(), aside("media"):
@@ -42,7 +42,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Makes this the stopwatch that `aside` finds in this task and the tasks it starts."""
+        """Make this the stopwatch used by `aside` in this task and the tasks that it starts."""
         token = _current.set(self)
         self._started = time.monotonic()
         try:
@@ -52,7 +52,7 @@ class Stopwatch:
 
     @contextmanager
     def aside(self, purpose: Purpose) -> Iterator[None]:
-        """Counts the time inside as `purpose`, and stops the budget for as long."""
+        """Count the time inside the block as `purpose`, and pause the budget meanwhile."""
         self._enter()
         try:
             yield
@@ -60,8 +60,8 @@ class Stopwatch:
             self._leave(purpose)
 
     def rebook(self, seconds: float, purpose: Purpose) -> None:
-        """Counts the last `seconds` as `purpose` after all, and gives them back to the budget: what an
-        attempt was is known only when it has failed. Inside an aside they are counted there already."""
+        """Count the last `seconds` as `purpose` and return them to the budget, for attempts that turn out to have
+        failed. Has no effect inside an aside, where the time is already counted."""
         if self._open:
             return
         self._spent[purpose] += seconds
@@ -70,11 +70,11 @@ class Stopwatch:
             self._budget.reschedule(deadline + seconds)
 
     def timing(self, queue_s: float = 0.0) -> Timing:
-        """What was measured up to now."""
+        """The times measured so far."""
         total = time.monotonic() - self._started
-        beside = sum(self._spent.values())
+        spent_aside = sum(self._spent.values())
         return Timing(
-            model_s=max(0.0, total - beside),
+            model_s=max(0.0, total - spent_aside),
             media_s=self._spent["media"],
             retry_s=self._spent["retry"],
             queue_s=queue_s + self._spent["queue"],
@@ -101,7 +101,7 @@ class Stopwatch:
 
 @contextmanager
 def aside(purpose: Purpose) -> Iterator[None]:
-    """Marks time that is not the model's, wherever in the call tree; free when nobody measures.
+    """Count the time inside the block as `purpose` on the current stopwatch, if there is one.
 
     >>> with aside("retry"):
     ...     print("waiting")
@@ -116,7 +116,7 @@ def aside(purpose: Purpose) -> Iterator[None]:
 
 
 def rebook(seconds: float, purpose: Purpose) -> None:
-    """The same for time that has just passed: `seconds` up to now were not the model's.
+    """Count the last `seconds` as `purpose` on the current stopwatch, if there is one.
 
     >>> watch = Stopwatch()
     >>> with watch.running():

@@ -1,4 +1,4 @@
-"""Criteria that an answer in free text is marked by: each with points, negative ones for what must not be said."""
+"""Scoring criteria of free-text answers, with positive or negative points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_CRITERIA = 100
 
 
 class Criterion(BaseModel):
-    """What an answer may meet, and the `points` that it then gets: negative for what is wrong or dangerous to say.
+    """A criterion and the `points` of an answer that meets it: negative for wrong or dangerous statements.
 
     >>> Criterion(criterion="names the spleen", points=5).tags
     ()
@@ -41,30 +41,29 @@ class Criterion(BaseModel):
 
 
 def share_of_points(criteria: Sequence[Criterion], met: Sequence[bool]) -> float:
-    """The points of the criteria that are met over the sum of the positive ones; below 0 where negative ones weigh
-    more.
+    """The points of the criteria that are met, divided by the sum of positive points; negative if penalties prevail.
 
-    The score of HealthBench for one answer (Arora et al. 2025, arXiv:2505.08775). Raises `ValueError` where no
-    criterion has positive points, and where the lengths differ.
+    This is the HealthBench score of one answer (Arora et al. 2025, arXiv:2505.08775). Raises `ValueError` if no
+    criterion has positive points, and for unequal lengths.
 
     >>> three = [Criterion(criterion=name, points=points) for name, points in (("a", 5), ("b", 3), ("c", -4))]
     >>> share_of_points(three, [True, False, False]), share_of_points(three, [False, False, True])
     (0.625, -0.5)
     """
-    possible = sum(one.points for one in criteria if one.points > 0)
+    possible = sum(criterion.points for criterion in criteria if criterion.points > 0)
     if possible <= 0:
         raise ValueError("no criterion has positive points")
-    return sum(one.points for one, is_met in zip(criteria, met, strict=True) if is_met) / possible
+    return sum(criterion.points for criterion, is_met in zip(criteria, met, strict=True) if is_met) / possible
 
 
 def read_criteria(value: JsonValue) -> tuple[Criterion, ...]:
-    """The criteria that a cell of a spreadsheet, or a field of a JSON file, states.
+    """Read criteria from a spreadsheet cell or a JSON field.
 
-    A text has one on each line, as POINTS: TEXT ("5: names the spleen"). JSON is HealthBench's: a list of objects with
-    `criterion`, `points` and, if any, `tags`. Raises `ParseError`, which names what was expected and what came, for
-    anything else, and where no criterion has positive points.
+    Text has one criterion per line, as POINTS: TEXT ("5: names the spleen"). JSON has HealthBench's form: a list of
+    objects with `criterion`, `points` and optional `tags`. Raises `ParseError` for anything else, and if no criterion
+    has positive points.
 
-    >>> [(one.points, one.criterion) for one in read_criteria("5: names the spleen\\n-3: advises surgery")]
+    >>> [(found.points, found.criterion) for found in read_criteria("5: names the spleen\\n-3: advises surgery")]
     [(5.0, 'names the spleen'), (-3.0, 'advises surgery')]
     """
     given = value
@@ -75,10 +74,10 @@ def read_criteria(value: JsonValue) -> tuple[Criterion, ...]:
             given = [_of_line(line) for line in lines]
     if not isinstance(given, list) or not 0 < len(given) <= _MOST_CRITERIA:
         raise ParseError(expected=f"{_EXPECTED}, 1 to {_MOST_CRITERIA} of them", found=str(value))
-    found = tuple(_criterion(one) for one in given)
-    if not any(one.points > 0 for one in found):
+    criteria = tuple(map(_criterion, given))
+    if not any(criterion.points > 0 for criterion in criteria):
         raise ParseError(expected="a criterion with positive points", found=str(value))
-    return found
+    return criteria
 
 
 def _of_line(line: str) -> JsonValue:

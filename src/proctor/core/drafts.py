@@ -1,4 +1,4 @@
-"""Files and folders that are written, whole or not at all, and what goes with the object that needs it."""
+"""Atomic writing of files and folders, and clean-up when an object is garbage collected."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from pathlib import Path
 from proctor.core.errors import InputError
 
 PAGES = (".html", ".htm")
-"""The endings of a page that is written."""
+"""The file name extensions of pages."""
 
-_DATABASE = b"SQLite format 3\0"  # what every database of SQLite begins with
+_DATABASE = b"SQLite format 3\0"  # the first bytes of every SQLite database
 
 
 def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str | Path] = ()) -> Path:
-    """The place of a file that somebody asked for, which may replace an earlier one of its kind: a file that ends in
-    one of `kinds` (none named: in anything). Raises `InputError` where it would replace a file that is `read` by the
-    same command, a file of another kind, a database, or what is no file at all.
+    """Check a requested output path, which may replace an existing file with one of the extensions `kinds` (empty:
+    any).
+
+    Raises `InputError` if it would replace a file that the same command reads (`read`), a file of another kind, a
+    database, or something other than a file.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     program = Path(folder) / "mine.py"
@@ -37,9 +39,9 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
     'new.py'
     """
     path = Path(out)
-    if any(_same(path, Path(one)) for one in read):
+    if any(_same(path, Path(source)) for source in read):
         raise InputError(path, found="a file that this command reads", expected="another name for the file to write")
-    if not path.exists() or path.is_dir():  # a folder is refused by the system
+    if not path.exists() or path.is_dir():  # writing to a folder fails later
         return path
     if not path.is_file():
         raise InputError(path, found="something that is no file", expected="another name for the file to write")
@@ -58,7 +60,7 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, by whatever links and names; also where it is not there yet."""
+    """Whether two paths are the same file, also through links, and also if it does not exist yet."""
     return os.path.realpath(path) == os.path.realpath(other) or (
         path.exists() and other.exists() and path.samefile(other)
     )
@@ -66,8 +68,8 @@ def _same(path: Path, other: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft beside `path` that takes its name when the block ends, so that nobody ever sees half a file; the folder
-    is made where there is none, and the draft is removed where the block raises. Raises `OSError`.
+    """A draft file that replaces `path` at the end of the block, so that no incomplete file is ever visible. Missing
+    folders are created. If the block raises, the draft is removed. Raises `OSError`.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "new" / "a.txt"
@@ -90,8 +92,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def when_gone(
     owner: object, action: Callable[..., object], *given: object, **named: object
 ) -> weakref.finalize[..., object]:
-    """Does it with what is given once nobody has the owner any more, or at the end of the program: `weakref.finalize`,
-    in this process alone. A fork that lets go of its copy leaves alone what its parent still uses.
+    """Call the action when the owner is garbage collected or the program ends: `weakref.finalize`, restricted to this
+    process, so that a fork does not clean up what its parent still uses.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> owner = {1}
@@ -110,8 +112,7 @@ def _in_process(process: int, action: Callable[[], object]) -> None:
 
 @contextmanager
 def whole_file(out: Path) -> Iterator[Path]:
-    """The same for a file that a person asked for. Raises `InputError` where it can't be written, and where it would
-    replace a database or what is no file (`output_file`).
+    """`replacing` for a path that a user requested. Raises `InputError` if it can't be written, and as `output_file`.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     out = Path(folder) / "a.txt"
@@ -131,8 +132,7 @@ def whole_file(out: Path) -> Iterator[Path]:
 
 
 def write_whole(out: Path, text: str) -> int:
-    """Writes a text in UTF-8 as it stands; the file appears only when it is whole. Gives its bytes. Raises `InputError`
-    where it can't be written.
+    """Write text in UTF-8 atomically and return the number of bytes. Raises `InputError` if it can't be written.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.txt"
@@ -147,11 +147,10 @@ def write_whole(out: Path, text: str) -> int:
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """A folder to write into, whose content is in `out` when the block ends, and which is removed where it raises.
-    Where `out` is there already, empty, it stays the same folder: it may be a mount, or the one that somebody is in.
+    """A temporary folder whose content is moved to `out` at the end of the block, or removed if the block raises.
 
-    Raises `InputError` where `out` holds something, can't be made, or can't be written to: a full disk, a read-only
-    one.
+    An existing empty `out` is kept, since it may be a mount or a working directory. Raises `InputError` if `out` is not
+    empty, or can't be created or written.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     out = Path(folder) / "out"
@@ -172,8 +171,8 @@ def whole_folder(out: Path) -> Iterator[Path]:
         half = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=place))
         yield half
         if there:
-            for one in half.iterdir():
-                one.replace(out / one.name)
+            for entry in half.iterdir():
+                entry.replace(out / entry.name)
         else:
             half.chmod(0o755)
             half.replace(out)

@@ -1,9 +1,7 @@
-"""The errors that Proctor raises on purpose, so that every other exception is a bug; and many problems told by their
-few causes.
+"""The errors that Proctor raises on purpose (any other exception is a bug), and summaries of many findings by cause.
 
-`InputError` is somebody's file or argument: it ends the command with exit code 1. The others end one answer:
-`InfrastructureError` as `failed`; `SystemFaultError` as `error` and `RefusalError` as `refused`,
-both the system's own.
+`InputError` is a problem with a user's file or argument and ends the command with exit code 1. Others end a single
+answer: `InfrastructureError` with status `failed`, `SystemFaultError` with `error`, and `RefusalError` with `refused`.
 """
 
 from __future__ import annotations
@@ -19,44 +17,52 @@ if TYPE_CHECKING:
 
 
 class ProctorError(Exception):
-    """The root of all errors that Proctor raises on purpose. Its text is one line.
+    """The base class of all errors that Proctor raises on purpose. Messages are single lines.
 
     >>> print(ProctorError("two\\nlines"))
     two lines
     """
 
     usage: Usage | None = None
-    """What was consumed before it, where that is known."""
+    """The resources used before the error, if known."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
     def after(self, usage: Usage) -> Self:
-        """The same, after this was consumed as well."""
+        """The same error with this usage added."""
         self.usage = usage if self.usage is None else usage + self.usage
         return self
+
+
+def error_line(error: BaseException) -> str:
+    """The type and message of any exception, on one line.
+
+    >>> error_line(ValueError("no\\nweights"))
+    'ValueError: no weights'
+    """
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 _WITH_TORCH = {"local", "retrieval", "semantic", "train"}
 
 
 def pip_install(extra: str, *, torch: bool | None = None) -> str:
-    """The command that installs an extra, for a message; where it brings PyTorch and that is not there
-    (`torch`; None: looked for), with a hint, since the usual build for GPUs takes gigabytes.
+    """The command that installs an extra, for messages. It has a hint on the CPU build if the extra needs PyTorch and
+    PyTorch is not installed (`torch`; None: check), since the default build takes gigabytes.
 
     >>> pip_install("pose")
     "pip install 'proctor-eval[pose]'"
     >>> pip_install("local", torch=False)
     "pip install 'proctor-eval[local]'; without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
     """
-    there = torch if torch is not None else find_spec("torch") is not None
+    installed = torch if torch is not None else find_spec("torch") is not None
     hint = "; without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
-    return f"pip install 'proctor-eval[{extra}]'{'' if there or extra not in _WITH_TORCH else hint}"
+    return f"pip install 'proctor-eval[{extra}]'{'' if installed or extra not in _WITH_TORCH else hint}"
 
 
 class InputError(ProctorError):
-    """Bad input: names the file, the place in it, what was found and what was expected; what is in no file names its
-    place alone.
+    """Invalid input. The message names the file (if any), the place in it, what was found, and what was expected.
 
     >>> print(InputError("a.json", "item 3, field 'answer'", found="'E'", expected="one of A to D"))
     a.json: item 3, field 'answer': found 'E', expected one of A to D
@@ -73,7 +79,7 @@ class InputError(ProctorError):
 
 @dataclass(frozen=True, slots=True)
 class FileLocation:
-    """A file and the place in it that is being read, which errors about its fields name.
+    """A file and a place in it, as the location of errors.
 
     >>> print(FileLocation("a.json", "item 3").error("'E'", "one of A to D", field="answer"))
     a.json: item 3, field 'answer': found 'E', expected one of A to D
@@ -83,13 +89,13 @@ class FileLocation:
     place: str = ""
 
     def error(self, found: str, expected: str, *, field: str = "") -> InputError:
-        """What is wrong there, or in a field of it."""
+        """An error at this location, or in a field there."""
         place = ", ".join(part for part in (self.place, f"field {field!r}" if field else "") if part)
         return InputError(self.file, place, found=found, expected=expected)
 
 
 class ProblemsError(InputError):
-    """What is wrong with a file of settings: all `problems`, each with its place.
+    """All `problems` of a settings file, each with its place.
 
     >>> print(ProblemsError("a.yaml", ["title: found 3", "phases: found none"]))
     a.yaml: 2 problems: title: found 3; phases: found none
@@ -102,7 +108,7 @@ class ProblemsError(InputError):
 
 
 class UsageError(InputError):
-    """An option that is needed was not given, or that does not go with the others: wrong usage, exit code 2.
+    """A required option is missing, or an option conflicts with others: wrong usage, exit code 2.
 
     >>> print(UsageError("--data", "the folder with the files of focus"))
     --data: found none, expected the folder with the files of focus
@@ -113,23 +119,24 @@ class UsageError(InputError):
 
 
 class ConfigurationError(ProctorError):
-    """A setting that can't work whatever is tried again: no key, no such model, access denied."""
+    """A setting that fails on every attempt: a missing key, an unknown model, denied access."""
 
 
 class InfrastructureError(ProctorError):
-    """The infrastructure between us and a model failed (connection, rate limit, broken reply).
+    """A failure of the infrastructure: connection, rate limit, malformed reply.
 
-    The caller retries, and then records `failed`: never a wrong answer or verdict.
+    The caller retries, and then records `failed`, which never counts as a wrong answer or verdict.
     """
 
 
 class PendingError(ProctorError):
-    """The reply comes later, by another way: nothing is recorded, and the same command asks again."""
+    """The reply will arrive later in another way (such as a batch): nothing is recorded; the same command asks
+    again."""
 
 
 class NoVerdictError(InfrastructureError):
-    """A judge was asked and gave no verdict on this answer: it declined, or no reply had the form asked for. The answer
-    stays unresolved, and is asked again by another pass.
+    """A judge returned no verdict on an answer: it declined, or no reply had the requested form. The answer remains
+    unresolved and is judged again in the next pass.
 
     >>> issubclass(NoVerdictError, InfrastructureError)
     True
@@ -137,12 +144,12 @@ class NoVerdictError(InfrastructureError):
 
 
 class RefusalError(ProctorError):
-    """The model declined to answer, or a content policy rejected the question: its own doing, recorded as `refused`."""
+    """The model declined to answer, or a content policy rejected the question; recorded as `refused`."""
 
 
 class SystemFaultError(ProctorError):
-    """The system can't handle this item: the context is too long for it, its content is rejected, it runs out of
-    memory, or no reply has the form asked for. Another try changes nothing: recorded as `error`, which is wrong.
+    """The system can't handle an item: the context is too long, its content is rejected, it runs out of memory, or no
+    reply has the requested form. Retrying does not help; recorded as `error`, which counts as wrong.
 
     >>> issubclass(SystemFaultError, InfrastructureError)
     False
@@ -150,7 +157,7 @@ class SystemFaultError(ProctorError):
 
 
 class ParseError(ProctorError):
-    """A text that is not in the answer format; names what was expected and what came.
+    """Text that is not in the answer format. The message has what was expected and what was found.
 
     >>> print(ParseError(expected="yes or no", found="perhaps"))
     expected yes or no, found 'perhaps'
@@ -168,8 +175,8 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Noted:
-    """One finding: `line` says all of it; `place` is where it is ("q1", "row 7"), `row` its number where it has one.
-    Findings with one `kind` (level, rule or column) and one `expected` have one cause."""
+    """A finding. `line` is its full message; `place` is its location ("q1", "row 7"), and `row` the row number if it
+    has one. Findings with equal `kind` (level, rule or column) and `expected` have the same cause."""
 
     kind: str
     place: str
@@ -180,43 +187,39 @@ class Noted:
 
 
 def by_cause(findings: Sequence[Noted]) -> list[str]:
-    """A line for each cause that more than three findings share, with three examples or the rows, and one for every
-    other finding; in order of appearance, but what has a row before what only follows from it.
+    """One line per cause with more than three findings (with examples or row numbers), and one line per other finding.
+
+    Causes are in order of appearance, with errors first, and those with rows before those without.
 
     >>> noted = [Noted("error: lang", f"row {n}", "'EN'", "one of en, zh", "", n) for n in range(2, 2906)]
     >>> by_cause(noted)
     ["error: lang: 2,904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
     """
     groups: dict[tuple[str, str], list[Noted]] = {}
-    for one in findings:
-        groups.setdefault((one.kind, one.expected), []).append(one)
+    for finding in findings:
+        groups.setdefault((finding.kind, finding.expected), []).append(finding)
     lines: list[str] = []
-    for some in sorted(groups.values(), key=_rank):
-        lines += [_told(some)] if len(some) > _SHOWN else [one.line for one in some]
+    for group in sorted(groups.values(), key=_rank):
+        lines += [_summary(group)] if len(group) > _SHOWN else [finding.line for finding in group]
     return lines
 
 
-def _rank(some: Sequence[Noted]) -> tuple[bool, bool]:
-    return not some[0].kind.startswith("error"), not any(one.row for one in some)
+def _rank(group: Sequence[Noted]) -> tuple[bool, bool]:
+    return not group[0].kind.startswith("error"), not any(finding.row for finding in group)
 
 
-def _told(some: Sequence[Noted]) -> str:
-    first = some[0]
-    head = f"{first.kind}: {len(some):,} times"
-    if len({one.found for one in some}) == 1:
-        where = _rows(some) if all(one.row for one in some) else _places(some)
-        return f"{head}: found {first.found}, expected {first.expected} ({where})"
-    examples = "; ".join(f"{one.place}: {one.found}" if one.place else one.found for one in some[:_SHOWN])
-    return f"{head}: expected {first.expected}; found {examples}; and {len(some) - _SHOWN:,} more (--all)"
-
-
-def _places(some: Sequence[Noted]) -> str:
-    return f"{', '.join(one.place for one in some[:_SHOWN])} and {len(some) - _SHOWN:,} more (--all)"
-
-
-def _rows(some: Sequence[Noted]) -> str:
-    """Rows on end as a range; else the first ones."""
-    rows = sorted(one.row for one in some)
-    if rows[-1] - rows[0] == len(rows) - 1:
-        return f"rows {rows[0]}–{rows[-1]}"
-    return f"rows {', '.join(map(str, rows[:_SHOWN]))} and {len(rows) - _SHOWN:,} more (--all)"
+def _summary(group: Sequence[Noted]) -> str:
+    first = group[0]
+    head = f"{first.kind}: {len(group):,} times"
+    more = f"{len(group) - _SHOWN:,} more (--all)"
+    if len({finding.found for finding in group}) > 1:
+        examples = "; ".join(": ".join(filter(None, (finding.place, finding.found))) for finding in group[:_SHOWN])
+        return f"{head}: expected {first.expected}; found {examples}; and {more}"
+    rows = sorted(finding.row for finding in group)
+    if not all(rows):
+        where = f"{', '.join(finding.place for finding in group[:_SHOWN])} and {more}"
+    elif rows[-1] - rows[0] == len(rows) - 1:
+        where = f"rows {rows[0]}–{rows[-1]}"
+    else:
+        where = f"rows {', '.join(map(str, rows[:_SHOWN]))} and {more}"
+    return f"{head}: found {first.found}, expected {first.expected} ({where})"

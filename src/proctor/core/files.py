@@ -1,4 +1,4 @@
-"""Files that are read: regular ones, up to a size; every error names its place."""
+"""Reading files with a size limit, as bytes, text, JSON or pydantic models; errors name the file and the place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from proctor.core.errors import InputError
 
 _LIMIT = "PROCTOR_MAX_FILE_MB"
-_MOST_MB = 100
+_MAX_MB = 100
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 Model = TypeVar("Model", bound=BaseModel)
@@ -24,7 +24,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JsonError(ValueError):
-    """A text that is no JSON. `place` is where ("line 3, column 7", or ""), `found` is what stands there.
+    """Invalid JSON: `place` ("line 3, column 7", or ""), what was `found` there, and what was `expected`.
 
     >>> error = JsonError("line 3, column 7", "no value")
     >>> print(error)
@@ -40,11 +40,12 @@ class JsonError(ValueError):
         self.expected = expected
 
 
-def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
-    """The content of a regular file of at most this many MB, or as many as the environment's PROCTOR_MAX_FILE_MB says.
+def read_bytes(file: Path, most_mb: int = _MAX_MB) -> bytes:
+    """The content of a regular file of at most `most_mb` MB (overridden by the environment variable
+    PROCTOR_MAX_FILE_MB).
 
-    Raises `OSError`, whose `strerror` says why in a few words: also for a pipe, a device or a folder, which could
-    block the reader indefinitely, for a larger file, and for a name that no file can have.
+    Raises `OSError` with a short reason as `strerror`, also for larger files, invalid names, and pipes, devices and
+    folders, which could block indefinitely.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,26 +61,26 @@ def read_bytes(file: Path, most_mb: int = _MOST_MB) -> bytes:
     """
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError as error:  # a NUL, or half a character, in the name
+    except ValueError as error:  # a NUL or a lone surrogate in the name
         raise OSError(errno.EINVAL, "a name that no file can have") from error
-    with open(opened, "rb") as stream:  # noqa: PTH123 - by its number, so that what is checked is what is read
+    with open(opened, "rb") as stream:  # noqa: PTH123 - opens the descriptor, so that the checked file is the one read
         about = os.fstat(opened)
         if stat.S_ISDIR(about.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "no regular file")
-        most = _most_bytes(most_mb)
-        content = stream.read(min(about.st_size, most) + 1)  # a buffer of `most` would be taken for a small file, too
-        if len(content) > about.st_size:  # it grows, or does not know its size (/proc)
-            content += stream.read(most + 1 - len(content))
-        if len(content) > most:
-            larger = f"{about.st_size:,} bytes, more than the {most:,} that {_LIMIT} allows"
+        limit = _max_bytes(most_mb)
+        content = stream.read(min(about.st_size, limit) + 1)  # avoids a large buffer for a small file
+        if len(content) > about.st_size:  # the file grows, or reports no size (/proc)
+            content += stream.read(limit + 1 - len(content))
+        if len(content) > limit:
+            larger = f"{about.st_size:,} bytes, more than the {limit:,} that {_LIMIT} allows"
             raise OSError(errno.EFBIG, larger)
         return content
 
 
 def read_text(file: Path, encoding: str = "utf-8") -> str:
-    """The text of such a file. Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
+    """The text of a file. Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -94,11 +95,10 @@ def read_text(file: Path, encoding: str = "utf-8") -> str:
 def load_json(
     text: str | bytes, *, pairs: Callable[[list[tuple[str, Any]]], object] | None = None, halves: bool = False
 ) -> Any:
-    """The value of a JSON text in UTF-8; `pairs` makes what stands for an object.
+    """Parse JSON text in UTF-8. `pairs` makes objects from lists of pairs, as `object_pairs_hook` of `json.loads`.
 
-    Raises `JsonError` for what is no JSON, is nested too deep, has a number of thousands of digits, or (unless
-    `halves` are taken) a text with half a character, which nothing could store; `UnicodeDecodeError` for bytes that are
-    no UTF-8.
+    Raises `JsonError` for invalid JSON, too deep nesting, a number with thousands of digits, and, unless `halves` are
+    allowed, lone surrogates, which can't be stored. Raises `UnicodeDecodeError` for bytes that are not UTF-8.
 
     >>> load_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -141,7 +141,7 @@ _BROKEN = {
 
 
 def _broken(error: json.JSONDecodeError) -> str:
-    """What is wrong with a text that is no JSON; one that is cut off says so."""
+    """The problem of invalid JSON in words; a truncated file is named as such."""
     if not error.doc.strip():
         return "nothing"
     if error.msg.startswith("Unterminated string"):
@@ -152,31 +152,30 @@ def _broken(error: json.JSONDecodeError) -> str:
 
 
 def _lone_escape(text: str) -> re.Match[str] | None:
-    """The first escape that stands for half a character and has no other half beside it."""
+    """The first escape of a lone surrogate."""
     place = 0
-    while (found := _HALF.search(text, place)) is not None:
-        before = found.start()
+    while (hit := _HALF.search(text, place)) is not None:
+        before = hit.start()
         while before and text[before - 1] == "\\":
             before -= 1
-        if (found.start() - before) % 2:  # the backslash is itself escaped
-            place = found.end()
+        if (hit.start() - before) % 2:  # the backslash is itself escaped
+            place = hit.end()
             continue
-        low = _HALF.match(text, found.end())
-        if found[0][3] in "89aAbB" and low is not None and low[0][3] in "cCdDeEfF":
+        low = _HALF.match(text, hit.end())
+        if hit[0][3] in "89aAbB" and low is not None and low[0][3] in "cCdDeEfF":
             place = low.end()
             continue
-        return found
+        return hit
     return None
 
 
-def _most_bytes(most_mb: int) -> int:
+def _max_bytes(most_mb: int) -> int:
     raw = os.environ.get(_LIMIT, "")
     return (int(raw) if raw.isdecimal() and raw.isascii() and len(raw) < 10 else most_mb) * 2**20
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a JSON text (for `pairs`). Raises `JsonError` for a key given twice: which value is meant, nobody
-    can say.
+    """A JSON object from its pairs, for the parameter `pairs`. Raises `JsonError` for a duplicate key.
 
     >>> load_json('{"a": 1, "b": 2}', pairs=unique_keys)
     {'a': 1, 'b': 2}
@@ -184,16 +183,16 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Traceback (most recent call last):
     proctor.core.files.JsonError: the key 'a' twice
     """
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise JsonError("", f"the key {twice[:40]!r} twice", "each key once")
-    return found
+    return entries
 
 
 def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
-    """What `read_bytes` reads. Raises `InputError` that says what was found in place of what was `expected`.
+    """The content of a file, as `read_bytes`. Raises `InputError` with what was `expected`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -213,7 +212,7 @@ def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
 
 
 def input_text(file: Path, expected: str = "a text file", *, encoding: str = "utf-8") -> str:
-    """The text of a file, in UTF-8 (or `utf-8-sig`). Raises `InputError`, with the byte that is not UTF-8.
+    """The text of a file in UTF-8 (or `utf-8-sig`). Raises `InputError`, with the first byte that is not UTF-8.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -238,9 +237,7 @@ def read_json(
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> object:
-    """The value in a JSON file in UTF-8; `pairs` makes what stands for an object, where a key given twice matters;
-    `halves` of characters are refused unless they are asked for.
-    Raises `InputError` that names the place of the fault.
+    """The value in a JSON file in UTF-8; `pairs` and `halves` as in `load_json`. Raises `InputError` with the place.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -260,7 +257,7 @@ def parse_json(
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> Any:
-    """What `load_json` reads from a text that stands in a file, at `place`. Raises `InputError` that names the place.
+    """`load_json` for text at a `place` in a file. Raises `InputError` with the place.
 
     >>> parse_json(Path("a.json"), '{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -285,7 +282,7 @@ def read_jsonl(
     pairs: Callable[[list[tuple[str, Any]]], object] | None = None,
     halves: bool = False,
 ) -> list[tuple[str, Any]]:
-    """(place, value) of each line of a file that is not blank; a place is "line 3". Raises `InputError`.
+    """The place ("line 3") and value of each line that is not blank. Raises `InputError` with the place.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -303,7 +300,7 @@ def read_jsonl(
 
 
 def read_model(file: Path, model: type[Model], expected: str = "a JSON file") -> Model:
-    """The one object of a JSON file, checked. Raises `InputError` that names the field.
+    """A JSON file as a pydantic model. Raises `InputError` with the first invalid field.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -318,7 +315,7 @@ def read_model(file: Path, model: type[Model], expected: str = "a JSON file") ->
 
 
 def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = "") -> Model:
-    """The same from a text that stands in a file, at `place`.
+    """JSON text at a `place` in a file as a pydantic model. Raises `InputError` with the first invalid field.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -335,7 +332,7 @@ def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = 
 
 
 def validated(model: type[Model], entry: object, file: Path | None, place: str = "") -> Model:
-    """One entry, checked. Raises `InputError` that names the field.
+    """An entry of a file as a pydantic model. Raises `InputError` with the first invalid field.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -352,8 +349,7 @@ def validated(model: type[Model], entry: object, file: Path | None, place: str =
 
 
 class FieldProblem(NamedTuple):
-    """The first thing that is wrong with the fields of a value: where, what was found, what was expected, and
-    pydantic's message.
+    """An invalid field: its name, what was found, what was expected, and pydantic's message.
 
     >>> print(FieldProblem("number", "'x'", "a whole number", "Input should be a valid integer"))
     number: Input should be a valid integer
@@ -365,12 +361,12 @@ class FieldProblem(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        """Without what was found, which may be secret or long."""
+        """The message without what was found, which may be secret or long."""
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
 def first_problem(error: ValidationError) -> FieldProblem:
-    """What pydantic says first of a value.
+    """The first problem of a validation error.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -396,7 +392,7 @@ def first_problem(error: ValidationError) -> FieldProblem:
 
 
 def refusal(file: str | Path | None, place: str, error: ValidationError) -> InputError:
-    """The same as an error about a file, at `place`.
+    """The first problem of a validation error as an error at a `place` in a file.
 
     >>> class Frame(BaseModel):
     ...     number: int

@@ -1,4 +1,4 @@
-"""Plain functions of other people: what they take, what identifies them, and how they are called."""
+"""User-defined functions: their parameters, their identity (a hash of source and state), and safe calls."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core.errors import ConfigurationError, InputError
+from proctor.core.errors import ConfigurationError, InputError, error_line
 from proctor.core.text import looks_secret
 
 Result = TypeVar("Result")
 
 
 class PlainFunction:
-    """A function, sync or async, that is called with those of the offered values that its parameters name.
+    """A user-defined function, sync or async, called with those of the `offered` values that its parameters name.
 
-    A sync function runs in a thread, so that it does not hold up the others.
+    A sync function runs in a thread, so that it does not block others. Raises `ConfigurationError` for a required
+    parameter that is not offered; `what` names the kind of function in the message.
 
     >>> length = PlainFunction(lambda text: len(text), offered=("text", "item"), what="a metric")
     >>> asyncio.run(length.call({"text": "abc", "item": None}))
@@ -52,12 +53,12 @@ class PlainFunction:
         self._file = code.co_filename if code else ""
 
     def takes(self, name: str) -> bool:
-        """Whether the function is called with this value."""
+        """Whether the function takes this value."""
         return name in self._takes
 
     @property
     def is_async(self) -> bool:
-        """Whether it is called in the event loop, and not in a thread."""
+        """Whether the function runs in the event loop instead of a thread."""
         own_call = getattr(self.function, "__call__", None)  # noqa: B004 - of an object with an async one
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(own_call)
 
@@ -68,14 +69,13 @@ class PlainFunction:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Its name, the hash of its source, and what it was made with (see `state_of`): a function that was edited is
-        another one, and so is one with other values."""
+        """The function's name, source hash and state (see `state_of`), which together identify it."""
         state: dict[str, JsonValue] = dict(state_of(self.function))
         plain: dict[str, JsonValue] = {"function": self.name, "source_sha256": source_hash(self.function)}
         return plain | ({"state": state} if state else {})
 
     async def call(self, values: Mapping[str, Any]) -> Any:
-        """What the function returns; what it raises comes out as it is, but see `contained`."""
+        """Call the function with these values. Exceptions are passed on, except as in `contained`."""
         given = {name: values[name] for name in self._takes}
         if self.is_async:
             return await contained(self.function(**given))
@@ -83,14 +83,12 @@ class PlainFunction:
         return await contained(result) if inspect.isawaitable(result) else result
 
     def fault(self, error: BaseException) -> str:
-        """An exception of the function in one line, with the file and the line of its code."""
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return f"{text} ({_place(error.__traceback__, self._file)})"
+        """An exception of the function on one line, with the file and line of its code."""
+        return f"{error_line(error)} ({_place(error.__traceback__, self._file)})"
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """What other people's code gives. Where it ends the program, or is cancelled by itself, that is a `RuntimeError`;
-    a cancellation from outside cancels it.
+    """Await foreign code. `SystemExit`, and a cancellation that does not come from outside, become a `RuntimeError`.
 
     >>> async def ends() -> None:
     ...     raise SystemExit(0)
@@ -110,14 +108,14 @@ async def contained(work: Awaitable[Result]) -> Result:
 
 
 def _escaped(error: BaseException) -> RuntimeError:
-    """What would end more than the function that raised it, as an error of the function."""
-    told = f"{type(error).__name__}: {error}".rstrip(": ")
-    return RuntimeError(told).with_traceback(error.__traceback__)
+    """The error as a `RuntimeError`, so that it does not end more than the function that raised it."""
+    message = f"{type(error).__name__}: {error}".rstrip(": ")
+    return RuntimeError(message).with_traceback(error.__traceback__)
 
 
 def object_in_file(address: str) -> Any:
-    """What `path/to/file.py:name` names. Raises `InputError` where the file or the name is not there, and
-    `ConfigurationError` where the file can't be loaded.
+    """Import `path/to/file.py:name`. Raises `InputError` if the file or the name does not exist, and
+    `ConfigurationError` if the file can't be loaded.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +133,7 @@ def object_in_file(address: str) -> Any:
 
 
 def load_file(path: Path) -> ModuleType:
-    """A Python file as a module; files beside it can be imported by it, too."""
+    """Import a Python file; it can import files in the same folder."""
     if not path.is_file():
         raise InputError(path, found="no such file", expected="a Python file")
     file = path.resolve()
@@ -146,7 +144,7 @@ def load_file(path: Path) -> ModuleType:
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # data classes and pydantic look their own module up
+    sys.modules[name] = module  # dataclasses and pydantic look up their module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -156,13 +154,13 @@ def load_file(path: Path) -> ModuleType:
 
 
 def unloadable(path: Path, error: BaseException) -> ConfigurationError:
-    """What becomes of an exception of a file's own code while it is loaded: one line with the place in it.
+    """An exception during the import of a file as an error with the place in the file.
 
     >>> print(unloadable(Path("mine.py"), ValueError("no weights")))
     mine.py: can't be loaded: ValueError: no weights (mine.py, line 0)
     """
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return ConfigurationError(f"{path}: can't be loaded: {text} ({_place(error.__traceback__, str(path.resolve()))})")
+    place = _place(error.__traceback__, str(path.resolve()))
+    return ConfigurationError(f"{path}: can't be loaded: {error_line(error)} ({place})")
 
 
 def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what: str) -> tuple[str, ...]:
@@ -171,24 +169,24 @@ def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"{name}: its parameters can't be read: wrap it in a function") from error
     taken = []
-    for one in parameters:
-        if one.kind is one.VAR_KEYWORD:
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
             return tuple(offered)
-        if one.name in offered and one.kind is not one.POSITIONAL_ONLY:
-            taken.append(one.name)
-        elif one.default is one.empty and one.kind is not one.VAR_POSITIONAL:
+        if parameter.name in offered and parameter.kind is not parameter.POSITIONAL_ONLY:
+            taken.append(parameter.name)
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
             expected = f"expected of {what}: {', '.join(offered)}"
-            raise ConfigurationError(f"{name}: found the parameter {one.name!r}, {expected}")
+            raise ConfigurationError(f"{name}: found the parameter {parameter.name!r}, {expected}")
     return tuple(taken)
 
 
 def _place(trace: TracebackType | None, file: str) -> str:
-    """The innermost line in `file`, else the innermost line of all, without folders."""
+    """The innermost line in `file`, or else the innermost line, without folders."""
     lines = []
     while trace is not None:
         lines.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
-    own = [one for one in lines if one[0] == file] or lines or [(file, 0)]
+    own = [line for line in lines if line[0] == file] or lines or [(file, 0)]
     return f"{Path(own[-1][0]).name}, line {own[-1][1]}"
 
 
@@ -197,8 +195,8 @@ def _defined_in(value: object, module: ModuleType) -> bool:
 
 
 async def _in_thread(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """Runs a function in a thread of its own. The shared pool would make it wait for others, and let one that hangs
-    hold up the end of the program."""
+    """Run a function in a new thread. In the shared pool it might wait for others, and a hanging function would block
+    the end of the program."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -212,40 +210,40 @@ async def _in_thread(function: Callable[..., Any], given: Mapping[str, Any]) -> 
         error: BaseException | None = None
         try:
             result = context.run(function, **given)
-        except (StopIteration, SystemExit, asyncio.CancelledError) as raised:  # a future can't carry the first one
+        except (StopIteration, SystemExit, asyncio.CancelledError) as raised:  # a future can't hold StopIteration
             error = _escaped(raised)
-        except BaseException as raised:  # noqa: BLE001 - it is raised where the function was called
+        except BaseException as raised:  # noqa: BLE001 - re-raised in the caller
             error = raised
         try:
             loop.call_soon_threadsafe(settle, result, error)
         except RuntimeError:
-            return  # the loop has ended: nobody waits any more
+            return  # the loop has ended
 
     threading.Thread(target=work, daemon=True, name="proctor-function").start()
     return await done
 
 
-_MOST = 10_000  # values that are looked at of one name: state is small, and data are none
-_DEEPEST = 20
+_MAX_VALUES = 10_000  # values of one name; larger objects are data, not state
+_MAX_DEPTH = 20
 _FUNCTIONS = (FunctionType, MethodType, functools.partial)
 
 
 def source_hash(function: Callable[..., Any]) -> str:
-    """The hash of a function's source; of an object that of its class."""
+    """The hash of a function's source, or of an object's class."""
     try:
-        told = inspect.getsource(function if hasattr(function, "__code__") else type(function))
-    except (OSError, TypeError):  # typed into an interpreter: no text is kept
+        source = inspect.getsource(function if hasattr(function, "__code__") else type(function))
+    except (OSError, TypeError):  # defined in an interpreter, without source
         code = getattr(function, "__code__", None)
-        told = "\n".join(_told(code)) if code else repr(type(function))
-    return _hash(told)
+        source = "\n".join(_instructions(code)) if code else repr(type(function))
+    return _hash(source)
 
 
 def state_of(function: Callable[..., Any]) -> dict[str, str]:
-    """By name a hash of each value that a function was made with and that its source does not say.
+    """The state of a function that is not in its source (closures, bound arguments, attributes), as hashes by name.
 
-    Values are numbers, texts, paths, members of enumerations, functions (by their source and state), and tuples, lists,
-    sets, dicts, data classes and pydantic models of these. Any other value is told by its type within one of them, and
-    not at all by itself; so is what holds more than 10,000 values. What is named as a secret is left out.
+    Hashed are numbers, texts, paths, enum members, functions (by source and state), and tuples, lists, sets, dicts,
+    dataclasses and pydantic models of these. Inside these, other values and values with more than 10,000 parts are
+    represented by their type; by themselves they are omitted. Values whose names look like secrets are omitted too.
 
     >>> def says(word):
     ...     return lambda question: word
@@ -254,30 +252,30 @@ def state_of(function: Callable[..., Any]) -> dict[str, str]:
     >>> list(state_of(says("yes"))), state_of(says(object()))
     (['word'], {})
     """
-    told = {}
+    state = {}
     for name, value in _values(function):
-        found = _Account().of(value)
-        if not (isinstance(found, _Opaque) or looks_secret(name)):
-            told[name] = _hash(json.dumps(found))[:16]
-    return told
+        encoded = _Encoder().of(value)
+        if not (isinstance(encoded, _Opaque) or looks_secret(name)):
+            state[name] = _hash(json.dumps(encoded))[:16]
+    return state
 
 
 class _Opaque(str):
-    """The type of a value that is not looked into."""
+    """The type of a value that is not encoded."""
 
 
-class _Account:
-    """One value as JSON that is equal for equal values; bounded."""
+class _Encoder:
+    """Encodes one value as JSON that is equal for equal values, up to a size and a depth."""
 
     def __init__(self) -> None:
-        self._left = _MOST
+        self._left = _MAX_VALUES
         self._within = list[int]()
 
     def of(self, value: Any) -> Any:
         self._left -= 1
         if value is None or isinstance(value, str | bytes | Number | Enum | PurePath):
             return [_type(value), str(value) if isinstance(value, str | PurePath) else repr(value)]
-        if self._left < 0 or len(self._within) >= _DEEPEST or id(value) in self._within:
+        if self._left < 0 or len(self._within) >= _MAX_DEPTH or id(value) in self._within:
             return _Opaque(_type(value))
         self._within.append(id(value))
         try:
@@ -287,22 +285,22 @@ class _Account:
 
     def _parts(self, value: Any) -> Any:
         if isinstance(value, _FUNCTIONS):
-            return [source_hash(value), [[name, self.of(one)] for name, one in _values(value)]]
+            return [source_hash(value), [[name, self.of(part)] for name, part in _values(value)]]
         if isinstance(value, BaseModel) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-            return [_type(value), [[name, self.of(one)] for name, one in sorted(_attributes(value).items())]]
-        # A subclass (Counter, defaultdict) rather counts what happens than says what is to be done.
+            return [_type(value), [[name, self.of(part)] for name, part in sorted(_attributes(value).items())]]
+        # Subclasses (Counter, defaultdict) usually hold results rather than settings.
         if type(value) not in {tuple, list, dict, set, frozenset} or len(value) > self._left:
             return _Opaque(_type(value))
         if isinstance(value, Mapping):
-            open_ones = [(key, one) for key, one in value.items() if not looks_secret(str(key))]
-            pairs = [[self.of(key), self.of(one)] for key, one in open_ones]
+            public = [(key, part) for key, part in value.items() if not looks_secret(str(key))]
+            pairs = [[self.of(key), self.of(part)] for key, part in public]
             return ["dict", sorted(pairs, key=lambda pair: json.dumps(pair[0]))]
-        parts = [self.of(one) for one in value]
+        parts = [self.of(part) for part in value]
         return [_type(value), sorted(parts, key=json.dumps) if isinstance(value, set | frozenset) else parts]
 
 
 def _values(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """What stands in a function beside its code, by name."""
+    """The values that belong to a function besides its code, by name."""
     if isinstance(function, functools.partial):
         yield "function", function.func
         yield from ((f"argument {place}", value) for place, value in enumerate(function.args, start=1))
@@ -319,20 +317,21 @@ def _values(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # not yet assigned
             continue
     written = _written_defaults(function)
-    for one in inspect.signature(function, follow_wrapped=False).parameters.values():
-        if one.default is not one.empty and not (one.name in written and written[one.name] == one.default):
-            yield one.name, one.default
+    for parameter in inspect.signature(function, follow_wrapped=False).parameters.values():
+        name, default = parameter.name, parameter.default
+        if default is not parameter.empty and not (name in written and written[name] == default):
+            yield name, default
     if function.__name__ == "<lambda>":
         yield from _among_others(function)
 
 
 def _attributes(own: Any) -> dict[str, Any]:
     slots = [name for kind in type(own).__mro__ for name in _slots(kind) if hasattr(own, name)]
-    found = {name: getattr(own, name) for name in slots} | dict(getattr(own, "__dict__", {}))
-    return {name: value for name, value in found.items() if not looks_secret(name)}
+    attributes = {name: getattr(own, name) for name in slots} | dict(getattr(own, "__dict__", {}))
+    return {name: value for name, value in attributes.items() if not looks_secret(name)}
 
 
 def _slots(kind: type) -> tuple[str, ...]:
@@ -342,7 +341,7 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _written_defaults(function: FunctionType) -> dict[str, Any]:
-    """The defaults that a function's source says as they are: a hash of the source holds them already."""
+    """The defaults that are literals in the function's source, and so part of its source hash."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -353,38 +352,38 @@ def _written_defaults(function: FunctionType) -> dict[str, Any]:
         return {}
     plain = [*made.args.posonlyargs, *made.args.args]
     pairs = [*zip(plain[len(plain) - len(made.args.defaults) :], made.args.defaults, strict=True)]
-    pairs += [(name, one) for name, one in zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True) if one]
-    found = {}
+    pairs += [(name, node) for name, node in zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True) if node]
+    defaults = {}
     for name, node in pairs:
         try:
-            found[name.arg] = ast.literal_eval(node)
+            defaults[name.arg] = ast.literal_eval(node)
         except ValueError:
             continue
-    return found
+    return defaults
 
 
 def _among_others(function: FunctionType) -> Iterator[tuple[str, str]]:
-    """The text of a lambda where its lines hold several, and so do not say which it is."""
+    """The text of a lambda, if its source lines have several lambdas and so do not identify it."""
     try:
         lines, start = inspect.getsourcelines(function)
     except (OSError, TypeError):
         return
     if "".join(lines).count("lambda") < 2:
         return
-    said = [
+    segments = [
         lines[row - start].encode()[left:right].decode(errors="replace")
         for row, end, left, right in function.__code__.co_positions()
         if row is not None and row == end and 0 <= row - start < len(lines)
     ]
-    yield "lambda", max(said, key=len, default="")
+    yield "lambda", max(segments, key=len, default="")
 
 
-def _told(code: CodeType) -> Iterator[str]:
-    """What compiled code does, without the places where it lies."""
+def _instructions(code: CodeType) -> Iterator[str]:
+    """The content of compiled code, without file names and line numbers."""
     yield from (code.co_code.hex(), repr(code.co_names))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _told(constant)
+            yield from _instructions(constant)
         else:
             yield repr(constant)
 

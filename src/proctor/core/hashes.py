@@ -1,4 +1,4 @@
-"""Hashes of content, the same on every machine and day, and the seeded draws that follow from them."""
+"""Reproducible hashes of content, and random generators derived from names."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def content_hash(value: JsonValue | BaseModel) -> str:
 
 
 def fingerprint(items: Iterable[Item]) -> str:
-    """The fingerprint of a benchmark: a hash over its items, whatever their order.
+    """The fingerprint of a benchmark: a hash of its items, independent of their order.
 
     >>> fingerprint([])
     'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
     """
     digest = hashlib.sha256()
-    for one in sorted(content_hash(item) for item in items):
-        digest.update(one.encode())
+    for item_hash in sorted(content_hash(item) for item in items):
+        digest.update(item_hash.encode())
     return digest.hexdigest()
 
 
 def generator(seed: int, *names: str) -> np.random.Generator:
-    """A generator of its own for one purpose, independent of who else draws and in which order.
+    """A random generator for one purpose, given by `names`; independent of all other draws and their order.
 
     >>> float(generator(0, "shuffle", "q1").random()) == float(generator(0, "shuffle", "q1").random())
     True

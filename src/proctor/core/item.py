@@ -1,4 +1,4 @@
-"""Items: one question each, with what is to be looked at and what is to be answered."""
+"""Items: a question with its media, answer format, options and reference answer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from proctor.core.criteria import Criterion
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat
 
 TagValue = bool | int | float | str | tuple[str, ...]
-"""A facet's value on one item; a tuple where an item carries several at once."""
+"""The value of a tag of an item; a tuple if the item has several values."""
 
 OPTION_POOL = "option_pool"
-"""The tag of items whose wrong options are right answers of other items of the same pool: folds and splits keep a pool
-together, since who knows the other answers knows what is wrong."""
+"""The tag of items whose wrong options are right answers to other items of the same pool. Folds and splits keep pools
+together, since the answers to other items reveal which options are wrong."""
 
-_EDGE = 1e-6  # regions come as rounded fractions: 0.559719 + 0.440281 may exceed 1 by rounding
+_EDGE = 1e-6  # tolerance for regions given as rounded fractions: 0.559719 + 0.440281 may exceed 1
 
 
 class _Frozen(BaseModel):
@@ -24,7 +24,7 @@ class _Frozen(BaseModel):
 
 
 class Region(_Frozen):
-    """A rectangle as fractions of the frame, origin at the top left; inside 0 to 1.
+    """A rectangle in fractions of the frame, with the origin at the top left; inside 0 to 1.
 
     >>> Region(x=0.25, y=0.0, width=0.5, height=1.0).width
     0.5
@@ -43,10 +43,9 @@ class Region(_Frozen):
 
 
 class Excerpt(_Frozen):
-    """Of which part of a longer video a benchmark's video was made: `start` to `end` in its seconds, so that a clip's
-    second 0 is its second `start`; found at `url`, if anywhere.
-
-    `start` may lie just before 0, where the times were aligned so.
+    """The part of a longer video from which a benchmark's video was made: `start` to `end` in seconds of the longer
+    video, which is at `url` if that is known. Second 0 of the clip is its second `start`. `start` may be slightly
+    negative as a result of alignment.
 
     >>> Excerpt(start=18.25, end=131.25, url="https://example.org/v").seconds
     113.0
@@ -58,14 +57,14 @@ class Excerpt(_Frozen):
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The duration."""
         return self.end - self.start
 
 
 class Scan(_Frozen):
-    """How a medical file (DICOM, NIfTI) becomes a picture: `window` is centre and width of the values that are shown;
-    `frame` is that of a DICOM file with several, from 1; `axis` and `slice` (from 0) are those of a NIfTI volume in
-    RAS+ orientation, and `volume` (from 0) is the one of a file with several.
+    """How to render a medical image file (DICOM, NIfTI). `window` is the centre and width of the displayed values.
+    `frame` (from 1) selects a frame of a multi-frame DICOM file. `axis` and `slice` (from 0) select a slice of a NIfTI
+    volume in RAS+ orientation, and `volume` (from 0) the volume of a file with several.
 
     >>> Scan(window=(40, 400)).window
     (40.0, 400.0)
@@ -93,8 +92,9 @@ class Scan(_Frozen):
 
 
 def _scan_field() -> Any:
-    """Left out where there is none: items without medical files keep the fingerprint they always had."""
-    return Field(default=None, exclude_if=lambda given: given is None)
+    """An optional `Scan`, excluded from JSON if None, so that fingerprints of items without medical files are
+    stable."""
+    return Field(default=None, exclude_if=lambda scan: scan is None)
 
 
 def _check_forward(start: float, end: float | None) -> None:
@@ -103,11 +103,10 @@ def _check_forward(start: float, end: float | None) -> None:
 
 
 class VideoClip(_Frozen):
-    """A stretch of one video: `start` to `end` in seconds of that video's own clock.
+    """A part of a video: `start` to `end` in seconds of the video; `end=None` is the end of the video.
 
-    `source` is a name below the media folder, never an absolute path, so that a benchmark has the
-    same fingerprint on every machine. `end=None` means to the end of the video. `scan` says how a DICOM file whose
-    frames have times is shown. With `audio` its sound belongs to the question; else its pictures alone do.
+    `source` is a path relative to the media folder, so that the fingerprint of a benchmark does not depend on the
+    machine. `scan` is for DICOM files whose frames have times. With `audio`, the sound belongs to the question too.
 
     >>> VideoClip(source="liver.mp4", start=12.5, end=20.0).region is None
     True
@@ -136,7 +135,7 @@ class VideoClip(_Frozen):
 
 
 class Image(_Frozen):
-    """One still image with the label under which the question speaks of it; `scan` says how a medical file is shown.
+    """A still image with the label that the question uses for it. `scan` is for medical image files.
 
     >>> Image(source="case-1/before.png", label="A").kind
     'image'
@@ -150,7 +149,7 @@ class Image(_Frozen):
 
 
 class AudioClip(_Frozen):
-    """A stretch of one audio file: `start` to `end` in seconds of its own clock; `end=None` means to its end.
+    """A part of an audio file: `start` to `end` in seconds; `end=None` is the end of the file.
 
     >>> AudioClip(source="handover.wav", start=2.0).kind
     'audio'
@@ -171,8 +170,8 @@ Media = Annotated[VideoClip | Image | AudioClip, Field(discriminator="kind")]
 
 
 class Reliability(_Frozen):
-    """How far a reference answer can be relied on: `frequency` says how far it is what most experts answered,
-    `completeness` how complete it is; higher is more, None is not known.
+    """The reliability of a reference answer: `frequency` is how common it is among experts, `completeness` how complete
+    it is; higher is better, None is unknown.
 
     >>> Reliability(frequency=2.0).completeness is None
     True
@@ -183,11 +182,11 @@ class Reliability(_Frozen):
 
 
 class Reference(_Frozen):
-    """The right answer, in the form that the item's answer format parses to.
+    """The right answer, as a value that the item's answer format parses to.
 
-    `accepted` are further answers that count as right, `rationale` is why. `reliability`, where it is given, has an
-    entry for the answer and for each accepted one, in this order. `criteria` are what a judge marks an answer in free
-    text by; an item that has nothing else to be right by has the answer None.
+    `accepted` are other right answers; `rationale` is an explanation. `reliability`, if given, has one entry for the
+    answer and one for each accepted answer, in this order. `criteria` are for judges of free-text answers; an item with
+    criteria only has the answer None.
 
     >>> Reference(answer=2, accepted=(3,), rationale="the third clip is half hidden").accepted
     (3,)
@@ -198,14 +197,14 @@ class Reference(_Frozen):
     rationale: str = ""
     reliability: tuple[Reliability, ...] = Field(
         default=(),
-        exclude_if=lambda given: not given,  # items that have none keep the fingerprint they always had
+        exclude_if=lambda given: not given,  # keeps fingerprints of items without it stable
     )
 
     criteria: tuple[Criterion, ...] = Field(default=(), exclude_if=lambda given: not given)
 
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:
-        if self.criteria and not any(one.points > 0 for one in self.criteria):
+        if self.criteria and not any(criterion.points > 0 for criterion in self.criteria):
             raise ValueError("a criterion with positive points is expected")
         if self.reliability and len(self.reliability) != 1 + len(self.accepted):
             raise ValueError("the reliability of every reference answer, or of none, is expected")
@@ -213,7 +212,7 @@ class Reference(_Frozen):
 
 
 class Item(_Frozen):
-    """One question. What shares a `group` (a video, a patient) is resampled together.
+    """A question. Items of the same `group` (such as a video or a patient) are resampled together.
 
     >>> from proctor.core.formats import BinaryFormat
     >>> item = Item(id="q1", group="v1", question="Is a clip visible?", answer=BinaryFormat(),
@@ -235,28 +234,28 @@ class Item(_Frozen):
     @classmethod
     def _lettered(cls, options: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if len(options) > MOST_OPTIONS:
-            there = f"item {info.data.get('id')!r} has {len(options)}"
-            raise ValueError(f"at most {MOST_OPTIONS} options, a letter for each ({there})")
+            found = f"item {info.data.get('id')!r} has {len(options)}"
+            raise ValueError(f"at most {MOST_OPTIONS} options, a letter for each ({found})")
         return options
 
     @property
     def sounding(self) -> tuple[VideoClip | AudioClip, ...]:
-        """The media whose sound belongs to the question, in their order."""
+        """The media whose sound belongs to the question, in order."""
         return tuple(
-            one for one in self.media if isinstance(one, AudioClip) or (isinstance(one, VideoClip) and one.audio)
+            clip for clip in self.media if isinstance(clip, AudioClip) or (isinstance(clip, VideoClip) and clip.audio)
         )
 
     @property
     def pictured(self) -> tuple[VideoClip | Image, ...]:
-        """The media that have pictures, in their order."""
-        return tuple(one for one in self.media if not isinstance(one, AudioClip))
+        """The media with pictures, in order."""
+        return tuple(medium for medium in self.media if not isinstance(medium, AudioClip))
 
     @property
     def has_answer(self) -> bool:
-        """Whether there is a reference answer: a reference may hold criteria alone."""
+        """Whether there is a reference answer; a reference may have only criteria."""
         return self.reference is not None and self.reference.answer is not None
 
     def as_asked(self) -> Item:
-        """The item as a system may see it: without the key, the tags (which may hint at it) and the media,
-        whose names and times may too; pixels come from the view alone."""
+        """The item as systems see it: without the reference, and without tags and media, whose names and times may
+        reveal the answer. Systems get pictures from the view."""
         return self.model_copy(update={"reference": None, "tags": {}, "media": ()})

@@ -1,4 +1,4 @@
-"""What a metric is called, where it lies and which way is better; and the figures that others published."""
+"""Declarations of metrics and of rating dimensions, and published figures."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 @dataclass(frozen=True)
 class Metric:
-    """The declaration of a metric from which the CLI, tables, docs and figures are made.
+    """The declaration of a metric, from which the CLI, tables, docs and figures are made.
 
-    `low` and `high` bound the value of one item; `percent` says that means are shown in per cent;
-    `chance` is the mean that blind guessing reaches where that is one number for all items; `formats`
-    are the kinds of answer that it marks (none named: all), so that a failed answer, which has no
-    score, is still known to be missing from it; `levels` are the labels of its scores, best first, where
-    it has a few named ones. Where the value of an item is a share of several units (pairs of neighbours in an
-    order), `per` is the tag that says of how many: a mean over items is then the share of all their units.
-    `languages` are the values of the tag `language` whose items it marks (none named: all).
+    `low` and `high` are the bounds of an item's value. `percent` shows means as percentages. `chance` is the chance
+    level, if it is the same for all items. `formats` are the answer formats to which the metric applies (empty: all);
+    they also determine for which metrics a failed answer is missing. `levels` are the labels of scores, best first, if
+    there are only a few. If an item's value is a share of several units (such as neighbouring pairs in an ordering),
+    `per` is the tag with their number, and means weight items by it. `languages` are the values of the tag `language`
+    to which the metric applies (empty: all).
     """
 
     name: str
@@ -38,17 +37,17 @@ class Metric:
 
     @property
     def worst(self) -> float:
-        """The value of a wrong answer."""
+        """The worst possible value, which wrong answers get."""
         return self.low if self.higher_is_better else self.high
 
     def marks(self, kind: str, language: object = None) -> bool:
-        """Whether answers of this format kind, to an item in this language, are marked by it."""
+        """Whether the metric applies to answers of this format, to items in this language."""
         return (not self.formats or kind in self.formats) and (
             not self.languages or language is None or language in self.languages
         )
 
     def show(self, value: float) -> str:
-        """The value as people read it.
+        """The value as text.
 
         >>> ACCURACY.show(0.6626)
         '66.3 %'
@@ -57,8 +56,8 @@ class Metric:
 
 
 class MetricOptions(TypedDict, total=False):
-    """What may be declared of a metric beside its function (see `Metric`): `name` is the function's and `label` made
-    from it, where none are given.
+    """The declaration of a metric that is given by a function (see `Metric`). The default `name` is that of the
+    function, and `label` is derived from it.
 
     >>> MetricOptions(percent=True, formats=("free_text",))
     {'percent': True, 'formats': ('free_text',)}
@@ -101,8 +100,8 @@ ACCURACY = Metric(
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One system with its values by the metric's name; one that was not published is absent. `condition` is what it
-    saw, where that was said, and `facets` of which items alone the values are.
+    """The published values of a system by metric. `condition` is the condition, if it was stated; `facets` are the tag
+    values of the subset of items to which the values refer.
 
     >>> PublishedRow("a team", {"accuracy": 0.63}).values["accuracy"]
     0.63
@@ -116,7 +115,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class PublishedCrossing:
-    """One system's items counted by their outcome under two `conditions`: the first in the rows, the second in the
+    """A published cross table of one system's outcomes under two `conditions`: the first in rows, the second in
     columns, both in the order of `levels`.
 
     >>> PublishedCrossing("A1", "a model", "accuracy", ("text-only", "video"), ("right", "wrong"), ((97, 8), (68, 76))).name
@@ -133,8 +132,8 @@ class PublishedCrossing:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """Rows in the published order; `metrics` are the columns, `source` says where they stand, `note` what a reader
-    should know before holding anything against them.
+    """A published table: `rows` in the published order, `metrics` as columns, its `source`, and a `note` on comparing
+    with it.
 
     >>> from proctor.core import ACCURACY
     >>> table = PublishedTable("A paper, table 2", "", (ACCURACY,), (PublishedRow("a team", {"accuracy": 0.63}),))
@@ -149,20 +148,20 @@ class PublishedTable:
     crossings: tuple[PublishedCrossing, ...] = ()
 
     def of(self, metric: str) -> list[tuple[str, float]]:
-        """The systems that have a value of this metric over all items, with it."""
+        """The systems with a value of this metric over all items, and the value."""
         return [(row.system, row.values[metric]) for row in self.split(metric)]
 
     def split(self, metric: str, by: Sequence[str] = ()) -> list[PublishedRow]:
-        """The rows that have a value of this metric, split by just these facets."""
+        """The rows with a value of this metric that are split by exactly these facets."""
         return [row for row in self.rows if metric in row.values and set(row.facets) == set(by)]
 
 
 HUMAN = "human:"
-"""What the name of a scorer begins with that is a person."""
+"""The prefix of the scorer names of persons."""
 
 
 def human(rater: str) -> str:
-    """The scorer's name of a person who rates.
+    """The scorer name of a human rater.
 
     >>> human("A1")
     'human:A1'
@@ -172,10 +171,10 @@ def human(rater: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One thing that answers are rated on, with the values that people may give, lowest first.
+    """A dimension on which answers are rated, with the levels that people may choose, in ascending order.
 
-    A judge may give any number between the lowest and the highest. A flag (0 or 1) is yes or no. `languages` are
-    those in which it is rated (none named: all); `description` says to a judge what it means.
+    Judges may return any number between the lowest and the highest level. A dimension with the levels 0 and 1 is a
+    flag. `languages` are those in which it is rated (empty: all); `description` explains it to judges.
 
     >>> Dimension("overall", (0.0, 0.5, 1.0)).is_flag, Dimension("disagree_flag", (0.0, 1.0)).is_flag
     (False, True)
@@ -189,12 +188,12 @@ class Dimension:
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is yes or no."""
+        """Whether the levels are 0 (no) and 1 (yes)."""
         return self.levels == (0.0, 1.0)
 
     @property
     def metric(self) -> Metric:
-        """The metric of which a rating on it is a score."""
+        """The metric whose scores are ratings on this dimension."""
         return Metric(
             self.name,
             self.name,
@@ -211,8 +210,8 @@ class _Frozen(BaseModel):
 
 
 class RatingRule(_Frozen):
-    """How the score on a dimension depends on those on others: at most `limit` (None: the highest of `others`), and
-    that only where the lowest of `others` is at most `where` (None: always). It is checked where all of them are rated.
+    """A constraint between dimensions: the score is at most `limit` (None: the maximum of `others`), if the minimum of
+    `others` is at most `where` (None: always). It applies if all of these dimensions are rated.
 
     >>> rule = RatingRule(name="above-half", dimension="overall", others=("a", "b"), limit=0.5, where=0.5)
     >>> rule.broken({"overall": 0.6, "a": 0.5, "b": 0.9}), rule.broken({"overall": 0.6, "a": 0.7, "b": 0.9})
@@ -226,17 +225,17 @@ class RatingRule(_Frozen):
     where: float | None = None
 
     def broken(self, values: Mapping[str, float]) -> bool:
-        """Whether scores break it; never where one that it is about is not given."""
+        """Whether the scores violate the rule; False if a score is missing."""
         if any(name not in values for name in (self.dimension, *self.others)):
             return False
         others = [values[name] for name in self.others]
-        most = max(others) if self.limit is None else self.limit
-        return (self.where is None or min(others) <= self.where) and values[self.dimension] > most
+        limit = max(others) if self.limit is None else self.limit
+        return (self.where is None or min(others) <= self.where) and values[self.dimension] > limit
 
 
 class DerivedDimension(_Frozen):
-    """A dimension whose level follows from others, for judges that are not asked for it: the `lowest` of them, or
-    (`at-lowest`) its own highest level where the first of them is at its lowest level, else its own lowest.
+    """A dimension that is derived from others instead of being judged. `lowest` is the minimum of the others.
+    `at-lowest` is the highest level if the first of the others is at its lowest level, and the lowest level otherwise.
 
     >>> DerivedDimension(dimension="overall", others=("a", "b"), how="lowest").how
     'lowest'
@@ -248,13 +247,13 @@ class DerivedDimension(_Frozen):
 
 
 class RatingScheme(_Frozen):
-    """All of it. `step` is the grid that a judge's scores are rounded to (None: none). `role` says to a judge who
-    it is, where the general prompt is used.
+    """The dimensions and rules of ratings. Judges' scores are rounded to multiples of `step` (None: not rounded).
+    `role` is the role of the judge in the general prompt.
 
-    Raises a validation error for a dimension given twice, levels that do not rise, and rules about unknown dimensions.
+    Raises a validation error for duplicate dimensions, levels that are not ascending, and rules on unknown dimensions.
 
     >>> scheme = RatingScheme(dimensions=(Dimension("tone", (0.0, 1.0)), Dimension("ton", (1.0, 2.0), languages=("de",))))
-    >>> [one.name for one in scheme.of("de")], [one.name for one in scheme.of("en")]
+    >>> [dimension.name for dimension in scheme.of("de")], [dimension.name for dimension in scheme.of("en")]
     (['tone', 'ton'], ['tone'])
     """
 
@@ -266,15 +265,15 @@ class RatingScheme(_Frozen):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [one.name for one in self.dimensions]
-        for one in self.dimensions:
-            if not one.name.strip() or names.count(one.name) > 1:
-                raise ValueError(f"the dimension {one.name!r}: expected names, each once")
-            if len(one.levels) < 2 or list(one.levels) != sorted(set(one.levels)):
-                raise ValueError(f"the levels of {one.name!r}: expected two or more that rise")
-        spoken_of = [(rule.dimension, *rule.others) for rule in self.rules]
-        spoken_of += [(rule.dimension, *rule.others) for rule in self.derived]
-        unknown = [name for some in spoken_of for name in some if name not in names]
+        names = [dimension.name for dimension in self.dimensions]
+        for name, levels in ((dimension.name, dimension.levels) for dimension in self.dimensions):
+            if not name.strip() or names.count(name) > 1:
+                raise ValueError(f"the dimension {name!r}: expected names, each once")
+            if len(levels) < 2 or list(levels) != sorted(set(levels)):
+                raise ValueError(f"the levels of {name!r}: expected two or more that rise")
+        used = [name for rule in self.rules for name in (rule.dimension, *rule.others)]
+        used += [name for derived in self.derived for name in (derived.dimension, *derived.others)]
+        unknown = [name for name in used if name not in names]
         if unknown:
             raise ValueError(f"a rule about {unknown[0]!r}: expected one of {', '.join(names)}")
         return self
@@ -282,18 +281,18 @@ class RatingScheme(_Frozen):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The dimensions as metrics, in order."""
-        return tuple(one.metric for one in self.dimensions)
+        return tuple(dimension.metric for dimension in self.dimensions)
 
     def of(self, language: str) -> tuple[Dimension, ...]:
-        """The dimensions that answers in a language are rated on, in order."""
-        return tuple(one for one in self.dimensions if not one.languages or language in one.languages)
+        """The dimensions that are rated for answers in a language, in order."""
+        return tuple(own for own in self.dimensions if not own.languages or language in own.languages)
 
     def breaks(self, values: Mapping[str, float]) -> tuple[str, ...]:
-        """The names of the rules that scores break."""
+        """The names of the rules that the scores violate."""
         return tuple(rule.name for rule in self.rules if rule.broken(values))
 
     def rounded(self, value: float) -> float:
-        """The nearest value of the grid; halfway between two, the even multiple of the step.
+        """The value rounded to the nearest multiple of `step`, half to even.
 
         >>> scheme = RatingScheme(dimensions=(Dimension("overall", (0.0, 1.0)),), step=0.05)
         >>> [scheme.rounded(value) for value in (0.87, 0.88, 0.025, 0.075, 1.0)]
@@ -305,28 +304,25 @@ class RatingScheme(_Frozen):
         return float(round(Fraction(repr(value)) / step) * step)
 
     def derive(self, levels: Mapping[str, float], language: str) -> dict[str, float]:
-        """The derived dimensions of a language, from the levels of the others."""
-        known = {one.name: one for one in self.of(language)}
-        found = {}
+        """The levels of the derived dimensions of a language, given those of the others."""
+        known = {dimension.name: dimension for dimension in self.of(language)}
+        derived = {}
         for rule in self.derived:
             if rule.dimension in known and all(name in levels for name in rule.others):
                 own, first = known[rule.dimension].levels, rule.others[0]
                 at_lowest = levels[first] == known[first].levels[0]
-                found[rule.dimension] = (
-                    min(levels[name] for name in rule.others)
-                    if rule.how == "lowest"
-                    else own[-1]
-                    if at_lowest
-                    else own[0]
-                )
-        return found
+                if rule.how == "lowest":
+                    derived[rule.dimension] = min(levels[name] for name in rule.others)
+                else:
+                    derived[rule.dimension] = own[-1] if at_lowest else own[0]
+        return derived
 
 
 class Verified(StrEnum):
-    """What became of a published figure: `same` as ours, as exactly as it was published; `explained`: it differs, and
-    why is known; `absent`: the recorded answers behind it are not at hand; `different`.
+    """The result of recomputing a published figure: `same` (equal within its rounding), `explained` (different for a
+    known reason), `absent` (the recorded answers are not available), or `different`.
 
-    >>> [one.value for one in Verified]
+    >>> [result.value for result in Verified]
     ['same', 'explained', 'absent', 'different']
     """
 
@@ -338,8 +334,8 @@ class Verified(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFigure:
-    """A published figure beside ours, computed from recorded answers (None: these are not at hand). `source` says where
-    it stands, `tolerance` what its rounding allows, `explained` why it differs where that is known.
+    """A published figure and ours, recomputed from recorded answers (None: not available). `tolerance` allows for its
+    rounding; `explained` is the reason for a difference, if known.
 
     >>> VerifiedFigure("accuracy", "A paper, table 2", 0.663, 0.66265, 0.0005).state.value
     'same'
@@ -357,6 +353,6 @@ class VerifiedFigure:
         """See `Verified`."""
         if self.ours is None:
             return Verified.ABSENT
-        if abs(self.ours - self.published) <= self.tolerance + 1e-12:  # a bound that was rounded itself
+        if abs(self.ours - self.published) <= self.tolerance + 1e-12:  # tolerance for rounding errors
             return Verified.SAME
         return Verified.EXPLAINED if self.explained else Verified.DIFFERENT

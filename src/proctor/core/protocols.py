@@ -1,4 +1,4 @@
-"""The small protocols between the rooms: what a view, a system, a scorer and a benchmark are."""
+"""The protocols between rooms: view, system, scorer and benchmark."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture as a system gets it: JPEG bytes, its time in seconds of the video (None for a still
-    image) and its label ("A", "t = 3.0 s").
+    """A picture for a system: JPEG bytes, time in seconds of the video (None for still images), and label ("A",
+    "t = 3.0 s").
 
     >>> Frame(jpeg=b"...", time=3.0, label="t = 3.0 s").time
     3.0
@@ -38,88 +38,91 @@ class Frame:
 
 
 class View(Protocol):
-    """An item's media under a condition, on demand. It is the only way to the pixels."""
+    """The media of an item under a condition, decoded on demand. Systems get pictures only through a view."""
 
     @property
     def condition(self) -> str:
-        """The condition's name."""
+        """The name of the condition."""
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Start and end of the clip in seconds of its video; None where there is no video to see."""
+        """Start and end of the clip in seconds of its video; None if no video is shown."""
 
     async def frames(
         self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
-        """Frames in the order in which they are to be shown.
+        """The frames in the order to be shown.
 
-        Of a video: `count` frames spread evenly, or `fps` frames a second; `window` (seconds of the
-        video) is cut to the clip. Of images: all of them, in the item's order. Empty where the
-        condition shows nothing. Raises `InputError` where a file can't be read.
+        For a video: `count` evenly spaced frames, or `fps` frames per second; `window` (in seconds of the video) is
+        clipped to the clip. For images: all images in order. Empty if the condition shows nothing. Raises `InputError`
+        if a file can't be read.
         """
 
 
 class System(Protocol):
-    """Whatever answers items."""
+    """A system that answers items."""
 
     @property
     def name(self) -> str:
-        """Under this name its results are kept and shown."""
+        """The name under which results are stored and shown."""
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Everything that changes its answers (model, prompt hash, seed …); recorded with the run."""
+        """All settings that affect the answers (model, prompt hash, seed …); recorded with the run."""
 
     def supports(self, item: Item) -> bool:
-        """Whether it can answer this format at all; an item that it can't is not asked."""
+        """Whether the system can answer this format; other items are skipped."""
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Answers one item. The item carries no reference, tags or media. Raises `InfrastructureError` or an `OSError`
-        (an infrastructure error: recorded `failed`), `RefusalError` (`refused`), `SystemFaultError` (`error`, as is
-        every other exception), `ConfigurationError` (stops the run)."""
+        """Answer one item, which has no reference, tags or media.
+
+        Raises `InfrastructureError` or `OSError` (recorded as `failed`), `RefusalError` (`refused`), `SystemFaultError`
+        or any other exception (`error`), and `ConfigurationError`, which stops the run.
+        """
 
 
 @runtime_checkable
 class NeedsReferences(Protocol):
-    """An oracle baseline (`majority`): it gets the reference answers beforehand, is shown as such and never ranked."""
+    """An oracle baseline (such as `majority`), which uses the reference answers. It is marked as such and never
+    ranked."""
 
     def learn(self, items: Sequence[Item]) -> None:
-        """Gets all items of the benchmark with their references, once, before the first question."""
+        """Called once with all items of the benchmark and their references, before the first question."""
 
 
 class Scorer(Protocol):
-    """Turns an answer into scores. A judge is a scorer that asks a model."""
+    """Scores answers. A judge is a scorer that asks a model."""
 
     @property
     def name(self) -> str:
-        """ "code", or the judge's name with its model."""
+        """The name: "code", or that of the judge and its model."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """What it gives."""
+        """The metrics of its scores."""
 
     def applies(self, item: Item) -> bool:
-        """Whether it marks answers to this item."""
+        """Whether it scores answers to this item."""
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """Marks one answer; never called for a `failed` one. A judge that gets no verdict raises
-        `InfrastructureError`: the answer stays unmarked, and is counted so."""
+        """Score one answer, which is never a `failed` one. Raises `InfrastructureError` if a judge gets no verdict; the
+        answer then remains unscored and is counted as such."""
 
 
 class JudgementCache(Protocol):
-    """Where judges keep and find their judgements."""
+    """A persistent cache of judgements."""
 
     def get(self, key: str) -> Judgement | None:
-        """The judgement under this key, if it was ever made."""
+        """The judgement with this key, or None."""
 
     def put(self, vote: Judgement) -> None:
-        """Keeps a judgement permanently, on disk when this returns; a key that is there already stays as it is."""
+        """Store a judgement; it is on disk on return. Existing keys are not overwritten."""
 
 
 @dataclass(frozen=True)
 class FilesOrigin:
-    """Where a benchmark's files lie and how they are read: what a store remembers for the next command. `columns` says
-    by field which column holds it.
+    """The location of a benchmark's files and how to read them, which a store remembers for later commands. `columns`
+    maps fields to column names.
 
     >>> FilesOrigin(Path("my-questions")).track
     ''
@@ -132,18 +135,18 @@ class FilesOrigin:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Items, their media and the protocol.
+    """Items, their media and the evaluation protocol.
 
-    `headline` is the metric that ranks, `facets` are the tags that results can be split by, `only` are tag values an
-    item must have to count (unless all items are asked for), `buckets` are the tags whose combinations make the buckets
-    of the ranking, `relevance` is the tag of the items that a second ranking is made of, `media_root` is where the
-    media of this machine lie, `seeds` are the draws already made (the options' order …), `notes` are what a reader of
-    the numbers should know, `simulated` is shown wherever the name is, `published` are the figures of others to stand
-    beside, `excerpts` say of videos what part of which longer one they are, `failed` is what the benchmark's own rules
-    say of items that a run lacks a score for (None: they say nothing), `rating` are the dimensions that people and
-    judges rate its answers on, if they do, `scorers` score its answers beside those that score every benchmark's,
-    `prompt` is a template of its own for models, `judge` the name of the judge that scores it where none is named,
-    `reading` says how its files were understood, `origin` where these lie (see `load`).
+    items, metrics: the questions, and the metrics of their scores. headline: the metric by which systems are ranked.
+    facets: tags by which results can be split. conditions: the offered conditions, the default first. only: tag values
+    that an item must have to be counted by default. media_root: the media folder on this machine. budget_s: time budget
+    per item in seconds. seeds: seeds of draws in the items (such as the order of options). notes: remarks on the
+    numbers. simulated: whether items are simulated, which is shown with the name. buckets: tags whose combinations are
+    the buckets of the ranking. relevance: the tag of the items of a second ranking. published: published figures to
+    compare with. failed: the treatment of missing scores by the benchmark's rules (None: not specified). excerpts: the
+    longer videos from which videos were cut. rating: the dimensions on which people and judges rate answers. scorers:
+    additional scorers. prompt: a template for models. judge: the default judge. reading: how the files were
+    interpreted. origin: the location of the files.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -181,11 +184,11 @@ class Benchmark:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of all items, also of those that do not count."""
+        """The hash of all items, including those that are not counted."""
         return fingerprint(self.items)
 
     def counted(self, *, all_items: bool = False) -> list[Item]:
-        """The items that count, in the benchmark's order."""
+        """The items that are counted, in order."""
         return [
             item
             for item in self.items
@@ -195,11 +198,10 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class RecordedAnswers:
-    """Answers that were given elsewhere, with the votes and scores that came with them.
+    """Answers recorded elsewhere, with their judgements and scores.
 
-    `settings` describes their origin; `notes` is what their reader found and a person should know; `condition` is
-    the one under which the files themselves say that they were given, and `system` the name of who gave them ("" where
-    they do not say).
+    `settings` describes their origin; `notes` are remarks of the reader for the user. `condition` and `system` are
+    those stated by the files ("" if not stated).
 
     >>> from proctor.core import Answer
     >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
@@ -217,8 +219,8 @@ class RecordedAnswers:
 
 @dataclass(frozen=True)
 class RecordedScores:
-    """Scores that a scorer gave elsewhere, by item, system and dimension; None where it left one out on purpose.
-    `notes` is what their reader found and a person should know.
+    """Scores recorded elsewhere, by item, system and dimension; None for deliberate omissions. `notes` are remarks of
+    the reader for the user.
 
     >>> RecordedScores({("e1", "s1", "overall"): 0.5}).notes
     ()
@@ -230,11 +232,10 @@ class RecordedScores:
 
 @dataclass(frozen=True)
 class Briefing:
-    """What holds for all questions of a benchmark and stands in none of them: for the models that answer, and
-    for those that judge.
+    """Information for models and judges that applies to all questions of a benchmark.
 
-    `definitions` are words with their meaning there; `own_clock` says that questions name times by the clock
-    of the whole video, also where only a part of it is shown.
+    `definitions` are terms with their meaning. `own_clock` is true if times in questions refer to the whole video, also
+    if only a part of it is shown.
 
     >>> Briefing({"Clip": "A small clamp."}).own_clock
     False
@@ -246,7 +247,7 @@ class Briefing:
 
 @dataclass(frozen=True)
 class OfficialFigure:
-    """One number of a benchmark's own summary: `level` and `name` as its own program writes them.
+    """A number of a benchmark's official summary; `level` and `name` as in the official program.
 
     >>> OfficialFigure("latency", "timed_out", None, None, None, 35).n
     35
@@ -271,63 +272,59 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "verified_files": ("verify",),
     "reads_paths": ("check",),
 }
-"""What a reader states, and the methods that belong to it."""
+"""The attributes of a reader, and the methods that each of them requires."""
 
 
 class BenchmarkReader(ABC):
-    """One benchmark's module, found by the entry point group `proctor.benchmarks`.
+    """The reader of a benchmark, found by the entry point group `proctor.benchmarks`.
 
-    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. The rest
-    has defaults: what a benchmark brings beside its items it states by the attributes here, and by overriding the
-    methods that belong to them.
+    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. Optional
+    features are declared by the other attributes, and implemented by overriding the methods that belong to them.
     """
 
     name: str
     summary: str
     tracks: tuple[str, ...] = ()
-    """The tracks, which differ in media and budget (see `on_track`); the last one is read where none is chosen."""
+    """The tracks, which differ in media and budget (see `on_track`); the last one is the default."""
     prompts: Path | None = None
-    """The folder of its prompts for models that answer: NAME.txt.j2, and named ones as NAME.paper.txt.j2."""
+    """The folder of prompts for models: NAME.txt.j2, and named variants as NAME.paper.txt.j2."""
     judge_prompts: Path | None = None
-    """The folder of its prompts for judges of dimensions: KIND_LANGUAGE.txt.j2, and KIND.txt.j2 for other languages."""
+    """The folder of prompts for judges of dimensions: KIND_LANGUAGE.txt.j2, and KIND.txt.j2 for other languages."""
     briefing: Briefing | None = None
-    """What its models and judges are told; the same for all items, and gives away nothing of any."""
+    """Information for models and judges, which must not reveal anything about single items."""
     rubric_judge: str | None = None
-    """The judge (by registry name) that its free-text answers are made for."""
+    """The registry name of the judge intended for its free-text answers."""
     ratings: bool = False
-    """Whether its recorded files hold several systems' answers and people's ratings (`read_ratings`), and a scorer's
-    scores of them (`read_scores`)."""
+    """Whether recorded files have answers of several systems with human ratings (`read_ratings`), and scores of them
+    (`read_scores`)."""
     submission_formats: tuple[str, ...] = ()
     """The formats that `write_submission` writes."""
     score_formats: tuple[str, ...] = ()
     """The formats that `write_scores` writes."""
     prediction_weights: Mapping[str, float] = MappingProxyType({})
-    """Where predictions can be marked from two files alone (`mark_predictions`): the weights of the overall score, with
-    their defaults."""
+    """The default weights of the overall score, if predictions can be scored from two files (`mark_predictions`)."""
     corrections: tuple[str, ...] = ()
-    """Where it has a program of its own with a summary of its own (`figures`): what is corrected in it, in
-    sentences."""
+    """The corrections to the official program's summary (`figures`), in sentences."""
     protocols: tuple[str, ...] = ()
-    """Where it has a summary of its own (`official_summary`): "official", and "corrected" where that is another one."""
+    """The variants of the official summary (`official_summary`): "official", and "corrected" if that differs."""
     audit_figures: bool = False
-    """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
+    """Whether the organisers publish an audit with their own keys (`official_audit`)."""
     exchange_within: tuple[str, ...] = ()
-    """Where the wrong options of its choices can be replaced (`write_choices`): the tags that two items must share
-    before a right answer of one may serve as a wrong option of the other, such as the type of question and the
-    organ."""
+    """If wrong options can be replaced (`write_choices`): the tags that two items must share for the right answer of
+    one to serve as a wrong option of the other, such as question type and organ."""
     reads_paths: bool = False
-    """Whether it reads any folder or file of questions, so that a path stands for a benchmark."""
+    """Whether it reads any folder or file of questions, so that a path can be given as benchmark."""
 
     sources: Path | None = None
-    """The YAML file that says where the data can be had, with an entry of the benchmark's name (see `read_source`)."""
+    """The YAML file with the source of the data, under the benchmark's name (see `read_source`)."""
 
     verified_files: tuple[str, ...] | None = None
-    """Where its published figures can be computed again (`verify`): what the folder of recorded answers holds; () where
-    no files are needed."""
+    """If published figures can be recomputed (`verify`): the files in the folder of recorded answers; () if no files
+    are needed."""
 
     def __init_subclass__(cls) -> None:
-        """Raises `TypeError` where a reader states something (also nothing, where that is no default) and lacks the
-        method that belongs to it."""
+        """Raise `TypeError` if a reader sets an attribute to another value than the default, but lacks a method that
+        the attribute requires."""
         super().__init_subclass__()
         for attribute, methods in _METHODS.items():
             states = getattr(cls, attribute) != getattr(BenchmarkReader, attribute)
@@ -340,21 +337,21 @@ class BenchmarkReader(ABC):
 
     @abstractmethod
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads the native files. Raises `InputError` before anything is half done."""
+        """Read the native files. Raises `InputError` for invalid files."""
 
     def on_track(self, track: str) -> BenchmarkReader:
-        """The reader of one track. Raises `InputError` that lists them for an unknown one."""
+        """The reader of a track. Raises `InputError` with the choices for an unknown track."""
         raise InputError("--track", found=repr(track), expected=f"no track, {self.name} has none")
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> BenchmarkReader:
-        """The reader of files in which these columns stand for these fields. Raises `InputError` where its files are of
-        a form of their own."""
+        """The reader of files with these columns for these fields. Raises `InputError` if the files have a fixed
+        form."""
         raise InputError(
             "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """Reads answers in the benchmark's native format for results. By default there is none: `InputError`."""
+        """Read answers in the benchmark's native format. Raises `InputError` by default: there is no such format."""
         raise InputError(
             path,
             f"benchmark {benchmark.name!r}",
@@ -365,19 +362,19 @@ class BenchmarkReader(ABC):
     def read_ratings(
         self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
     ) -> tuple[RecordedAnswers, ...]:
-        """The answers of each system that the file names, with people's ratings as scores by `human(rater)`; where
-        `answers_only`, ratings are not looked at. Raises `InputError`, with the row, for anything else."""
+        """Read the answers of each system in a file, with human ratings as scores by `human(rater)`; `answers_only`
+        ignores ratings. Raises `InputError` with the row."""
         raise NotImplementedError(self._without("ratings"))
 
     def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
-        """The scores in a file. `rated` are the texts of the answers by item, system and dimension, of which each
-        must have one. Raises `InputError`, with the row, for anything else."""
+        """Read scores. `rated` has the answers' texts by item, system and dimension, each of which needs a score.
+        Raises `InputError` with the row."""
         raise NotImplementedError(self._without("ratings"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-        """Writes the benchmark's own files at `data` into the folder `out`, with the options, keys and option pools of
-        these choice items, by id, in the order in which these stand; items that are None are kept and not counted.
-        `load` reads them back as they are. By default there is no way to: `InputError`."""
+        """Write the benchmark's files at `data` to the folder `out`, with the options, answers and option pools of
+        these choice items (by id, in this order). Items that are None are kept, but not counted. `load` reads the
+        result. Raises `InputError` by default: not supported."""
         del out, items
         raise InputError(
             data,
@@ -387,24 +384,24 @@ class BenchmarkReader(ABC):
         )
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        """Writes the benchmark's own files at `data` into the folder `out`, of these items alone. Without `references`
-        nothing that is written tells what is right, and `load` reads the same questions, options in the same order. By
-        default there is no way to: `InputError`."""
+        """Write the benchmark's files at `data` to the folder `out`, restricted to these items. Without `references`
+        the files do not reveal the answers, and `load` reads the same questions with options in the same order. Raises
+        `InputError` by default: not supported."""
         del out, items, references
         found, expected = "questions to hand out", "files written by hand, or a benchmark that can write them"
         raise InputError(data, f"benchmark {self.name!r}", found=found, expected=expected)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
-        """Writes the answers that there are as the organisers take them and returns how many: what failed, or is
-        missing, is left out. Raises `InputError` where the file can't be written."""
+        """Write the answers in the organisers' format and return their number; failed and missing answers are omitted.
+        Raises `InputError` if the file can't be written."""
         raise NotImplementedError(self._without("submission_formats"))
 
     def write_scores(
         self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
     ) -> int:
-        """Writes a scorer's scores (`proctor.runs.ScoredAnswer`) and returns the number of rows; those of a template,
-        where one is given, in its order. Raises `InputError` for a missing score unless `allow_missing`, and where the
-        file can't be written."""
+        """Write a scorer's scores (`proctor.runs.ScoredAnswer`) and return the number of rows; a template determines
+        rows and order. Raises `InputError` for a missing score unless `allow_missing`, and if the file can't be
+        written."""
         raise NotImplementedError(self._without("score_formats"))
 
     def mark_predictions(
@@ -418,10 +415,10 @@ class BenchmarkReader(ABC):
         strict: bool = False,
         **more: Any,
     ) -> PluginReport:
-        """Marks a file; a weight that is not named has its default. Raises `InputError` for what can't be read, for a
-        weight that it does not know, and with `strict` for an answer that is missing or not valid, which
-        is else wrong and counted. Of `more`, `similarity` says how texts are compared with texts, and `invalid` whether
-        an answer that is not valid is "wrong" in every figure or counts as far as it goes ("partial")."""
+        """Score a file of predictions; missing `weights` have their defaults. Invalid or missing answers count as
+        wrong, or raise `InputError` with `strict`. Raises `InputError` for unreadable files and unknown weights. Of
+        `more`, `similarity` is the text similarity, and `invalid` is whether invalid answers are "wrong" in every
+        figure or get "partial" credit."""
         raise NotImplementedError(self._without("prediction_weights"))
 
     def figures(
@@ -435,39 +432,39 @@ class BenchmarkReader(ABC):
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """Its own summary of one run, of each question its group, its tags and whether it was answered right.
-        `official`: exactly as its own program computes it; else the same figures with its weaknesses corrected."""
+        """The official summary of a run, from the group, tags and correctness of each question. `official` reproduces
+        the official program exactly; otherwise its weaknesses are corrected."""
         raise NotImplementedError(self._without("corrections"))
 
     def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
-        """Its own summary of every run in a `Store` that the `Options` choose, exactly as its own program computes it,
-        or `corrected`."""
+        """The official summaries of the runs in a `Store` selected by `Options`, exactly as in the official program, or
+        `corrected`."""
         raise NotImplementedError(self._without("protocols"))
 
     def official_audit(self, audit: Any) -> dict[str, float | None]:
-        """One metric's figures (of an `Audit`) under the organisers' keys; None where there is no correlation."""
+        """The figures of one metric in an `Audit` by the organisers' keys; None for undefined correlations."""
         raise NotImplementedError(self._without("audit_figures"))
 
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
-        """All that is wrong with the questions at a path, at once: "faults" in its `json`, and in lines by cause, or
-        `every` one by itself. Where nothing is, `out` is a page with some of them, if one is wanted. Raises
-        `InputError` where nothing is there."""
+        """Check the questions at a path. The report lists all faults by cause, or `every` fault, and as "faults" in its
+        `json`. If there are none, a preview page is written to `out`, if given. Raises `InputError` if nothing exists
+        at the path."""
         raise NotImplementedError(self._without("reads_paths"))
 
     def question_files(self, data: Path) -> Sequence[Path]:
-        """The files at a path that hold the questions, which no output replaces."""
+        """The files with the questions at a path, which outputs must not overwrite."""
         return (data,)
 
     async def verify(self, data: Path) -> Sequence[VerifiedFigure]:
-        """Its published figures beside ours, from the recorded answers in a folder that holds `verified_files`. Raises
-        `InputError` for what can't be read."""
+        """The published figures and ours, recomputed from the recorded answers in a folder with `verified_files`.
+        Raises `InputError` for unreadable files."""
         raise NotImplementedError(self._without("verified_files"))
 
     def source(self) -> DataSource | None:
-        """Where its data can be had, whose they are and under which licence; None where it does not say so."""
+        """The source, owner and licence of the data, or None."""
         return None if self.sources is None else read_source(self.sources, self.name)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """How a person gets the media files that are missing."""
+        """Instructions for getting the missing media files."""
         files = count_of(len(missing), "media file")
         return f"{files} missing: copy from where {data.name} came from into the media folder."

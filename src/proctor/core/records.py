@@ -1,4 +1,4 @@
-"""What a run leaves behind: answers, scores and votes."""
+"""The records of a run: answers, scores and judgements."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from proctor.core.text import KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
-"""The reason of an answer that stands for one which a submission lacks: the system's own failure, wrong, and
-counted apart."""
+"""The reason recorded for an answer that is missing from a submission. It counts as wrong and is reported
+separately."""
 
 
 class _Frozen(BaseModel):
@@ -18,13 +18,13 @@ class _Frozen(BaseModel):
 
 
 class Status(StrEnum):
-    """How asking one item ended.
+    """The outcome of asking an item.
 
-    `answered`: a reply came (right, wrong or unreadable). `timed_out`: the system took longer than the
-    item's budget. `refused`: the system declined. `error`: the system's own fault (an exception in its code, a context
-    too long, out of memory, no reply of the form asked for). These three are its answer: wrong, with the worst score
-    of each metric. `failed`: an infrastructure error (connection, rate limit, server, machine); not an answer at all,
-    never scored, asked again on resume.
+    `answered`: a reply was received (right, wrong or unreadable). `timed_out`: the system exceeded the time budget.
+    `refused`: the system declined. `error`: the system's own error (an exception in its code, a context that is too
+    long, out of memory, no reply of the requested form). These three count as wrong, with the worst score of each
+    metric. `failed`: an infrastructure error (connection, rate limit, server, machine), which is never scored and is
+    asked again on resume.
 
     >>> [status.value for status in Status]
     ['answered', 'timed_out', 'failed', 'refused', 'error']
@@ -38,10 +38,9 @@ class Status(StrEnum):
 
 
 class FailedPolicy(StrEnum):
-    """What becomes of the items that a run lacks a score for: infrastructure errors, items not asked, answers that a
-    judge left without a verdict.
+    """The treatment of items without a score: infrastructure errors, items not asked, and answers without a verdict.
 
-    `wrong`: each has the worst score. `exclude`: they are left out of that run's score (and of no other's).
+    `wrong`: they get the worst score. `exclude`: they are excluded from the score of that run (only).
 
     >>> [policy.value for policy in FailedPolicy]
     ['wrong', 'exclude']
@@ -52,7 +51,7 @@ class FailedPolicy(StrEnum):
 
 
 class Usage(_Frozen):
-    """What an answer consumed. `cost_usd` is None where no price is known: unknown is not free."""
+    """The resources used for an answer. `cost_usd` is None if the price is unknown."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -61,7 +60,7 @@ class Usage(_Frozen):
     cost_usd: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum; its cost is unknown as soon as one part that made requests has no price.
+        """The sum. The cost is unknown if that of any part with requests is unknown.
 
         >>> (Usage(requests=1, cost_usd=0.5) + Usage(requests=1)).cost_usd is None
         True
@@ -81,9 +80,9 @@ class Usage(_Frozen):
 
 
 class Timing(_Frozen):
-    """Seconds by a monotonic clock, apart: only `model_s` counts against an item's budget.
+    """Times in seconds by a monotonic clock. Only `model_s` counts towards the time budget.
 
-    A part that nobody measured (of an answer recorded elsewhere, say) is None, not 0.
+    Parts that were not measured (such as for answers recorded elsewhere) are None.
 
     >>> Timing(model_s=2.5, media_s=0.3).queue_s is None
     True
@@ -96,10 +95,10 @@ class Timing(_Frozen):
 
 
 class Answer(_Frozen):
-    """What a system said of an item.
+    """A system's answer to an item.
 
-    `parsed` is the value that the item's answer format read from `text`; where that failed it is None
-    and `problem` says what was expected and what came. `reason` says why a status is not `answered`, or `NO_ANSWER`.
+    `parsed` is the value that the item's answer format parsed from `text`. If parsing failed it is None, and `problem`
+    has what was expected and found. `reason` explains a status other than `answered`, or is `NO_ANSWER`.
 
     >>> Answer(item_id="q1", text="Answer: B", parsed="B").status
     <Status.ANSWERED: 'answered'>
@@ -117,9 +116,8 @@ class Answer(_Frozen):
 
 
 class Score(_Frozen):
-    """One number about one answer. `scorer` says who gave it; `label` is its level in words.
-
-    `vote_key` leads to the judge's vote behind it.
+    """The score of an answer by a metric and a scorer. `label` is the level in words; `vote_key` is the key of the
+    judgement on which it is based.
 
     >>> Score(item_id="q1", metric="accuracy", value=1.0, label="right").scorer
     'code'
@@ -134,9 +132,9 @@ class Score(_Frozen):
 
 
 class Judgement(_Frozen):
-    """One reply of one judge, under a key of its whole content, so that no call is repeated.
+    """A cached reply of a judge. The key is a hash of the whole request, so that no call is repeated.
 
-    `flags` names what a person should look at (contradictions, attempts to steer the judge).
+    `flags` are reasons for review by a person (contradictions, attempts to steer the judge).
 
     >>> Judgement(key="0" * 64, judge="three-level[m]", item_id="q1", reply={"score": 2}).flags
     ()

@@ -1,4 +1,4 @@
-"""Names to factories: what is built in and what other packages add, by entry point."""
+"""Registries of named things, built in or provided by other packages through entry points; and their interfaces."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _SAME_AS = {
     "single-frame": ("middle-frame", "one-frame"),
     "other-video": ("random-video", "wrong-video"),
 }
-"""What people call a thing elsewhere, by its name here; said where that name is a choice."""
+"""Synonyms of names, which are suggested in error messages."""
 
 
 def one_of(choices: Iterable[str], found: str = "") -> str:
-    """The choices as an error lists them, with the one that was probably meant at the end.
+    """The choices as text for an error message, with a suggestion for what was probably meant.
 
     >>> one_of(["temperature", "top_p"], "temprature")
     "one of temperature, top_p; did you mean 'temperature'?"
@@ -53,11 +53,11 @@ def one_of(choices: Iterable[str], found: str = "") -> str:
 
 
 class UnknownNameError(ProctorError):
-    """A name that is not registered; lists those that are."""
+    """A name that is not registered; the message lists the registered names."""
 
 
 class Registry(Generic[T]):
-    """Factories of one kind, by name; `group` is the entry point group that other packages add to.
+    """Things of one kind by name; `group` is the entry point group for other packages.
 
     >>> systems: Registry[str] = Registry("system", group="proctor.example")
     >>> systems.add("random", "…")
@@ -76,14 +76,14 @@ class Registry(Generic[T]):
         self._offered: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, thing: T) -> None:
-        """Registers; a name that is taken is an error."""
+        """Register a thing. Raises `ProctorError` for a duplicate name."""
         if name in self._known:
             raise ProctorError(f"the {self._what} {name!r} is registered twice")
         self._known[name] = thing
         self._own.add(name)
 
     def register(self, name: str) -> Callable[[T], T]:
-        """The same as a decorator."""
+        """`add` as a decorator."""
 
         def decorate(thing: T) -> T:
             self.add(name, thing)
@@ -92,12 +92,12 @@ class Registry(Generic[T]):
         return decorate
 
     def names(self) -> list[str]:
-        """All names, sorted. Nothing is loaded for it. Raises `ProctorError` for a name that two packages offer."""
+        """All names, sorted, without loading anything. Raises `ProctorError` for a name that two packages offer."""
         return sorted(self._known.keys() | self._packages().keys())
 
     def get(self, name: str) -> T:
-        """The registered thing, or an error that lists the choices. What a package offers is loaded when
-        it is asked for: one that is broken breaks nothing else, and is named in a `ProctorError`."""
+        """The thing with this name, loaded on first use. Raises `UnknownNameError` with the choices for an unknown
+        name, and `ProctorError` for one that can't be loaded."""
         if name in self._own:
             self._packages()  # a package that offers a built-in name is refused
         elif name not in self._known:
@@ -111,12 +111,13 @@ class Registry(Generic[T]):
         return self._known[name]
 
     def summary(self, name: str) -> str:
-        """What a thing says of itself in one line: the `NAME_SUMMARY` of the module that offers NAME, so that nothing
-        more is loaded; else the thing's own `summary`, or the first line of its docstring."""
+        """A one-line summary: `NAME_SUMMARY` of the module that offers NAME, which avoids loading more, or else the
+        thing's `summary`, or the first line of its docstring."""
         offered = self._packages().get(name)
-        with suppress(ImportError):  # told by `get`
-            if offered is not None and (said := getattr(import_module(offered.module), f"{offered.attr}_SUMMARY", "")):
-                return str(said)
+        with suppress(ImportError):  # reported by `get`
+            module = None if offered is None else import_module(offered.module)
+            if offered is not None and (summary := getattr(module, f"{offered.attr}_SUMMARY", "")):
+                return str(summary)
         thing = self.get(name)
         return str(getattr(thing, "summary", "") or (thing.__doc__ or "").strip().split("\n", 1)[0])
 
@@ -139,7 +140,7 @@ class Registry(Generic[T]):
 
 
 def _package(point: EntryPoint) -> str:
-    """Who offers an entry point, and what it is."""
+    """The package that offers an entry point, and the entry point's value."""
     name = "an unknown package" if point.dist is None else point.dist.name
     return f"{name} ({point.value})"
 
@@ -148,7 +149,7 @@ BENCHMARKS: Registry[BenchmarkReader] = Registry("benchmark", group="proctor.ben
 
 
 def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
-    """A benchmark's reader, on a track where one is named. Raises `InputError` where it knows no tracks.
+    """The reader of a benchmark, on a track if given. Raises `InputError` for an unknown track.
 
     >>> reader_of("rexsonovqa").name
     'rexsonovqa'
@@ -161,25 +162,25 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
 
 
 def reader_of_paths() -> BenchmarkReader:
-    """The reader that is installed for questions at a plain path. Raises `ProctorError` where there is none, or
-    several; a package that can't be loaded is passed over, as it may be any.
+    """The installed reader of questions at a path. Packages that can't be loaded are skipped. Raises `ProctorError`
+    unless there is exactly one such reader.
 
     >>> reader_of_paths().reads_paths
     True
     """
-    found = []
+    readers = []
     for name in BENCHMARKS.names():
         with suppress(ProctorError):
-            found += [reader for reader in (BENCHMARKS.get(name),) if reader.reads_paths]
-    if len(found) != 1:
-        named = ", ".join(reader.name for reader in found) or "none"
+            readers += [reader for reader in (BENCHMARKS.get(name),) if reader.reads_paths]
+    if len(readers) != 1:
+        named = ", ".join(reader.name for reader in readers) or "none"
         raise ProctorError(f"one installed reader of plain paths is needed, found {named}")
-    return found[0]
+    return readers[0]
 
 
 def benchmark_path(benchmark: str | Path) -> Path | None:
-    """The path that stands for a benchmark; None for a name. A name of an installed benchmark is never a path: a folder
-    of that name is written as ./NAME.
+    """The path if `benchmark` is a path, or None if it is a name. Names of installed benchmarks take precedence: a
+    folder with such a name is given as ./NAME.
 
     >>> benchmark_path("rexsonovqa"), str(benchmark_path("./rexsonovqa"))
     (None, 'rexsonovqa')
@@ -197,7 +198,7 @@ def benchmark_path(benchmark: str | Path) -> Path | None:
 
 
 class _Unknown(BenchmarkReader):
-    """Of a benchmark that a store has and no installed package: nothing but the defaults."""
+    """The reader of a benchmark that is in a store but not installed: only the defaults."""
 
     summary = "not installed"
 
@@ -206,11 +207,11 @@ class _Unknown(BenchmarkReader):
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
         del data, media, seed
-        return BENCHMARKS.get(self.name).load(Path())  # says which there are
+        return BENCHMARKS.get(self.name).load(Path())  # raises an error that lists the installed ones
 
 
 def reader_or_default(benchmark: str) -> BenchmarkReader:
-    """A benchmark's reader, or where no installed package has it one with the defaults alone.
+    """The reader of a benchmark, or one with only the defaults if the benchmark is not installed.
 
     >>> briefing = reader_or_default("focus").briefing
     >>> briefing is not None and briefing.own_clock, reader_or_default("somebody's").briefing
@@ -225,12 +226,12 @@ Steps = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a command, beside the type of a parameter: `Annotated[int, Option("How many.", low=1)]`.
+    """A command-line option, as annotation of a parameter: `Annotated[int, Option("How many.", low=1)]`.
 
-    `name` is its spelling where that is not the parameter's (several stand apart by spaces). `default` is its value in
-    a `TypedDict` of options, which Python and the shell share; there an option without `help` is for Python alone.
-    `shell` is its type on the command line where that is another one, of which `read` makes the value; `names` lists
-    what can be completed. An `argument` is positional; `group` is its heading in the help.
+    `name` is the option's name if it differs from the parameter's (several are separated by spaces). `default` is the
+    default in a `TypedDict` of options shared by Python and the shell, in which options without `help` are for Python
+    only. `shell` is the type on the command line if it differs; `read` converts it. `names` lists the completions. An
+    `argument` is positional; `group` is its heading in the help.
 
     >>> Option("How many.", low=1).default is None
     True
@@ -253,8 +254,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """What came of a command: for programs (`json`), and for people tables and lines in their order, and notes beside.
-    `ok` is False where a person must act: the command then ends with exit code 1.
+    """The result of a command: `json` for programs; tables and lines (`shown`) and `notes` for people. The exit code is
+    1 if not `ok`, that is, if the user has to act.
 
     >>> PluginReport({"files": 1}, shown=("1 file was written.",)).ok
     True
@@ -268,8 +269,9 @@ class PluginReport:
 
 @dataclass(frozen=True, slots=True)
 class ValidationRequest:
-    """Against what a file is checked: the benchmark's own files, its media, a track; `every` lists each finding by
-    itself instead of by cause; `options` are the check's own; `known` are the files that a store remembers.
+    """The arguments of a validation: the benchmark's files, its media, and a track. `every` lists all findings instead
+    of a summary by cause. `options` are those of the validator; `known` is the path of the files that a store
+    remembers.
 
     >>> request = ValidationRequest(options={"rows": 3})
     >>> dict(request.known_options("rows", "columns"))
@@ -290,14 +292,14 @@ class ValidationRequest:
     known: Path | None = None
 
     def needed_data(self, what: str) -> Path:
-        """The path of `--data`, else what a store knows. Raises `UsageError` that says what it should lead to."""
-        found = self.data or self.known
-        if found is None:
+        """The path of `--data`, or else `known`. Raises `UsageError`, with `what` is expected, if there is neither."""
+        path = self.data or self.known
+        if path is None:
             raise UsageError("--data", what)
-        return found
+        return path
 
     def known_options(self, *names: str) -> Mapping[str, JsonValue]:
-        """The options. Raises `InputError` for one that is not among these names."""
+        """The options. Raises `InputError` for an option that is not in `names`."""
         unknown = next((name for name in self.options if name not in names), None)
         if unknown is not None:
             expected = f"one of {', '.join(names)}" if names else "no option"
@@ -306,11 +308,11 @@ class ValidationRequest:
 
 
 Validator = Callable[[Path, ValidationRequest], PluginReport]
-"""Checks a file. Raises `InputError` where it can't be read at all."""
+"""Validates a file. Raises `InputError` if it can't be read."""
 
 COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.commands")
-"""By "GROUP.NAME", such as "build.focus", or by "NAME" for one of no group: functions whose parameters carry Typer's
-annotations, and that return a `PluginReport`. A parameter `steps` gets a `Steps`; `--format` is added."""
+"""Commands by "GROUP.NAME", such as "build.focus", or by "NAME": functions with annotated parameters that return a
+`PluginReport`. A parameter `steps` gets a `Steps`; the option `--format` is added."""
 
 VALIDATORS: Registry[Validator] = Registry("validator", group="proctor.validators")
-"""By the name after `proctor validate`: a benchmark, or another kind of file."""
+"""Validators by the name used with `proctor validate`: a benchmark or a kind of file."""

@@ -1,4 +1,4 @@
-"""Rows and columns of a table as people keep it, whatever file it comes from, with all that is wrong with it."""
+"""Reading tables from spreadsheets, CSV, JSON, Parquet and Arrow files, with all faults in them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from proctor.core.files import JsonError, load_json, read_bytes
 from proctor.core.tables import TableFault, csv_records
 from proctor.core.words import count_of
 
-_MOST_COLUMNS = 500
+_MAX_COLUMNS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """One row: its number as a spreadsheet shows it (the header is row 1; of JSON Lines the line, of JSON and Parquet
-    the entry), and its cells by column: texts, numbers, truth values, dates and times, lists; None where empty.
+    """A row: its number as in a spreadsheet (the header is row 1; for JSON Lines the line, for JSON and Parquet the
+    entry), and its cells by column: texts, numbers, booleans, dates and times, lists, or None if empty.
 
     >>> SheetRow(2, {"id": "q1", "start": 2.5}).cells["start"]
     2.5
@@ -32,7 +32,7 @@ class SheetRow:
 
 @dataclass(frozen=True, slots=True)
 class BadCell:
-    """A cell that can't be taken for a value: what was found in it, and what was expected.
+    """A cell without a usable value: what was found and what was expected.
 
     >>> BadCell("a formula (=A1)", "its value").expected
     'its value'
@@ -44,8 +44,9 @@ class BadCell:
 
 @dataclass
 class Sheet:
-    """A file's rows as far as they could be read, its columns in their order, and all faults. `decimal_comma` says that
-    numbers may be written so ("0,5"), since something else separates the columns; `notes` is what was decided.
+    """The rows of a file as far as they could be read, its columns in order, and all faults. With `decimal_comma`
+    numbers may have a decimal comma ("0,5"), since columns have another separator. `notes` are decisions made while
+    reading.
 
     >>> Sheet(Path("a.csv"), ["id"], [SheetRow(2, {"id": "q1"})]).texts("id")
     ['q1']
@@ -59,16 +60,16 @@ class Sheet:
     decimal_comma: bool = False
 
     def texts(self, column: str) -> list[str]:
-        """What stands in a column, as texts, where something does."""
+        """The nonempty cells of a column as texts."""
         return [cell_text(row.cells[column]) for row in self.rows if not is_empty(row.cells.get(column))]
 
     def fault(self, row: int, column: str, found: str, expected: str) -> None:
-        """Adds a fault."""
+        """Add a fault."""
         self.faults.append(TableFault(row, column, found, expected))
 
 
 def is_empty(cell: object) -> bool:
-    """Whether a cell holds nothing: no value, a text of white space, an empty list.
+    """Whether a cell is empty: None, whitespace, or an empty list or object.
 
     >>> is_empty(" "), is_empty(None), is_empty([]), is_empty(0), is_empty(False)
     (True, True, True, False, False)
@@ -77,7 +78,7 @@ def is_empty(cell: object) -> bool:
 
 
 def cell_text(cell: object) -> str:
-    """A cell as a text: whole numbers without a point, dates and times by ISO 8601.
+    """A cell as text: integers without decimal point, dates and times in ISO 8601.
 
     >>> cell_text(3.0), cell_text(" B "), cell_text(dt.time(1, 5, 3)), cell_text(None), cell_text(True)
     ('3', 'B', '01:05:03', '', 'true')
@@ -94,9 +95,10 @@ def cell_text(cell: object) -> str:
 
 
 def add_records(sheet: Sheet, records: Iterator[tuple[int, Sequence[Any]]]) -> list[str]:
-    """The names of all columns ("\\0…" for one without a name). Takes the first record for the header and the others
-    for rows, as spreadsheets do: blank rows are passed over, empty columns at the end left out. Rows of another length,
-    columns without a name and names given twice are faults."""
+    """Add records to a sheet, the first one as header, and return the column names ("\\0…" for columns without a name).
+
+    Blank rows and empty columns at the end are skipped. Rows of another length, values in columns without a name and
+    duplicate names are faults."""
     place, header = next(records, (1, ()))
     while header and all(is_empty(cell) for cell in header):  # blank rows above the header
         place, header = next(records, (1, ()))
@@ -120,15 +122,15 @@ def add_records(sheet: Sheet, records: Iterator[tuple[int, Sequence[Any]]]) -> l
 
 
 def _names(sheet: Sheet, place: int, header: Sequence[Any]) -> list[str]:
-    """The columns' names; those without one get a name that no column has."""
+    """The column names; columns without a name get a unique placeholder."""
     for cell in header:
         if isinstance(cell, BadCell):
             sheet.fault(place, "", cell.found, "the column's name")
     texts = ["" if isinstance(cell, BadCell) else cell_text(cell) for cell in header]
     while texts and not texts[-1]:
         texts.pop()
-    if len(texts) > _MOST_COLUMNS:
-        sheet.fault(place, "", f"{len(texts):,} columns", f"at most {_MOST_COLUMNS}")
+    if len(texts) > _MAX_COLUMNS:
+        sheet.fault(place, "", f"{len(texts):,} columns", f"at most {_MAX_COLUMNS}")
         texts = []
     for name in dict.fromkeys(texts):
         if name and texts.count(name) > 1:
@@ -138,7 +140,7 @@ def _names(sheet: Sheet, place: int, header: Sequence[Any]) -> list[str]:
 
 
 def add_entries(sheet: Sheet, entries: Sequence[tuple[int, Any]]) -> None:
-    """Takes each object for a row; what is no object is a fault."""
+    """Add each object as a row; anything else is a fault."""
     names: dict[str, None] = {}
     for number, entry in entries:
         if not isinstance(entry, dict):
@@ -157,30 +159,28 @@ def _shown(value: object) -> str:
 
 
 SHEET_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".xlsx")
-"""The kinds of files that are read, by their extensions."""
+"""The extensions of the files that can be read."""
 
 _INSTEAD = {".xls": ".xlsx or CSV", ".xlsb": ".xlsx or CSV", ".ods": ".xlsx or CSV", ".numbers": ".xlsx or CSV"}
 _LISTS = ("questions", "items", "data", "rows", "examples", "answers")
 _BREAK = re.compile(r"\r\n|\r|\n")
 _DELIMITERS = ",;\t|"
-_FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, kept apart so that each cell can be named
-_MOST_FOREIGN = 3
+_FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as decoded by "surrogateescape"
+_MAX_FOREIGN = 3
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
 def read_sheet(file: Path, *, sheet: str = "") -> Sheet:
-    """Reads one file by its extension (see `SHEET_SUFFIXES`); `sheet` is the name of one of several sheets of a
-    workbook.
+    """Read a file according to its extension (see `SHEET_SUFFIXES`); `sheet` selects a sheet of a workbook by name.
 
-    Nothing is raised for what is wrong with the file: all of it stands in `faults`. Raises `InputError` for an
-    extension that is not known.
+    Problems of the file are collected in `faults`. Raises `InputError` only for an unknown extension.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.csv"
     ...     _ = file.write_bytes(b"id;start\\nq1;0,5\\nq2\\n")
-    ...     found = read_sheet(file)
-    >>> [row.cells for row in found.rows], [fault.place for fault in found.faults], found.decimal_comma
+    ...     table = read_sheet(file)
+    >>> [row.cells for row in table.rows], [fault.place for fault in table.faults], table.decimal_comma
     ([{'id': 'q1', 'start': '0,5'}], ['row 3'], True)
     """
     suffix = file.suffix.lower()
@@ -189,35 +189,35 @@ def read_sheet(file: Path, *, sheet: str = "") -> Sheet:
         raise InputError(
             file, found=f"a file {suffix or 'without an extension'}", expected=_INSTEAD.get(suffix, expected)
         )
-    found = Sheet(file)
+    result = Sheet(file)
     try:
         raw = read_bytes(file)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        found.fault(0, "", "no such file" if missing else error.strerror or "an unreadable file", "a readable file")
-        return found
+        result.fault(0, "", "no such file" if missing else error.strerror or "an unreadable file", "a readable file")
+        return result
     if not raw.strip():
-        found.fault(0, "", "an empty file", "a header and one or more rows")
+        result.fault(0, "", "an empty file", "a header and one or more rows")
     elif suffix == ".xlsx":
         from proctor.core.workbooks import read_workbook
 
-        read_workbook(raw, sheet, found)
+        read_workbook(raw, sheet, result)
     elif suffix in {".parquet", ".arrow"}:
         from proctor.core.workbooks import read_columns
 
-        read_columns(raw, found, stream=suffix == ".arrow")
+        read_columns(raw, result, stream=suffix == ".arrow")
     elif suffix in {".csv", ".tsv"}:
-        _read_text(raw, found)
+        _read_text(raw, result)
     else:
-        _read_json(raw, found, lines=suffix != ".json")
-    _check_columns(found)
-    if not found.rows and not found.faults:
-        found.fault(0, "", "no rows", "one or more below the header")
-    return found
+        _read_json(raw, result, lines=suffix != ".json")
+    _check_columns(result)
+    if not result.rows and not result.faults:
+        result.fault(0, "", "no rows", "one or more below the header")
+    return result
 
 
 def _check_columns(sheet: Sheet) -> None:
-    """Columns in which nothing stands are left out, and named; bytes that are no UTF-8 are faults of their cells."""
+    """Remove empty columns, with a note."""
     empty = [name for name in sheet.columns if all(is_empty(row.cells.get(name)) for row in sheet.rows)]
     if sheet.rows and empty:
         sheet.columns = [name for name in sheet.columns if name not in empty]
@@ -243,16 +243,16 @@ def _read_text(raw: bytes, sheet: Sheet) -> None:
         )
     records = ((place + skipped, cells) for place, cells in csv_records(text, sheet.faults, delimiter))
     add_records(sheet, records)
-    _tell_foreign(sheet)
+    _note_foreign(sheet)
 
 
-def _tell_foreign(sheet: Sheet) -> None:
-    """Faults for text that is not UTF-8: each cell, or one for all where there are many. Where a column's name is none,
-    nothing else is said of the file."""
+def _note_foreign(sheet: Sheet) -> None:
+    """Add faults for text that is not UTF-8: one per cell, or a single one if there are many. If a column name is
+    affected, all columns are dropped, so that no further faults are reported."""
     names = [name for name in sheet.columns if _FOREIGN.search(name)]
     cells = [(row, name) for row in sheet.rows for name, cell in row.cells.items() if _FOREIGN.search(cell)]
     expected = "UTF-8 (Excel: CSV UTF-8)"
-    if len(names) + len(cells) > _MOST_FOREIGN:
+    if len(names) + len(cells) > _MAX_FOREIGN:
         place = 1 if names else cells[0][0].number
         first = _readable(names[0] if names else str(cells[0][0].cells[cells[0][1]]))
         found = f"{first} and {len(names) + len(cells) - 1:,} more names and cells, which are not UTF-8"
@@ -284,7 +284,7 @@ def _decoded(raw: bytes, sheet: Sheet) -> str | None:
 
 
 def _readable(text: str) -> str:
-    """A text with bytes of another encoding, as most of its readers would read them."""
+    """Text with bytes that are not UTF-8 decoded as Windows-1252, for messages."""
     return repr(_FOREIGN.sub(lambda hit: bytes([ord(hit[0]) - 0xDC00]).decode("cp1252", "replace"), text)[:60])
 
 
@@ -310,7 +310,7 @@ def _read_json(raw: bytes, sheet: Sheet, *, lines: bool) -> None:
 
 
 def _listed(value: Any) -> list[Any]:
-    """The list of a JSON file's objects. Raises `TypeError` where it has none."""
+    """The list of objects in a JSON file. Raises `TypeError` if there is none."""
     if isinstance(value, dict):
         value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
     if not isinstance(value, list):

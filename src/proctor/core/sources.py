@@ -1,4 +1,4 @@
-"""Where a benchmark's data can be had, whose they are, and under which licence."""
+"""The source, owner and licence of a benchmark's data."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
 
 
 class Download(BaseModel):
-    """One archive or file. `hosts` are those that its address may lead on to; of an archive `folders` says what is
-    taken (a folder or a file in it), and where that lies then ({}: all of it). `sha256` is that of what is sent,
-    `content` that of what is taken (see `proctor.interchange.content_sha256`); "" is not known.
+    """A downloadable archive or file. `hosts` are the hosts to which its URL may redirect. `folders` maps the folders
+    or files to extract from an archive to their destinations ({}: extract all). `sha256` is the hash of the download,
+    `content` that of the extracted files (see `proctor.interchange.content_sha256`); "" is unknown.
 
     >>> Download(url="https://example.org/a.zip", most_mb=5).folders
     {}
@@ -35,9 +35,9 @@ class Download(BaseModel):
 
 
 class DataSource(BaseModel):
-    """Whose data a benchmark's are (`owner`), their `licence`, the `page` that says so, what the folder `holds`, and
-    `ask`: what a person does where there is no `download`. `confirmed` names what the addresses were taken from,
-    `media` says where the videos or images are.
+    """The `owner` and `licence` of the data, the `page` that states them, what the data folder `holds`, and
+    instructions (`ask`) if there is no `download`. `confirmed` names the sources of the URLs; `media` is where the
+    videos or images are.
 
     >>> DataSource(owner="A hospital", licence="CC BY 4.0", page="https://example.org", holds="a.csv", ask="Ask them.").media
     ''
@@ -56,15 +56,15 @@ class DataSource(BaseModel):
 
 
 def read_source(file: Path, name: str) -> DataSource | None:
-    """The source of one benchmark in a YAML file with one entry for each; None where it has no entry. Raises
-    `InputError` for a file that is no such thing.
+    """The source of a benchmark from a YAML file with one entry per benchmark; None without an entry. Raises
+    `InputError` for an invalid file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "sources.yaml"
     ...     _ = file.write_text("mine: {owner: A hospital, licence: CC0, page: 'https://example.org', holds: a.csv}")
-    ...     found = read_source(file, "mine")
-    >>> found.licence
+    ...     source = read_source(file, "mine")
+    >>> source.licence
     'CC0'
     """
     content = read_yaml(file, "sources by name")

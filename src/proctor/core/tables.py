@@ -1,4 +1,4 @@
-"""Tables and arrays in files: CSV and columns by name, and NumPy's `.npz`, which run no code."""
+"""Reading CSV tables, and reading and writing NumPy arrays (`.npz`) without running code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from proctor.core.errors import InputError
+from proctor.core.errors import InputError, Noted
 from proctor.core.files import read_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class TableFault:
-    """What is wrong with a file: in a row (0: in the file as a whole) and a column ('': in the whole row).
+    """A fault in a table: its row (0: the whole file), its column ('': the whole row), what was found and expected.
 
     >>> fault = TableFault(3, "score", "'high'", "a number")
     >>> fault.place
@@ -48,7 +48,7 @@ class TableFault:
 
     @property
     def place(self) -> str:
-        """TableRow and column as people say them."""
+        """Row and column as text."""
         parts = (f"row {self.row}" if self.row else "", f"column {self.column!r}" if self.column else "")
         return ", ".join(part for part in parts if part)
 
@@ -56,10 +56,14 @@ class TableFault:
         """The fault as an error."""
         return InputError(file, self.place, found=self.found, expected=self.expected)
 
+    def noted(self, file: Path, kind: str) -> Noted:
+        """The fault as a finding of this kind, for `by_cause`."""
+        return Noted(kind, self.place, self.found, self.expected, str(self.error(file)), self.row)
+
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row: its number as a spreadsheet shows it (the header is row 1) and its cells by column.
+    """A row: its number as in a spreadsheet (the header is row 1) and its cells by column.
 
     >>> TableRow(2, {"id": "q1", "score": "0.5"}).cells["score"]
     '0.5'
@@ -91,10 +95,10 @@ class CsvTable:
 
 
 def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> CsvTable:
-    """Reads a comma-separated UTF-8 file (RFC 4180) that has at least these columns.
+    """Read a comma-separated UTF-8 file (RFC 4180) with at least these columns.
 
-    Other columns are kept. Blank lines are passed over. Faults of the file as a whole leave no rows. A byte order mark
-    and spaces around the columns' names are faults unless `lenient`.
+    Other columns are kept, and blank lines skipped. After a fault of the whole file there are no rows. A byte order
+    mark and spaces around column names are faults unless `lenient`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +137,7 @@ def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> 
 
 
 def cell_number(text: str) -> float | None:
-    """The finite number that a cell states, in plain ASCII digits; None where it states none.
+    """The finite number in a cell, in ASCII digits with a decimal point; None for anything else.
 
     >>> cell_number("0.5"), cell_number("1e-3"), cell_number("0,5"), cell_number("nan"), cell_number("")
     (0.5, 0.001, None, None, None)
@@ -162,8 +166,7 @@ def _decoded(raw: bytes) -> str | TableFault:
 
 
 def csv_records(text: str, faults: list[TableFault], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of each record that is not blank; where quotes are broken a fault is added, and nothing
-    after it is read.
+    """The number and cells of each record that is not blank. At a quoting error a fault is added and reading stops.
 
     >>> list(csv_records("id;score\\nq1;0,5\\n", [], ";"))
     [(1, ['id', 'score']), (2, ['q1', '0,5'])]
@@ -198,14 +201,14 @@ def _many(columns: int) -> str:
     return f"{columns} column{'' if columns == 1 else 's'}"
 
 
-_MOST_BYTES = 500 * 2**20
-_MOST_ARRAYS = 10_000
+_MAX_BYTES = 500 * 2**20
+_MAX_ARRAYS = 10_000
 _BROKEN = (BadZipFile, ValueError, LookupError, TypeError, zlib.error, lzma.LZMAError, RuntimeError, EOFError)
-"""What readers raise on files that are broken, or packed as no file of ours is."""
+"""The exceptions of readers for malformed files."""
 
 
 def write_arrays(file: Path, arrays: Arrays) -> None:
-    """Writes the file. Raises `OSError`.
+    """Write arrays to an .npz file. Raises `OSError`.
 
     >>> import tempfile
     >>> import numpy as np
@@ -222,8 +225,8 @@ def write_arrays(file: Path, arrays: Arrays) -> None:
 
 
 def read_arrays(file: Path, what: str, expected: str) -> Arrays:
-    """The arrays of a file: numbers and texts, nothing else. Raises `InputError` for a file that is none, holds other
-    types, or says that it holds more than it does or more than 500 MB. `what` names the content ("weights").
+    """Read arrays of numbers and texts from an .npz file. Raises `InputError` for an invalid file, other types, wrong
+    sizes, and more than 500 MB. `what` names the content ("weights") in messages.
 
     >>> import tempfile
     >>> import numpy as np
@@ -234,14 +237,14 @@ def read_arrays(file: Path, what: str, expected: str) -> Arrays:
     [0.5, 1.5]
     """
     try:
-        with ZipFile(io.BytesIO(read_bytes(file, _MOST_BYTES // 2**20))) as archive:
+        with ZipFile(io.BytesIO(read_bytes(file, _MAX_BYTES // 2**20))) as archive:
             members = archive.infolist()
-            if len(members) > _MOST_ARRAYS or sum(one.file_size for one in members) > _MOST_BYTES:
+            if len(members) > _MAX_ARRAYS or sum(member.file_size for member in members) > _MAX_BYTES:
                 raise InputError(file, found=f"more than 500 MB of {what}", expected=expected)
-            names = [one.filename.removesuffix(".npy") for one in members]
+            names = [member.filename.removesuffix(".npy") for member in members]
             if len(set(names)) < len(names):
                 raise InputError(file, found="an array twice", expected=expected)
-            return {name: _array(archive.read(one)) for name, one in zip(names, members, strict=True)}
+            return {name: _array(archive.read(member)) for name, member in zip(names, members, strict=True)}
     except OSError as error:
         raise InputError(file, found=error.strerror or "an unreadable file", expected=expected) from error
     except _BROKEN as error:
@@ -249,7 +252,7 @@ def read_arrays(file: Path, what: str, expected: str) -> Arrays:
 
 
 def _array(content: bytes) -> NDArray[Any]:
-    """One array in NumPy's own form. Raises `ValueError` where it is none, or its size is not what it says."""
+    """An array in NumPy's format. Raises `ValueError` for another format and a wrong size."""
     import numpy as np
 
     stream = io.BytesIO(content)

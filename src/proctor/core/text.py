@@ -1,5 +1,5 @@
-"""Text: cleaning of untrusted text for storage, clock times, number words, natural sort order, and patterns that
-are compiled on first use."""
+"""Text: cleaning untrusted text for storage, clock times, number words, natural sort order, and regular expressions
+that are compiled on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JSON = (str, int, list, dict)
 
 
 def kept_text(text: str) -> str:
-    """The text with a replacement character for each NUL and each half of a surrogate pair.
+    """The text with each NUL and each lone surrogate replaced by the replacement character.
 
     >>> kept_text("B\\ud800 or\\x00 C") == "B\\ufffd or\\ufffd C"
     True
@@ -26,8 +26,17 @@ def kept_text(text: str) -> str:
     return text if text.isascii() and "\x00" not in text else _UNFIT.sub(_REPLACEMENT, text)
 
 
+def collapse_spaces(text: str) -> str:
+    """The text on one line, without surrounding whitespace, each run of whitespace replaced by one space.
+
+    >>> collapse_spaces("  two\\n  words ")
+    'two words'
+    """
+    return " ".join(text.split())
+
+
 def looks_secret(name: str) -> bool:
-    """Whether a setting of this name would hold a secret.
+    """Whether a setting with this name probably holds a secret.
 
     >>> looks_secret("api_key"), looks_secret("max_tokens")
     (True, False)
@@ -36,20 +45,20 @@ def looks_secret(name: str) -> bool:
 
 
 def unfit(text: str) -> str:
-    """What stands in a text that no store takes, in words; empty where it can be kept.
+    """The first character in a text that can't be stored, in words; empty if there is none.
 
     >>> unfit("q\\x00"), unfit("q1")
     ('a NUL character', '')
     """
-    found = _UNFIT.search(text)
-    if found is None:
+    hit = _UNFIT.search(text)
+    if hit is None:
         return ""
-    return "a NUL character" if found[0] == "\x00" else "half a character (a lone surrogate)"
+    return "a NUL character" if hit[0] == "\x00" else "half a character (a lone surrogate)"
 
 
 def kept_json(value: JsonValue) -> JsonValue:
-    """The value with such texts in it; what is nested more than 60 deep, and whole numbers of more than 300 digits,
-    become a text that says so.
+    """The JSON value with all texts cleaned by `kept_text`. Values nested more than 60 deep, and integers of more than
+    300 digits, are replaced by a text that says so.
 
     >>> kept_json({"a\\ud800": ["\\x00", 10**400]}) == {"a\\ufffd": ["\\ufffd", "a number of more than 300 digits"]}
     True
@@ -65,9 +74,9 @@ def _kept(value: JsonValue, depth: int) -> JsonValue:
     if depth == _MOST_DEPTH and isinstance(value, (list, dict)):
         return "nested too deep"
     if isinstance(value, list):
-        return [_kept(one, depth + 1) for one in value]
+        return [_kept(entry, depth + 1) for entry in value]
     if isinstance(value, dict):
-        return {kept_text(key): _kept(one, depth + 1) for key, one in value.items()}
+        return {kept_text(key): _kept(entry, depth + 1) for key, entry in value.items()}
     return value
 
 
@@ -80,25 +89,25 @@ def _json_if_json(value: object) -> object:
 
 
 KeptText = Annotated[str, BeforeValidator(_text_if_text)]
-"""A text in a record: fit to be kept, whatever it was made from."""
+"""A text in a record, cleaned by `kept_text`."""
 
 KeptJson = Annotated[JsonValue, BeforeValidator(_json_if_json)]
-"""A JSON value in a record, likewise."""
+"""A JSON value in a record, cleaned by `kept_json`."""
 
 KeptObject = Annotated[dict[str, JsonValue], BeforeValidator(_json_if_json)]
-"""A JSON object in a record, likewise."""
+"""A JSON object in a record, cleaned by `kept_json`."""
 
 NUMBER_WORDS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 )  # fmt: skip
-"""Whole numbers below 20 in words; the index is the number."""
+"""The integers from 0 to 19 in words."""
 
 _CLOCK_ROUNDING = 1e-6
 
 
 def clock_text(seconds: float, *, millis: bool = False) -> str:
-    """Elapsed time as hh:mm:ss: whole seconds that have passed, or to the nearest millisecond.
+    """Elapsed time as hh:mm:ss, rounded down to seconds, or to the nearest millisecond.
 
     >>> clock_text(0.1 * 3 * 10), clock_text(3725.9), clock_text(75.25, millis=True)
     ('00:00:03', '01:02:05', '00:01:15.250')
@@ -110,12 +119,12 @@ def clock_text(seconds: float, *, millis: bool = False) -> str:
 
 
 _SCALE = {"short": "0", "small": "0", "low": "0", "medium": "1", "long": "2", "large": "2", "high": "2"}
-"""Words that stand on a scale, from its low end to its high end."""
+"""Words of an ordinal scale and their positions."""
 
 
 def natural(text: str) -> list[tuple[int, float, str]]:
-    """A sort key that reads numbers as numbers: "stage 9" comes before "stage 10", and what is below a bound
-    before what begins there. The words of a scale stand by size, before other words.
+    """A sort key for natural order: numbers are compared as numbers ("stage 9" before "stage 10"), and "<5" comes
+    before "5". Words of a scale (short, medium, long) are ordered by size and come before other words.
 
     >>> sorted([">20 s", "10-20 s", "5-10 s", "<5 s"], key=natural)
     ['<5 s', '5-10 s', '10-20 s', '>20 s']
@@ -134,31 +143,31 @@ def natural(text: str) -> list[tuple[int, float, str]]:
 
 
 def printable(text: str) -> str:
-    r"""A text of a file as it may be shown: at most 80 characters, and nothing that a terminal would obey.
+    r"""Untrusted text for display: at most 80 characters, with control characters escaped.
 
     >>> printable("ENC1\x1b[31m")
     'ENC1\\x1b[31m'
     """
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:80])
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:80])
     return shown + ("…" if len(text) > 80 else "")
 
 
 class _Deferred:
-    """What `re.compile` gives, made when its first attribute is asked for."""
+    """A compiled regular expression, created at the first access to an attribute."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._source = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # copying and inspecting compile nothing
+            raise AttributeError(name)  # copying and inspecting do not compile it
         value = getattr(re.compile(*self._source), name)
         self.__dict__[name] = value
         return value
 
 
 def deferred(source: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern as `re.compile` makes it, but that a wrong one raises `re.error` only at its first use.
+    """A pattern like that of `re.compile`, compiled at first use; so an invalid one raises `re.error` only then.
 
     >>> word = deferred("[a-z]+", re.IGNORECASE)
     >>> word.findall("Cut the duct"), word.pattern

@@ -1,6 +1,6 @@
-"""Numbers and texts as people read them: the one place where a number becomes words.
+"""Formatting of numbers and texts for people.
 
-A minus is a minus sign (−), what is not known is a dash (–), percentages have one digit.
+A minus is shown as a minus sign (−), a missing value as a dash (–), and percentages with one decimal.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from proctor.core.metric import ACCURACY, Metric
 DASH = "–"
 _MINUS = "−"
 
-# Controls that a page can't show, and those that turn the direction of what follows them: an answer
-# must not be able to rearrange the page around it.
+# Control characters, including those that change the text direction: an answer must not affect the page around it.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
-    """A text without control characters: each is shown as the replacement character.
+    """The text with control characters replaced by the replacement character.
 
     >>> clean("a\\x00b\\u202ec")
     'a\\ufffdb\\ufffdc'
@@ -27,7 +26,7 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, on one line, for places where long ones do not fit.
+    """The text on one line, truncated to at most `limit` characters.
 
     >>> shorten("a long  name", 8)
     'a long…'
@@ -37,7 +36,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def plain_name(name: str) -> str:
-    """A tag's name as words.
+    """The name of a tag as words.
 
     >>> plain_name("question_type")
     'question type'
@@ -46,7 +45,7 @@ def plain_name(name: str) -> str:
 
 
 def value(metric: Metric, number: float | None) -> str:
-    """A metric's value; a dash where there is none.
+    """The value of a metric; a dash for None.
 
     >>> value(ACCURACY, 0.5), value(ACCURACY, None)
     ('50.0 %', '–')
@@ -55,7 +54,7 @@ def value(metric: Metric, number: float | None) -> str:
 
 
 def interval(metric: Metric, low: float | None, high: float | None) -> str:
-    """An interval; a dash where it can't be known.
+    """The interval of a metric; a dash for None.
 
     >>> interval(ACCURACY, 0.4, 0.625), interval(ACCURACY, None, 0.6)
     ('40.0 to 62.5', '–')
@@ -66,7 +65,7 @@ def interval(metric: Metric, low: float | None, high: float | None) -> str:
 
 
 def difference(metric: Metric, number: float | None) -> str:
-    """A difference with its sign; of percentages in points.
+    """A difference with its sign; in percentage points for percentages; a dash for None.
 
     >>> difference(ACCURACY, 0.05), difference(ACCURACY, -0.05), difference(ACCURACY, None)
     ('+5.0 pts', '−5.0 pts', '–')
@@ -79,7 +78,7 @@ def difference(metric: Metric, number: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """A p to the precision that it has.
+    """A p value with the usual precision; a dash for None.
 
     >>> p_value(0.00004), p_value(0.0312), p_value(1.0), p_value(None)
     ('< 0.001', '0.031', '1.00', '–')
@@ -92,7 +91,7 @@ def p_value(p: float | None) -> str:
 
 
 def seconds(number: float) -> str:
-    """Seconds, with as many digits as tell something.
+    """Seconds with about two significant digits.
 
     >>> seconds(0.0123), seconds(1.26), seconds(75.2)
     ('0.012', '1.3', '75')
@@ -103,7 +102,7 @@ def seconds(number: float) -> str:
 
 
 def thousands(number: int | None) -> str:
-    """A whole number in groups of three.
+    """An integer with thousands separators; a dash for None.
 
     >>> thousands(1234567)
     '1\\u202f234\\u202f567'
@@ -121,7 +120,7 @@ def dollars(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage with one digit; a dash where there is none.
+    """A share as a percentage with one decimal; a dash for None.
 
     >>> percent(0.5), percent(None)
     ('50.0 %', '–')
@@ -130,7 +129,7 @@ def percent(share: float | None) -> str:
 
 
 def whole_percent(share: float | None) -> str:
-    """A share as a whole percentage.
+    """A share as a percentage without decimals; a dash for None.
 
     >>> whole_percent(0.256), whole_percent(None)
     ('26 %', '–')
@@ -138,27 +137,27 @@ def whole_percent(share: float | None) -> str:
     return DASH if share is None else f"{100 * share:.0f} %"
 
 
-def number(one: float | None, digits: int = 3) -> str:
-    """A plain number with this many digits after the point; a dash where there is none.
+def number(amount: float | None, digits: int = 3) -> str:
+    """A number with this many decimals; a dash for None.
 
     >>> number(-0.25), number(-0.0001), number(None), number(0.125, 2)
     ('−0.250', '0.000', '–', '0.12')
     """
-    return DASH if one is None else _with_minus(f"{one:.{digits}f}")
+    return DASH if amount is None else _with_minus(f"{amount:.{digits}f}")
 
 
-def signed(one: float | None, digits: int = 3) -> str:
-    """A plain difference with its sign.
+def signed(amount: float | None, digits: int = 3) -> str:
+    """A difference with its sign; a dash for None.
 
     >>> signed(0.25), signed(-0.25), signed(0.0)
     ('+0.250', '−0.250', '0.000')
     """
-    shown = number(one, digits)
-    return f"+{shown}" if one is not None and one > 0 and shown.strip("0.") else shown
+    shown = number(amount, digits)
+    return f"+{shown}" if amount is not None and amount > 0 and shown.strip("0.") else shown
 
 
 def number_interval(low: float | None, high: float | None, digits: int = 3) -> str:
-    """An interval of plain numbers; a dash where it can't be known.
+    """An interval of numbers; a dash for None.
 
     >>> number_interval(-0.1, 0.25), number_interval(None, 1.0)
     ('−0.100 to 0.250', '–')
@@ -167,7 +166,7 @@ def number_interval(low: float | None, high: float | None, digits: int = 3) -> s
 
 
 def rank_range(low: int | None, high: int | None) -> str:
-    """Ranks from low to high.
+    """An interval of ranks; a dash for None.
 
     >>> rank_range(1, 3), rank_range(2, 2), rank_range(None, None)
     ('1 to 3', '2', '–')
@@ -178,7 +177,7 @@ def rank_range(low: int | None, high: int | None) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """A count with its noun, in the plural where there are several.
+    """A count with its noun in singular or plural.
 
     >>> count_of(1, "item"), count_of(1200, "item"), count_of(2, "entry"), count_of(2, "essay")
     ('1 item', '1\\u202f200 items', '2 entries', '2 essays')
@@ -192,5 +191,5 @@ def _plain(metric: Metric, number: float) -> str:
 
 
 def _with_minus(shown: str) -> str:
-    """With a minus sign, and without one before zero."""
+    """With a minus sign, except before zero."""
     return (shown.lstrip("-") if not shown.strip("-0.") else shown).replace("-", _MINUS)

@@ -1,5 +1,5 @@
-"""Tables in containers: Excel's workbooks (by openpyxl), Parquet and Arrow (by pyarrow). Sizes are checked before
-anything is unpacked, and nothing in a file is evaluated."""
+"""Reading Excel workbooks (with openpyxl), and Parquet and Arrow files (with pyarrow). Sizes are checked before
+unpacking, and nothing in a file is evaluated."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ from zipfile import BadZipFile, ZipFile
 from proctor.core.sheets import BadCell, Sheet, add_entries, add_records, is_empty
 from proctor.core.words import count_of
 
-_MOST_BYTES = 500 * 2**20
-_MOST_MEMBERS = 10_000
-_MOST_ROWS = 1_048_576
+_MAX_BYTES = 500 * 2**20
+_MAX_MEMBERS = 10_000
+_MAX_ROWS = 1_048_576
 _PART = 2**20
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=\"([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}\d{1,7}\"")
-_LOOKED_AT = 50  # rows of a sheet that say whether it is empty
+_CHECKED_ROWS = 50  # rows of a sheet that are checked for content
 _USUAL = "questions"
 _BROKEN = (BadZipFile, SyntaxError, ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, zlib.error,
            RuntimeError, OverflowError)  # fmt: skip
-"""What the libraries raise on files that are broken, or packed as no program would; of XML it is a `SyntaxError`."""
+"""The exceptions of the libraries for malformed files (`SyntaxError`: malformed XML)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShortClock:
-    """A time that a spreadsheet shows as h:mm: what was typed as "1:05" for a minute and five seconds is kept as an
-    hour and five minutes.
+    """A time shown as h:mm in a spreadsheet. It is ambiguous: "1:05" typed for 1 min 5 s is stored as 1 h 5 min.
 
     >>> str(ShortClock(3900.0))
     '1:05 (kept as 1 h 5 min)'
@@ -45,8 +44,8 @@ class ShortClock:
 
 
 def read_workbook(raw: bytes, chosen: str, sheet: Sheet) -> None:
-    """Reads one sheet of an .xlsx file: the one that is `chosen`, else the only one that holds something, else the one
-    called "questions". Formulas, error values and merged cells are faults, with their places."""
+    """Read one sheet of an .xlsx file: the `chosen` one, or else the only nonempty one, or else the one named
+    "questions". Formulas, error values and merged cells are faults."""
     from openpyxl import load_workbook
 
     try:
@@ -71,18 +70,19 @@ def read_workbook(raw: bytes, chosen: str, sheet: Sheet) -> None:
 
 
 def _too_large(raw: bytes, sheet: Sheet) -> bool:
-    """Whether it would be too much when it is unpacked; a file with a document type of its own is refused, too."""
+    """Whether the file is refused, with a fault: too large when unpacked, or with an XML document type."""
     with ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
-        size = sum(one.file_size for one in members)
-        if size > _MOST_BYTES or len(members) > _MOST_MEMBERS:
+        size = sum(member.file_size for member in members)
+        if size > _MAX_BYTES or len(members) > _MAX_MEMBERS:
             found = f"{size / 2**20:,.0f} MB in {count_of(len(members), 'part')} when unpacked"
-            sheet.fault(0, "", found, f"at most {_MOST_BYTES // 2**20} MB in {_MOST_MEMBERS:,} parts")
+            sheet.fault(0, "", found, f"at most {_MAX_BYTES // 2**20} MB in {_MAX_MEMBERS:,} parts")
             return True
-        for one in members:
-            with archive.open(one) as part:
-                if one.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in part.read(_PART).replace(b"\0", b""):
-                    sheet.fault(0, "", f"a document type in {one.filename}", "a workbook as Excel writes it")
+        for member in members:
+            with archive.open(member) as part:
+                name = member.filename
+                if name.endswith((".xml", ".rels")) and b"<!DOCTYPE" in part.read(_PART).replace(b"\0", b""):
+                    sheet.fault(0, "", f"a document type in {name}", "a workbook as Excel writes it")
                     return True
     return False
 
@@ -110,7 +110,7 @@ def _chosen(book: Any, chosen: str, sheet: Sheet) -> Any:
 
 
 def _holds_something(page: Any) -> bool:
-    rows = page.iter_rows(max_row=_LOOKED_AT, values_only=True)
+    rows = page.iter_rows(max_row=_CHECKED_ROWS, values_only=True)
     return any(not is_empty(cell) for row in rows for cell in row)
 
 
@@ -133,7 +133,7 @@ def _cell(cell: Any) -> Any:
     if kind == "e":
         return BadCell(f"the error value {value}", "a value")
     if kind == "n" and "%" in str(cell.number_format) and isinstance(value, int | float):
-        return f"{round(100 * value, 9):g}%"  # as it is shown
+        return f"{round(100 * value, 9):g}%"  # as displayed
     if kind == "d" and "s" not in str(cell.number_format).lower():
         seconds = _seconds(value)
         return value if seconds is None else ShortClock(seconds)
@@ -150,7 +150,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _merged(raw: bytes, member: str) -> list[tuple[int, int]]:
-    """Column and row at which each merged range of a sheet begins."""
+    """The column and row of the first cell of each merged range."""
     from openpyxl.utils import column_index_from_string
 
     with ZipFile(io.BytesIO(raw)) as archive:
@@ -159,8 +159,8 @@ def _merged(raw: bytes, member: str) -> list[tuple[int, int]]:
 
 
 def read_columns(raw: bytes, sheet: Sheet, *, stream: bool) -> None:
-    """Reads a Parquet file, or an Arrow stream as Hugging Face's `save_to_disk` writes it; numbers of named classes
-    (`ClassLabel`) become their names."""
+    """Read a Parquet file, or an Arrow `stream` as written by Hugging Face's `save_to_disk`. Class labels
+    (`ClassLabel`) are replaced by their names."""
     try:
         table = _arrow(raw) if stream else _parquet(raw, sheet)
         if table is None:
@@ -184,9 +184,9 @@ def _parquet(raw: bytes, sheet: Sheet) -> Any:
 
     file = pq.ParquetFile(io.BytesIO(raw))
     size = sum(file.metadata.row_group(index).total_byte_size for index in range(file.metadata.num_row_groups))
-    if file.metadata.num_rows > _MOST_ROWS or size > _MOST_BYTES:
+    if file.metadata.num_rows > _MAX_ROWS or size > _MAX_BYTES:
         found = f"{file.metadata.num_rows:,} rows, {size / 2**20:,.0f} MB when unpacked"
-        sheet.fault(0, "", found, f"at most {_MOST_ROWS:,} rows and {_MOST_BYTES // 2**20} MB")
+        sheet.fault(0, "", found, f"at most {_MAX_ROWS:,} rows and {_MAX_BYTES // 2**20} MB")
         return None
     return file.read()
 
@@ -199,11 +199,11 @@ def _arrow(raw: bytes) -> Any:
 
 
 def _class_names(metadata: dict[bytes, bytes] | None) -> dict[str, list[str]]:
-    """By column the names of its classes, as Hugging Face's libraries keep them beside the data."""
+    """The class names of each column in the metadata of Hugging Face's libraries."""
     known = json.loads((metadata or {}).get(b"huggingface", b"{}"))
     features = known.get("info", {}).get("features", {}) if isinstance(known, dict) else {}
     return {
-        name: [str(one) for one in feature["names"]]
+        name: list(map(str, feature["names"]))
         for name, feature in features.items()
         if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and isinstance(feature.get("names"), list)
     }

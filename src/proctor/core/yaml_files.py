@@ -1,4 +1,4 @@
-"""YAML files: settings that people write by hand."""
+"""Reading YAML settings files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from proctor.core.files import input_text
 if TYPE_CHECKING:
     import yaml
 
-_MOST_CHARS = 1_000_000
+_MAX_CHARS = 1_000_000
 
 
 def read_yaml(file: Path, expected: str = "a YAML file") -> dict[str, Any]:
-    """The fields of a YAML file in UTF-8; none of an empty one. Only plain values are read: no tags, and no references
-    from one place to another, which can make a small file large. A key given twice is refused.
+    """The fields of a YAML file in UTF-8; {} for an empty file.
 
-    Raises `InputError` with the line.
+    Tags, aliases (which can make a small file large) and duplicate keys are refused. Raises `InputError` with the line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,8 +29,8 @@ def read_yaml(file: Path, expected: str = "a YAML file") -> dict[str, Any]:
     {'title': 'Abdomen', 'seed': 3}
     """
     text = input_text(file, expected, encoding="utf-8-sig")
-    if len(text) > _MOST_CHARS:
-        raise InputError(file, found=f"{len(text):,} characters", expected=f"at most {_MOST_CHARS:,}")
+    if len(text) > _MAX_CHARS:
+        raise InputError(file, found=f"{len(text):,} characters", expected=f"at most {_MAX_CHARS:,}")
     import yaml
 
     try:
@@ -41,7 +40,7 @@ def read_yaml(file: Path, expected: str = "a YAML file") -> dict[str, Any]:
                 raise InputError(file, place, found="an alias (*name)", expected="each value where it belongs")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is not None:
-            _no_key_twice(file, node)
+            _refuse_duplicate_keys(file, node)
         content = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -56,8 +55,8 @@ def read_yaml(file: Path, expected: str = "a YAML file") -> dict[str, Any]:
     return content
 
 
-def _no_key_twice(file: Path, node: yaml.Node) -> None:
-    """Raises `InputError` where one mapping has a key twice: YAML's reader would take the last without a word."""
+def _refuse_duplicate_keys(file: Path, node: yaml.Node) -> None:
+    """Raise `InputError` for a duplicate key, of which the YAML reader would silently take the last."""
     import yaml
 
     if isinstance(node, yaml.MappingNode):
@@ -68,14 +67,14 @@ def _no_key_twice(file: Path, node: yaml.Node) -> None:
                 place = f"line {key.start_mark.line + 1}"
                 raise InputError(file, place, found=f"{name!r} twice", expected="each field once")
             seen.add(name)
-            _no_key_twice(file, value)
+            _refuse_duplicate_keys(file, value)
     elif isinstance(node, yaml.SequenceNode):
-        for one in node.value:
-            _no_key_twice(file, one)
+        for entry in node.value:
+            _refuse_duplicate_keys(file, entry)
 
 
 def problem_texts(error: ValidationError) -> list[str]:
-    """All that pydantic says of settings, each problem with its place, counted from 1.
+    """All problems of a validation error, each with its field; positions in lists are counted from 1.
 
     >>> from pydantic import BaseModel
     >>> class Study(BaseModel):
@@ -87,8 +86,8 @@ def problem_texts(error: ValidationError) -> list[str]:
     ['readers 2: Input should be a valid integer, unable to parse string as an integer']
     """
     return [
-        _problem_text(one["loc"], one["type"], one["msg"].removeprefix("Value error, "))
-        for one in error.errors(include_url=False)
+        _problem_text(problem["loc"], problem["type"], problem["msg"].removeprefix("Value error, "))
+        for problem in error.errors(include_url=False)
     ]
 
 

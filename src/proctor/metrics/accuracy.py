@@ -26,16 +26,16 @@ from proctor.core.formats import (
 from proctor.metrics.ordering.orders import order_chance
 
 MISSING = "missing"
-"""The label of the score for an answer that a submission lacks."""
+"""The label of the score of an answer that is missing from a submission."""
 
 _CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused", Status.ERROR: "error"}
 
 
 class AccuracyScorer:
-    """1.0 for an answer that matches the reference or one of its accepted alternatives, else 0.0.
+    """1.0 for an answer that matches the reference or an accepted alternative, 0.0 otherwise.
 
-    Applies to every item with a reference, except free text and ratings, which need a judge or a metric of their own.
-    The label gives the reason: "right", "wrong", or a cause of `cause_of`, which scores 0.0 as well.
+    Applies to all items with a reference, except free text and ratings, which need a judge or their own metrics. The
+    label is "right", "wrong", or a cause of `cause_of`, which also scores 0.0.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
@@ -52,16 +52,16 @@ class AccuracyScorer:
     metrics = (ACCURACY,)
 
     def applies(self, item: Item) -> bool:
-        """Whether answers to this item can be compared with a reference by code."""
+        """Whether answers to this item can be scored by comparison with a reference."""
         return item.reference is not None and not isinstance(item.answer, FreeTextFormat | RatingsFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The score of `mark`, as the `Scorer` protocol wants it."""
+        """The score of `mark`, for the `Scorer` protocol."""
         return [self.mark(item, answer)]
 
     def mark(self, item: Item, answer: Answer) -> Score:
-        """Scores one answer. Raises `ValueError` for an answer to another item, a failed one, and an item that this
-        scorer does not apply to."""
+        """Score an answer. Raises `ValueError` for an answer to another item, a failed answer, and an item to which the
+        scorer does not apply."""
         if answer.item_id != item.id:
             raise ValueError(f"the answer is to item {answer.item_id!r}, not to {item.id!r}")
         cause = cause_of(answer)
@@ -73,8 +73,8 @@ class AccuracyScorer:
 
 
 def cause_of(answer: Answer) -> str:
-    """Why an answer has no value: "timed out", "refused", "error" (the system's own fault), "missing" (a submission
-    lacks it) or "unreadable"; "" where it has one. All of these count as wrong.
+    """The reason why an answer has no value: "timed out", "refused", "error" (the system's own), "missing" (from a
+    submission) or "unreadable"; "" if it has a value. All of these count as wrong.
 
     Raises `ValueError` for a failed answer (an infrastructure error), which is never scored.
 
@@ -91,7 +91,7 @@ def cause_of(answer: Answer) -> str:
 
 
 def is_right(item: Item, value: JsonValue) -> bool:
-    """Whether a parsed value matches the item's reference or one of its accepted alternatives.
+    """Whether a parsed value matches the item's reference or an accepted alternative.
 
     Raises `ValueError` for an item without a reference.
 
@@ -109,8 +109,8 @@ def is_right(item: Item, value: JsonValue) -> bool:
 
 
 def chance_of(item: Item) -> float | None:
-    """The expected accuracy of a random guess at one item; None where the format has no chance level
-    (see `Format.chance`), and for a choice without a reference.
+    """The expected accuracy of a random guess at an item; None if the format has no chance level (see `Format.chance`),
+    and for a choice without a reference.
 
     >>> from proctor.core import Item, Reference
     >>> from proctor.core.formats import BinaryFormat
@@ -122,9 +122,9 @@ def chance_of(item: Item) -> float | None:
 
 
 def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
-    """The mean of a metric under random guessing, over the items that it scores: as the metric declares it, for
-    metrics of orders by `order_chance`, for accuracy by `chance_of`. None where an item has no chance level, and
-    without items.
+    """The expected mean of a metric under random guessing, over the items that it scores: as declared by the metric, by
+    `order_chance` for ordering metrics, or by `chance_of` for accuracy. None without items, or if an item has no chance
+    level.
 
     >>> from proctor.core import ACCURACY
     >>> chance_level(ACCURACY, []) is None
@@ -142,14 +142,14 @@ def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
     return float(np.mean(known)) if len(known) == len(marked) else None
 
 
-_Slot = tuple[AnswerFormat, int]  # items that share a slot can share a constant: format, number of options
+_Slot = tuple[AnswerFormat, int]  # format and number of options, which items with a common constant share
 
 
 class Constants:
-    """The best constant answers of some items.
+    """The best constant answers for some items.
 
-    Items share a constant where they share the whole format (classes, tolerance) and the number of options. Labels to
-    be ordered are the item's own names, so that the constant is an order of places ("third, first, second").
+    Items with equal formats (including classes and tolerance) and numbers of options share a constant. For orderings
+    the constant is an order of positions ("third, first, second"), since labels differ between items.
 
     >>> from proctor.core.formats import BinaryFormat
     >>> items = [Item(id=f"q{number}", group="v1", question="Is a clip visible?", answer=BinaryFormat(),
@@ -167,11 +167,11 @@ class Constants:
         self._constants = {slot: best_constant(slot[0], references) for slot, references in known.items()}
 
     def knows(self, item: Item) -> bool:
-        """Whether there is a constant for such an item."""
+        """Whether there is a constant for this kind of item."""
         return _slot(item) in self._constants
 
     def answer(self, item: Item) -> JsonValue:
-        """The constant, in the item's own labels. Raises `KeyError` where there is none."""
+        """The constant, with the item's labels. Raises `KeyError` if there is none."""
         constant = self._constants[_slot(item)]
         if isinstance(item.answer, OrderingFormat) and isinstance(constant, list):
             return [item.answer.labels[int(str(place))] for place in constant]
@@ -179,12 +179,12 @@ class Constants:
 
 
 def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
-    """The best constant for these references (at least one), all of the format `form`.
+    """The best constant answer for these references (at least one), which have the format `form`.
 
-    Timestamps, intervals, boxes, points and quantities: the median (of lists, at each place, among the references of
-    the most frequent length). Ratings: the median of each dimension. All others: the reference answer that is right for
-    the most items, accepted alternatives included; of equals the smallest, so that the order of the items does not
-    matter.
+    For timestamps, intervals, boxes, points and quantities it is the median (of lists: at each position, among the
+    references of the most frequent length). For ratings it is the median of each dimension. Otherwise it is the
+    reference answer that is right for most items, including accepted alternatives; ties are resolved to the smallest,
+    so that the order of items does not matter.
 
     >>> from proctor.core.formats import CountFormat
     >>> best_constant(CountFormat(), [Reference(answer=number) for number in (2, 0, 2, 3)])
@@ -211,7 +211,7 @@ def _most_matched(form: AnswerFormat, references: Sequence[Reference]) -> JsonVa
     values: dict[str, JsonValue] = {key: json.loads(key) for keys in kinds for key in keys}
     hits: Counter[str] = Counter()
     for keys, times in kinds.items():
-        if type(form).match is Format.match:  # equality: no need to try every value on every reference
+        if type(form).match is Format.match:  # matching is equality: counting is enough
             hits.update(dict.fromkeys(keys, times))
             continue
         for said, value in values.items():
@@ -227,7 +227,7 @@ def _slot(item: Item) -> _Slot:
 
 
 def _by_place(item: Item, reference: Reference) -> Reference:
-    """The reference with labels to be ordered replaced by their places in the item."""
+    """The reference with the labels of an ordering replaced by their positions in the item."""
     if not isinstance(item.answer, OrderingFormat):
         return reference
     place = {label: str(index) for index, label in enumerate(item.answer.labels)}
@@ -244,7 +244,7 @@ def _size(value: JsonValue) -> float:
 
 
 def median_places(answers: Sequence[JsonValue]) -> JsonValue:
-    """The median of each end at each place, among the lists of intervals or boxes with the most frequent length.
+    """The median of each end at each position, among the lists of intervals or boxes of the most frequent length.
 
     >>> median_places([[[0, 10]], [[2, 14]], [[1, 11], [20, 30]]])
     [[1.0, 12.0]]
@@ -257,7 +257,7 @@ def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:
 
 
 def _median_list(lists: Sequence[Sequence[object]]) -> JsonValue:
-    """The median at each place, among the lists of the most frequent length (of equals the shortest)."""
+    """The median at each position, among the lists of the most frequent length (ties: the shortest)."""
     lengths = Counter(map(len, lists))
     usual = min(lengths, key=lambda length: (-lengths[length], length))
     found: JsonValue = np.median(np.array([one for one in lists if len(one) == usual], np.float64), axis=0).tolist()
@@ -265,7 +265,7 @@ def _median_list(lists: Sequence[Sequence[object]]) -> JsonValue:
 
 
 def _median_point(answers: Sequence[JsonValue]) -> JsonValue:
-    """The median of x and of y, of boxes that of their middles."""
+    """The medians of x and y, for boxes those of the centres."""
     ends = [[float(str(end)) for end in answer] for answer in answers if isinstance(answer, list)]
     middles = np.array([[(one[0] + one[-2]) / 2, (one[1] + one[-1]) / 2] for one in ends])
     return [float(end) for end in np.median(middles, axis=0)]

@@ -1,7 +1,7 @@
 """Metrics over many items: counts, percentages, classes, scales, sets and times.
 
-Each metric is a table of what is summed over items, and a statistic of the sums (`ItemSums`), so that one function
-gives its value and its clustered interval. An answer of None is late, missing or unreadable.
+Each metric consists of columns that are summed over items and a statistic of the sums (`ItemSums`), from which its
+value and clustered interval are computed. An answer of None is late, missing or unreadable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from proctor.stats import Estimate, Floats, Groups, Resampling, mean_interval, r
 
 @dataclass(frozen=True, slots=True)
 class MetricEstimate:
-    """A metric's estimate; `part` is the class, tolerance or scale that it is of, "" for the whole.
+    """The estimate of a metric; `part` is its class, tolerance or scale, "" for the whole.
 
     >>> MetricEstimate(Metric("mae", "Mean absolute error"), Estimate(0.5, 0.2, 0.9, 20, 4)).part
     ''
@@ -33,10 +33,10 @@ class MetricEstimate:
 
 @dataclass(frozen=True)
 class ItemSums:
-    """A metric by its sufficient statistics.
+    """A metric with its sufficient statistics.
 
-    `columns` holds for each item what is summed; `statistic` makes one number of each row of sums. Without a statistic
-    the metric is the mean of the one column. An item with NaN is left out. `outcomes` as `sums_interval` takes them.
+    `columns` are summed over items, and `statistic` maps each row of sums to a number. Without a statistic the metric
+    is the mean of its only column. Items with NaN are excluded. `outcomes` are the `trials` of `sums_interval`.
     """
 
     metric: Metric
@@ -47,7 +47,7 @@ class ItemSums:
 
     @property
     def named(self) -> Metric:
-        """The metric; that of a part has the part in its name and label.
+        """The metric, with the part in its name and label if it has one.
 
         >>> ItemSums(UNANSWERED, np.zeros(1), part="class a").named.name
         'unanswered:class a'
@@ -57,20 +57,23 @@ class ItemSums:
         return replace(self.metric, name=f"{self.metric.name}:{self.part}", label=f"{self.metric.label}, {self.part}")
 
     def estimate(self, groups: Groups, plan: Resampling = Resampling()) -> MetricEstimate:
-        """The value with its interval, clustered by group, within the metric's range. Raises `InputError` where there
-        are not as many groups as items."""
+        """The value with its interval, clustered by group and within the metric's range. Raises `InputError` for
+        unequal lengths."""
         _check_lengths("groups", self.columns, groups)
         within, included = plan.within(self.metric.low, self.metric.high), self.there
-        columns, kept = self.columns[included], [group for group, one in zip(groups, included, strict=True) if one]
+        columns, kept = (
+            self.columns[included],
+            [group for group, inside in zip(groups, included, strict=True) if inside],
+        )
         if self.statistic is None:
-            found = mean_interval(columns, kept, within)
+            result = mean_interval(columns, kept, within)
         else:
-            found = sums_interval(columns, kept, self.statistic, self.outcomes, plan=within)
-        return MetricEstimate(self.metric, found, self.part)
+            result = sums_interval(columns, kept, self.statistic, self.outcomes, plan=within)
+        return MetricEstimate(self.metric, result, self.part)
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Which items count: those without NaN."""
+        """Whether an item is included, that is, has no NaN."""
         return np.asarray(~np.isnan(self.columns).any(axis=tuple(range(1, self.columns.ndim))), dtype=np.bool_)
 
 
@@ -80,7 +83,7 @@ def estimates_of(sums: Iterable[ItemSums], groups: Groups, plan: Resampling = Re
     >>> [one.estimate.value for one in estimates_of(count_sums([0, 2], [0, 3]), ["a", "b"])][:2]
     [0.5, 0.5]
     """
-    return [one.estimate(groups, plan) for one in sums]
+    return [metric.estimate(groups, plan) for metric in sums]
 
 
 def _check_lengths(what: str, first: Sequence[object] | Floats, second: Sequence[object] | Groups) -> None:
@@ -89,12 +92,12 @@ def _check_lengths(what: str, first: Sequence[object] | Floats, second: Sequence
 
 
 def share_of(part: Sequence[float], of: Sequence[float]) -> Callable[[Floats], Floats]:
-    """One weighted sum of the columns over another."""
+    """The ratio of two weighted sums of the columns."""
     return lambda sums: ratio(sums @ np.array(part, dtype=np.float64), sums @ np.array(of, dtype=np.float64))
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:
-    return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 UNANSWERED = Metric(
@@ -107,15 +110,15 @@ UNANSWERED = Metric(
 
 
 def _error_sums(metric: Metric, errors: Floats, worst: Floats) -> list[ItemSums]:
-    """The mean error over all questions, that over the answered ones alone, and the share that is not answered.
+    """The mean error over all questions, the mean error over answered questions, and the share of unanswered questions.
 
-    `errors` are NaN where there is no answer; such a question takes its `worst` error, so that leaving out hard ones is
-    no advantage. Where an unanswered question has no worst error (NaN), there is no mean over all questions.
+    `errors` are NaN without an answer; the mean over all questions then uses the `worst` error, so that skipping hard
+    questions is no advantage. If a worst error is unknown (NaN), there is no mean over all questions.
     """
     there = ~np.isnan(errors)
     every = np.where(there, errors, worst)
-    found = [ItemSums(metric, errors, part="answered only"), ItemSums(UNANSWERED, (~there).astype(np.float64))]
-    return found if np.isnan(every).any() else [ItemSums(metric, every), *found]
+    sums = [ItemSums(metric, errors, part="answered only"), ItemSums(UNANSWERED, (~there).astype(np.float64))]
+    return sums if np.isnan(every).any() else [ItemSums(metric, every), *sums]
 
 
 COUNT_COST = Metric(
@@ -133,31 +136,31 @@ COUNT_METRICS = (COUNT_COST, COUNT_ERROR, WITHIN_ONE)
 
 
 def count_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
-    """Normalised expected cost, mean absolute error (with and without unanswered questions) and the share within one.
+    """Normalised expected cost, mean absolute error (with and without unanswered questions), and accuracy within one.
 
-    The cost of an answer is |prediction − reference|. The *normalised expected cost* is the mean cost over
-    the mean cost of the best constant answer, the median of the references: 0 is perfect, 1 is what a system
-    achieves that never looks (Ferrer 2022, arXiv:2209.05355; recommended for ordinal classes by Metrics
-    Reloaded, Maier-Hein et al. 2024, Nature Methods 21:195). The constant stays the same in every sample of the
-    interval. An answer of None costs what the farthest reference would, in the error as well (Willmott and Matsuura
-    2005, Climate Research 30:79), and is not within one (accuracy within n: Gaudette and Japkowicz 2009, Canadian
-    Conference on Artificial Intelligence, 207).
+    The cost of an answer is |prediction − reference|. The *normalised expected cost* is the mean cost divided by the
+    mean cost of the best constant answer, the median of the references: 0 is perfect, 1 is as good as the constant
+    (Ferrer 2022, arXiv:2209.05355; recommended for ordinal classes by Metrics Reloaded, Maier-Hein et al. 2024, Nature
+    Methods 21:195). The constant is the same in all bootstrap samples. An answer of None has the cost of the farthest
+    reference, also in the mean absolute error (Willmott and Matsuura 2005, Climate Research 30:79), and is not within
+    one (accuracy within n: Gaudette and Japkowicz 2009, Canadian Conference on Artificial Intelligence, 207).
 
-    Edges: no items: values None; references that are all the same leave the cost None.
-    Raises `InputError` where lengths differ.
+    Edges: values None without items; cost None if all references are equal. Raises `InputError` for unequal lengths.
 
     >>> marks = estimates_of(count_sums([0, 2, 4, 2], [0, 3, None, 2]), ["a", "b", "c", "d"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value, mark.estimate.n) for mark in marks]
     [('normalised_cost', 1.25, 4), ('absolute_error', 1.25, 4), ('absolute_error', 0.3333333333333333, 3), ('unanswered', 0.25, 4), ('within_one', 0.75, 4)]
     """
     _check_lengths("counts", references, predictions)
-    truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
-    there = np.isfinite(said)
-    error = np.where(there, np.abs(said - truth), np.nan)
+    truth, given = np.asarray(references, dtype=np.float64), _numbers(predictions)
+    there = np.isfinite(given)
+    error = np.where(there, np.abs(given - truth), np.nan)
     worst, median = truth, 0.0
     if len(truth):
         worst = np.maximum(truth - truth.min(), truth.max() - truth)
-        median = float(np.sort(truth)[(len(truth) - 1) // 2])  # the lower one: itself a reference, so a whole number
+        median = float(
+            np.sort(truth)[(len(truth) - 1) // 2]
+        )  # the lower median, which is a reference and so an integer
     columns = np.stack([np.where(there, error, worst), np.abs(truth - median)], axis=1)
     cost = ItemSums(COUNT_COST, columns, share_of((1, 0), (0, 1)))
     near = ItemSums(WITHIN_ONE, (there & (error <= 1)).astype(np.float64))
@@ -165,7 +168,7 @@ def count_sums(references: Sequence[float], predictions: Sequence[float | None])
 
 
 WITHIN_POINTS = 5.0
-"""Percentage points within which an answer counts as near: the FOCUS toolkit's tolerance."""
+"""The tolerance in percentage points of the FOCUS toolkit."""
 
 PERCENTAGE_ERROR = Metric(
     "percentage_error",
@@ -179,13 +182,13 @@ PERCENTAGE_METRICS = (PERCENTAGE_ERROR, WITHIN)
 
 
 def percentage_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
-    """The mean absolute error in points (Willmott and Matsuura 2005, Climate Research 30:79), over all questions and
-    over the answered ones, and the share within five points.
+    """The mean absolute error in percentage points (Willmott and Matsuura 2005, Climate Research 30:79), over all
+    questions and over answered questions, and the share within five points.
 
-    An answer of None is as wrong as one from 0 to 100 can be: the larger of the reference and of 100 less the
-    reference; and it is not within five points.
+    An answer of None has the largest possible error from 0 to 100, max(reference, 100 − reference), and is not within
+    five points.
 
-    Edges: no items: values None. Raises `InputError` where lengths differ.
+    Edges: values None without items. Raises `InputError` for unequal lengths.
 
     >>> marks = estimates_of(percentage_sums([20, 50, 90], [24, None, 70]), ["a", "b", "c"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
@@ -208,35 +211,34 @@ def nominal_sums(
 ) -> list[ItemSums]:
     """Balanced accuracy and Matthews' correlation coefficient.
 
-    Balanced accuracy is the mean over the classes of the references of each one's recall (Brodersen et al. 2010,
-    International Conference on Pattern Recognition, 3121). Matthews' correlation in its form for several
-    classes is R_K of Gorodkin (2004, Computational Biology and Chemistry 28:367): with the table of
-    references and predictions, (c · s − Σ t_k p_k) / √((s² − Σ p_k²)(s² − Σ t_k²)), c right ones of s, t_k
-    references and p_k predictions of class k; about 0 for guessing, 1 at best. None as a prediction is a class of its
-    own, always wrong; an answer that is `wrong` counts as the class that most of the other references have. In a sample
-    that lacks a class of the references the balanced accuracy is the mean over the classes that it has.
+    Balanced accuracy is the mean recall over the classes of the references (Brodersen et al. 2010, International
+    Conference on Pattern Recognition, 3121). Matthews' correlation coefficient for several classes is R_K of Gorodkin
+    (2004, Computational Biology and Chemistry 28:367), (c · s − Σ t_k p_k) / √((s² − Σ p_k²)(s² − Σ t_k²)) with c right
+    predictions of s, and t_k references and p_k predictions of class k; it is about 0 for guessing, and at most 1. The
+    prediction None is a separate class, which is always wrong. An answer that is `wrong` counts as the most frequent
+    other class. In samples without a class of the references, balanced accuracy is the mean over the present classes.
 
-    Edges: no items: values None; one class alone in references, or in predictions: no correlation.
-    Raises `InputError` where lengths differ.
+    Edges: values None without items; correlation None if references or predictions have only one class. Raises
+    `InputError` for unequal lengths.
 
     >>> marks = estimates_of(nominal_sums([True, True, True, False], [True] * 4), list("abcd"), Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value) for mark in marks]
     [('balanced_accuracy', 0.5), ('mcc', None)]
     """
     _check_lengths("answers", references, predictions)
-    names = sorted({str(one) for one in (*references, *predictions) if one is not None})
+    names = sorted({str(label) for label in (*references, *predictions) if label is not None})
     place = {name: number for number, name in enumerate(names)}
-    k = len(names) + 1  # the last is: no answer
-    truth = np.array([place[str(one)] for one in references], dtype=np.int64)
-    answered = np.array([k - 1 if one is None else place[str(one)] for one in predictions], dtype=np.int64)
+    k = len(names) + 1  # the last class is "no answer"
+    truth = np.array([place[str(label)] for label in references], dtype=np.int64)
+    answered = np.array([k - 1 if label is None else place[str(label)] for label in predictions], dtype=np.int64)
     counts = np.bincount(truth, minlength=k)
     for row in np.flatnonzero(wrong):
         others = np.where(np.arange(k) == truth[row], -1, counts)
         answered[row] = int(np.argmax(others)) if others.max() > 0 else k - 1
     columns = np.zeros((len(truth), k * k))
     columns[np.arange(len(truth)), truth * k + answered] = 1
-    outcomes = [  # of a class: right, and wrong in any way
-        [[own * k + own], [own * k + said for said in range(k) if said != own]] for own in range(k)
+    outcomes = [  # outcomes of a class: right, and each way of being wrong
+        [[own * k + own], [own * k + other for other in range(k) if other != own]] for own in range(k)
     ]
     balanced = ItemSums(BALANCED, columns, _balanced(k), outcomes=outcomes)
     return [balanced, ItemSums(MCC, columns, _matthews(k))]
@@ -257,10 +259,10 @@ def _balanced(k: int) -> Callable[[Floats], Floats]:
 def _matthews(k: int) -> Callable[[Floats], Floats]:
     def statistic(sums: Floats) -> Floats:
         tables = sums.reshape(len(sums), k, k)
-        truth, said = tables.sum(axis=2), tables.sum(axis=1)
+        truth, predicted = tables.sum(axis=2), tables.sum(axis=1)
         right, s = np.trace(tables, axis1=1, axis2=2), truth.sum(axis=1)
-        spread = (s**2 - (said**2).sum(axis=1)) * (s**2 - (truth**2).sum(axis=1))
-        return ratio(right * s - (truth * said).sum(axis=1), np.sqrt(spread))
+        spread = (s**2 - (predicted**2).sum(axis=1)) * (s**2 - (truth**2).sum(axis=1))
+        return ratio(right * s - (truth * predicted).sum(axis=1), np.sqrt(spread))
 
     return statistic
 
@@ -276,37 +278,35 @@ def scale_sums(
     *,
     named: bool = False,
 ) -> list[ItemSums]:
-    """Cohen's kappa with quadratic weights on a scale: 1 less the mean squared error over that of answers drawn from
-    the same two distributions in any pairing (Cohen 1968, Psychological Bulletin 70:213); 1 at best, about 0 for
-    guessing.
+    """Cohen's kappa with quadratic weights (Cohen 1968, Psychological Bulletin 70:213): 1 − the mean squared error
+    divided by the expected one for independent answers with the same marginal distributions. 1 is perfect, 0 is chance.
 
-    `scales` are the lowest and the highest level of each question. Questions on different scales are not pooled: each
-    scale has a kappa of its own, its `part` "1 to 5" (a single scale has no part unless `named`); levels that nobody
-    used keep their distance. An answer of None counts as the end of the scale that is farther from the reference, so
-    that leaving out hard ones is no advantage.
+    `scales` are the lowest and highest level of each question. Each scale has its own kappa, with `part` "1 to 5" (a
+    single scale has no part unless `named`). An answer of None counts as the end of the scale that is farther from the
+    reference, so that skipping hard questions is no advantage.
 
-    Edges: no items: nothing; all references and answers on one level: no kappa. Raises `InputError` where lengths
-    differ.
+    Edges: empty without items; kappa None if all references and answers are on one level. Raises `InputError` for
+    unequal lengths.
 
     >>> marks = estimates_of(scale_sums([1, 3, 5], [1, 4, None], [(1, 5)] * 3), ["a", "b", "c"])
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks]
     [('weighted_kappa', '', 0.0)]
     """
     _check_lengths("levels", references, predictions)
-    truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
+    truth, given = np.asarray(references, dtype=np.float64), _numbers(predictions)
     low, high = np.asarray(scales, dtype=np.float64).reshape(-1, 2).T
-    said = np.where(np.isnan(said), np.where(truth - low > high - truth, low, high), said)
-    columns = np.stack([np.ones(len(truth)), truth, said, truth**2 + said**2, truth * said], axis=1)
-    found = []
-    for least, most in sorted(set(scales)):
-        own = (low == least) & (high == most)
-        part = f"{least:g} to {most:g}" if named or len(set(scales)) > 1 else ""
-        found.append(ItemSums(WEIGHTED_KAPPA, np.where(own[:, None], columns, np.nan), _kappa, part))
-    return found
+    given = np.where(np.isnan(given), np.where(truth - low > high - truth, low, high), given)
+    columns = np.stack([np.ones(len(truth)), truth, given, truth**2 + given**2, truth * given], axis=1)
+    sums = []
+    for lowest, highest in sorted(set(scales)):
+        own = (low == lowest) & (high == highest)
+        part = f"{lowest:g} to {highest:g}" if named or len(set(scales)) > 1 else ""
+        sums.append(ItemSums(WEIGHTED_KAPPA, np.where(own[:, None], columns, np.nan), _kappa, part))
+    return sums
 
 
 def _kappa(sums: Floats) -> Floats:
-    """Of each row n, Σx, Σy, Σ(x² + y²) and Σxy: 1 − Σ(x − y)² / (Σ(x² + y²) − 2 Σx Σy / n)."""
+    """1 − Σ(x − y)² / (Σ(x² + y²) − 2 Σx Σy / n), from rows of n, Σx, Σy, Σ(x² + y²) and Σxy."""
     n, x, y, squares, products = sums.T
     by_chance = squares - 2 * x * y / np.maximum(n, 1e-300)
     return 1 - ratio(squares - 2 * products, np.where(by_chance > 1e-9 * np.maximum(squares, 1), by_chance, 0.0))
@@ -323,42 +323,42 @@ _PER_CLASS = (
     (SET_RECALL, share_of((1, 0, 0), (1, 0, 1))),
     (SET_F1, share_of((2, 0, 0), (2, 1, 1))),
 )
-"""Of true positives, false positives and false negatives."""
+"""The metrics of each class, from true positives, false positives and false negatives."""
 
 
 def set_sums(
     references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str] | None], wrong: Sequence[bool] = ()
 ) -> list[ItemSums]:
-    """The mean Jaccard index of the answers, then precision, recall and F1 of every class that occurs.
+    """The mean Jaccard index of the answers, and precision, recall and F1 of each class that occurs.
 
-    Jaccard: what both name over what either names; two empty sets agree wholly (1), None agrees with nothing (0) and
-    names no class (Jaccard 1901; for sets of labels: Tsoumakas and Katakis 2007, International Journal of Data
-    Warehousing and Mining 3(3):1). Per class, with TP, FP and FN over all answers: precision TP/(TP+FP), recall
-    TP/(TP+FN), F1 2TP/(2TP+FP+FN) (van Rijsbergen 1979, Information Retrieval, chapter 7). An answer that is `wrong`
-    counts as if it named every class but those that are there.
+    The Jaccard index is |intersection| / |union| (Jaccard 1901; for sets of labels: Tsoumakas and Katakis 2007,
+    International Journal of Data Warehousing and Mining 3(3):1); it is 1 for two empty sets and 0 for None. Per class,
+    with TP, FP and FN over all answers: precision TP/(TP+FP), recall TP/(TP+FN), F1 2TP/(2TP+FP+FN) (van Rijsbergen
+    1979, Information Retrieval, chapter 7). None predicts no class. An answer that is `wrong` counts as if it predicted
+    all classes except those of the reference.
 
-    Edges: no items: Jaccard None and no class; a class never named has no precision, one never there no
-    recall. Raises `InputError` where lengths differ.
+    Edges: without items Jaccard is None and there are no classes; precision is None for a class that is never
+    predicted, recall for one that is never in a reference. Raises `InputError` for unequal lengths.
 
     >>> marks = estimates_of(set_sums([["clip"], []], [["clip", "mesh"], []]), ["a", "b"])
     >>> [(mark.metric.name, mark.part, mark.estimate.value) for mark in marks][:3]
     [('jaccard', '', 0.75), ('class_precision', 'clip', 1.0), ('class_recall', 'clip', 1.0)]
     """
     _check_lengths("sets", references, predictions)
-    truths = [frozenset(one) for one in references]
-    said = [None if one is None else frozenset(one) for one in predictions]
-    classes = frozenset().union(*truths, *(answer or () for answer in said))
+    truths = [frozenset(named) for named in references]
+    given = [None if named is None else frozenset(named) for named in predictions]
+    classes = frozenset().union(*truths, *(answer or () for answer in given))
     for row in np.flatnonzero(wrong):
-        said[int(row)] = classes - truths[int(row)] or None
-    pairs = list(zip(truths, said, strict=True))
-    found = [ItemSums(JACCARD, np.array([_jaccard(*pair) for pair in pairs], dtype=np.float64))]
+        given[int(row)] = classes - truths[int(row)] or None
+    pairs = list(zip(truths, given, strict=True))
+    sums = [ItemSums(JACCARD, np.array([_jaccard(*pair) for pair in pairs], dtype=np.float64))]
     for name in sorted(classes):
         both = [(name in truth, answer is not None and name in answer) for truth, answer in pairs]
         columns = np.array(
             [(true and named, named and not true, true and not named) for true, named in both], np.float64
         )
-        found += [ItemSums(metric, columns, statistic, name) for metric, statistic in _PER_CLASS]
-    return found
+        sums += [ItemSums(metric, columns, statistic, name) for metric, statistic in _PER_CLASS]
+    return sums
 
 
 def _jaccard(truth: frozenset[str], answer: frozenset[str] | None) -> float:
@@ -387,16 +387,16 @@ _PER_TOLERANCE = (
     (TIME_PRECISION, share_of((1, 0, 0), (0, 0, 1))),
     (TIME_F1, share_of((2, 0, 0), (0, 1, 1))),
 )
-"""Of times found, of the reference, and named."""
+"""The metrics of each tolerance, from the numbers of times that are found, in the reference, and predicted."""
 
 
 def match_times(
     reference: Sequence[float], prediction: Sequence[float], tolerance: float = float("inf")
 ) -> list[tuple[int, int]]:
-    """Pairs (place in reference, place in prediction), one to one, at most `tolerance` seconds apart.
+    """One-to-one pairs (index in reference, index in prediction) of times at most `tolerance` seconds apart.
 
-    As many pairs as possible, and of those the least sum of errors (Hungarian method: Kuhn 1955, Naval
-    Research Logistics Quarterly 2:83). In the order of the reference's places.
+    The number of pairs is maximal, and among such matchings the sum of errors minimal (Hungarian method: Kuhn 1955,
+    Naval Research Logistics Quarterly 2:83). Pairs are ordered by the index in the reference.
 
     >>> match_times([10, 20], [19, 11, 50], tolerance=5)
     [(0, 1), (1, 0)]
@@ -406,7 +406,7 @@ def match_times(
     if not len(reference) or not len(prediction):
         return []
     apart = np.abs(np.subtract.outer(np.asarray(reference, float), np.asarray(prediction, float)))
-    # A pair that is not allowed costs more than all allowed ones together.
+    # A pair beyond the tolerance costs more than all allowed pairs together.
     allowed = apart <= tolerance
     barred = 1.0 + min(len(reference), len(prediction)) * float(apart[allowed].max(initial=0.0))
     from scipy.optimize import linear_sum_assignment
@@ -422,37 +422,37 @@ def time_sums(
     spans: Sequence[tuple[float, float] | None] | None = None,
     wrong: Sequence[bool] = (),
 ) -> list[ItemSums]:
-    """The mean absolute error of matched times (over all, and over the answered ones), then recall, precision and F1 at
-    every tolerance.
+    """The mean absolute error of matched times (over all questions, and over answered questions), and recall, precision
+    and F1 at each tolerance.
 
-    Each answer's times are matched one to one with its reference's (`match_times`). The error is the mean over answers
-    of the mean error of their pairs, matched without a limit (mean absolute error: Willmott and Matsuura 2005, Climate
-    Research 30:79). An answer without a time is as far off as possible within what was shown: `spans` are its start and
-    end for each question; without them there is only the error of the answered ones, with the share that is not
-    answered. Recall is found times over the references' times, precision found over named, F1 twice found over both,
-    all summed over answers (micro-averages: van Rijsbergen 1979, Information Retrieval, chapter 7). None names no time
-    and finds none. An answer that is `wrong` has no error either, and counts as if it named as many wrong times as the
-    reference has, one at least.
+    The times of each answer are matched one to one with those of its reference (`match_times`). The error is the mean
+    over answers of the mean error of their pairs, matched without a tolerance (mean absolute error: Willmott and
+    Matsuura 2005, Climate Research 30:79). An answer without a time has the largest possible error within what was
+    shown: `spans` are the start and end for each question. Without `spans` there is only the error over answered
+    questions, with the share of unanswered ones. Recall is the number of matched times divided by that of the
+    references, precision by that of the predictions, and F1 is 2 · matched / both, all summed over answers
+    (micro-averages: van Rijsbergen 1979, Information Retrieval, chapter 7). None predicts no time. An answer that is
+    `wrong` has no error either, and counts as if it predicted as many wrong times as the reference has, at least one.
 
-    Edges: no items: values None. Raises `InputError` where lengths differ.
+    Edges: values None without items. Raises `InputError` for unequal lengths.
 
     >>> marks = estimates_of(time_sums([[10], [20, 40]], [[12], [41]], tolerances=(1, 5)), ["a", "b"])
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks[:4]]
     [('time_error', '', 1.5), ('time_error', 'answered only', 1.5), ('unanswered', '', 0.0), ('time_recall', '1 s', 0.333)]
     """
     _check_lengths("times", references, predictions)
-    predictions = [None if bad else one for one, bad in zip_longest(predictions, wrong)]
-    pairs = [(truth, list(one or ())) for truth, one in zip(references, predictions, strict=True)]
+    predictions = [None if bad else times for times, bad in zip_longest(predictions, wrong)]
+    pairs = [(truth, list(times or ())) for truth, times in zip(references, predictions, strict=True)]
     shown = [None] * len(references) if spans is None else spans
     worst = np.array([_worst_time(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
-    found = _error_sums(TIME_ERROR, np.array([_time_error(*pair) for pair in pairs], dtype=np.float64), worst)
+    sums = _error_sums(TIME_ERROR, np.array([_time_error(*pair) for pair in pairs], dtype=np.float64), worst)
     for tolerance in tolerances:
         counts = [(len(match_times(truth, times, tolerance)), len(truth), len(times)) for truth, times in pairs]
         columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
         for row in np.flatnonzero(wrong):
             columns[row, 2] = max(1, len(references[int(row)]))
-        found += [ItemSums(metric, columns, statistic, f"{tolerance:g} s") for metric, statistic in _PER_TOLERANCE]
-    return found
+        sums += [ItemSums(metric, columns, statistic, f"{tolerance:g} s") for metric, statistic in _PER_TOLERANCE]
+    return sums
 
 
 def _time_error(truth: Sequence[float], times: Sequence[float]) -> float:
@@ -461,7 +461,7 @@ def _time_error(truth: Sequence[float], times: Sequence[float]) -> float:
 
 
 def _worst_time(truth: Sequence[float], span: tuple[float, float] | None) -> float:
-    """The mean over the reference's times of how far a time within the span can be from each."""
+    """The mean over the reference's times of the largest distance within the span."""
     if span is None or not len(truth):
         return np.nan
     return float(np.mean([max(time - span[0], span[1] - time) for time in truth]))

@@ -1,7 +1,7 @@
-"""Graded metrics of single answers: overlap, relative error, error on a scale, shared words.
+"""Graded metrics of single answers: overlap, relative error, error on a scale, common words.
 
-They are scores like accuracy, so that results, comparisons and ranks take them. Of several accepted references, each
-metric takes the one that is best for the answer.
+They are scores per item like accuracy, so that results, comparisons and ranks support them. With several accepted
+references, each metric is that of the best one.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ SCALE_ERROR = Metric(
     "scale_error", "Error on the scale (share of its length)", higher_is_better=False, percent=True, formats=("scale",)
 )
 AP_LEAST = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
-"""The overlaps over which average precision is averaged: 0.5, 0.55 … 0.95."""
+"""The overlap thresholds of average precision: 0.5, 0.55 … 0.95."""
 
 _Extents = list[tuple[float, ...]]
 _Grade = Callable[[Item, JsonValue, JsonValue], float]
-"""The value of a prediction (last) by one reference."""
+"""The value of a prediction (last argument) for one reference."""
 
 
 def average_precision(reference: _Extents, prediction: _Extents, least: float) -> float:
-    """The average precision of one ranked list of intervals or boxes, the surest first, 0 to 1.
+    """The average precision of a ranked list of intervals or boxes (most certain first), 0 to 1.
 
-    From the first on, each finds the reference that it overlaps most among those not found yet, if by at least
-    `least`. The area under the interpolated curve of precision over recall (Everingham et al. 2010, International
-    Journal of Computer Vision 88:303), as ActivityNet (Caba Heilbron et al. 2015, CVPR, 961) and QVHighlights (Lei et
-    al. 2021, NeurIPS) compute it for one query. Edges: no prediction, or no reference: 0.
+    In order of rank, each prediction is matched with the remaining reference of highest overlap, if that is at least
+    `least`. Average precision is the area under the interpolated precision-recall curve (Everingham et al. 2010,
+    International Journal of Computer Vision 88:303), as computed by ActivityNet (Caba Heilbron et al. 2015, CVPR, 961)
+    and QVHighlights (Lei et al. 2021, NeurIPS) for one query. Edges: 0 without predictions or references.
 
     >>> average_precision([(0, 10), (20, 30)], [(0, 9), (50, 60), (20, 30)], 0.5)
     0.8333333333333333
@@ -59,55 +59,55 @@ def average_precision(reference: _Extents, prediction: _Extents, least: float) -
 
 
 def hits_by_rank(reference: _Extents, prediction: _Extents, least: float) -> list[bool]:
-    """Of each prediction, in their order, whether it finds a reference.
+    """Whether each prediction, in order of rank, is matched with a reference.
 
     >>> hits_by_rank([(0, 10)], [(0, 9), (0, 10)], 0.5)
     [True, False]
     """
     left = list(reference)
-    found = []
-    for said in prediction:
-        nearest = max(left, key=partial(iou, said), default=None)
-        hit = nearest is not None and iou(said, nearest) >= least
-        found.append(hit)
+    hits = []
+    for predicted in prediction:
+        nearest = max(left, key=partial(iou, predicted), default=None)
+        hit = nearest is not None and iou(predicted, nearest) >= least
+        hits.append(hit)
         if hit and nearest is not None:
             left.remove(nearest)
-    return found
+    return hits
 
 
 def _area(hits: Floats, misses: Floats, references: Floats) -> Floats:
-    """The area under the interpolated curve of each row: `hits` and `misses` are samples × ranks."""
-    found, named = np.cumsum(hits, axis=1), np.cumsum(hits + misses, axis=1)
-    precision = np.divide(found, named, out=np.zeros_like(found), where=named > 0)
+    """The area under the interpolated precision-recall curve of each row; `hits` and `misses` are samples × ranks."""
+    matched, named = np.cumsum(hits, axis=1), np.cumsum(hits + misses, axis=1)
+    precision = np.divide(matched, named, out=np.zeros_like(matched), where=named > 0)
     best = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
     return np.asarray((best * hits).sum(axis=1) / np.maximum(references, 1e-300), dtype=np.float64)
 
 
-def _iou(_: Item, key: JsonValue, said: JsonValue) -> float:
-    return covered(extents(key), extents(said))
+def _iou(_: Item, key: JsonValue, prediction: JsonValue) -> float:
+    return covered(extents(key), extents(prediction))
 
 
-def _recall(least: float, _: Item, key: JsonValue, said: JsonValue) -> float:
+def _recall(least: float, _: Item, key: JsonValue, prediction: JsonValue) -> float:
     keys = extents(key)
-    return matching(keys, extents(said), least) / len(keys)
+    return matching(keys, extents(prediction), least) / len(keys)
 
 
-def _mean_precision(_: Item, key: JsonValue, said: JsonValue) -> float:
-    keys, named = extents(key), extents(said)
+def _mean_precision(_: Item, key: JsonValue, prediction: JsonValue) -> float:
+    keys, named = extents(key), extents(prediction)
     return float(np.mean([average_precision(keys, named, least) for least in AP_LEAST]))
 
 
-def _relative_error(_: Item, key: JsonValue, said: JsonValue) -> float:
-    """|said − key| / |key|, at most 1; of the reference 0 everything else is 1 off."""
-    right, number = float(str(key)), float(str(said))
+def _relative_error(_: Item, key: JsonValue, prediction: JsonValue) -> float:
+    """|prediction − reference| / |reference|, at most 1; for the reference 0 it is 1 unless equal."""
+    right, number = float(str(key)), float(str(prediction))
     return min(1.0, abs(number - right) / abs(right)) if right else float(number != right)
 
 
-def _scale_error(item: Item, key: JsonValue, said: JsonValue) -> float:
-    """The levels between the two over those between the lowest and the highest."""
+def _scale_error(item: Item, key: JsonValue, prediction: JsonValue) -> float:
+    """The distance in levels, divided by that between the lowest and the highest level."""
     form = item.answer
     length = form.high - form.low if isinstance(form, ScaleFormat) else 1
-    return abs(float(str(said)) - float(str(key))) / length
+    return abs(float(str(prediction)) - float(str(key))) / length
 
 
 _GRADES: dict[Metric, _Grade] = {
@@ -120,7 +120,7 @@ _GRADES: dict[Metric, _Grade] = {
     SCALE_ERROR: _scale_error,
 }
 GRADED_METRICS = tuple(_GRADES)
-"""What `GradedScorer` gives, each for the formats that it names."""
+"""The metrics of `GradedScorer`, each with its formats."""
 
 
 def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
@@ -134,8 +134,8 @@ def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
 
 
 class GradedScorer:
-    """Every metric of `GRADED_METRICS` for the item's format. An answer without a value gets each metric's worst value,
-    with the cause as its label.
+    """All metrics of `GRADED_METRICS` for the item's format. An answer without a value gets the worst value of each
+    metric, with the cause as label.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import IntervalsFormat
@@ -149,16 +149,16 @@ class GradedScorer:
     metrics = GRADED_METRICS
 
     def applies(self, item: Item) -> bool:
-        """To the formats that one of the metrics names, with a reference."""
+        """Whether the item has a reference and a format of one of the metrics."""
         return item.reference is not None and bool(graded_metrics([item.answer.kind]))
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The scores of `mark`, as the `Scorer` protocol wants it."""
+        """The scores of `mark`, for the `Scorer` protocol."""
         return self.mark(item, answer)
 
     def mark(self, item: Item, answer: Answer) -> list[Score]:
-        """Scores one answer; empty for an item that this scorer does not apply to. Raises `ValueError` for a failed
-        one."""
+        """Score an answer; empty for an item to which the scorer does not apply. Raises `ValueError` for a failed
+        answer."""
         cause = cause_of(answer)
         if item.reference is None:
             return []
@@ -175,19 +175,18 @@ POOLED_PRECISION = Metric(
     "mean_average_precision", "Mean average precision over all answers", percent=True, formats=_LOCATED
 )
 MAX_RANKS = 10
-"""As many intervals or boxes of an answer count for the pooled average precision (QVHighlights)."""
+"""The number of intervals or boxes per answer that count for pooled average precision (QVHighlights)."""
 
 
 def located_sums(
     references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
 ) -> list[ItemSums]:
-    """The average precision of all answers together: over the overlaps 0.5, 0.55 … 0.95, then at 0.5 and at 0.75.
+    """The average precision of all answers, pooled: the mean over the thresholds 0.5, 0.55 … 0.95, and at 0.5 and 0.75.
 
-    One curve of precision over recall for all questions, as detection benchmarks compute it (see `average_precision`).
-    Detectors rank all their predictions by their scores; answers in words have no scores, so that here the first
-    interval of every answer comes before the second of any, and all of one rank are one step of the curve. None (late,
-    missing, unreadable) names nothing and finds nothing; an answer that is `wrong` counts as if it named as many wrong
-    intervals or boxes as the reference has. Edges: no items: values None.
+    There is one precision-recall curve for all questions, as in detection benchmarks (see `average_precision`). Since
+    answers in words have no scores, predictions are ranked by their position in the answer, and all predictions of
+    equal rank are one step of the curve. None (late, missing, unreadable) predicts nothing. An answer that is `wrong`
+    counts as if it predicted as many wrong intervals or boxes as the reference has. Edges: values None without items.
 
     >>> found = [one.estimate(["a", "b"]) for one in located_sums([[[0, 10]], [[0, 10]]], [[[0, 9]], None])]
     >>> [(one.part, one.estimate.value) for one in found][1:]

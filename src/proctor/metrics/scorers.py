@@ -1,4 +1,4 @@
-"""Scorers that ask no model: those built in, those of other packages, and plain functions."""
+"""Scorers without a model: built-in scorers, those of other packages, and user-defined functions."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
 from proctor.metrics.ordering.orders import OrderingScorer
 
 SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
-"""By name functions decorated by `proctor.metric`, scorers, or factories of scorers. `accuracy`, `ordering` and
-`graded` are built in: their names are taken."""
+"""Scorers by name: functions decorated by `proctor.metric`, scorers, or factories of scorers. The names of the built-in
+scorers, `accuracy`, `ordering` and `graded`, are reserved."""
 SCORERS.add("accuracy", AccuracyScorer)
 SCORERS.add("ordering", OrderingScorer)
 SCORERS.add("graded", GradedScorer)
 
 
 def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
-    """The scorers that run on every answer, each for the formats that it knows; the benchmark's own come last. Raises
-    `ConfigurationError` where two of them give one metric under one name.
+    """The scorers that run on every answer, each for its formats; those of the benchmark are last. Raises
+    `ConfigurationError` if two of them give the same metric under the same name.
 
     >>> [type(scorer).__name__ for scorer in code_scorers()]
     ['AccuracyScorer', 'OrderingScorer', 'GradedScorer']
@@ -77,7 +77,7 @@ def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
 
 
 def build_scorer(name: str) -> Scorer:
-    """The registered scorer of that name. Raises `UnknownNameError` that lists the choices.
+    """The registered scorer with this name. Raises `UnknownNameError` with the choices.
 
     >>> build_scorer("accuracy").name
     'code'
@@ -97,13 +97,13 @@ CORPUS_METRICS = (
     POOLED_PRECISION,
     UNANSWERED,
 )
-"""The metrics over many items: statistics of sums, without a score of a single answer."""
+"""The metrics over many items, which are statistics of sums without scores of single answers."""
 
 SILENCE_HELPS = (MCC, SET_PRECISION, SET_F1, TIME_PRECISION, TIME_F1, POOLED_PRECISION)
-"""Metrics that by definition punish a missing answer less than a wrong one."""
+"""Metrics that by definition penalise a missing answer less than a wrong one."""
 
 _SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {"count": count_sums, "percentage": percentage_sums}
-"""Where an answer without a value costs as much as the worst."""
+"""Metrics for which an answer without a value costs as much as the worst answer."""
 
 _SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[ItemSums]]] = {
     "classes": set_sums,
@@ -116,13 +116,13 @@ _SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[ItemSums]]] 
 
 
 def item_sums(
-    items: Sequence[Item], said: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
+    items: Sequence[Item], answers: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
 ) -> list[ItemSums]:
-    """The sums of every metric over many items, for items of one format with references. Empty for other formats.
+    """The sums of all metrics over many items of one format with references; empty for formats without such metrics.
 
-    `said` holds an answer for each item: a value of the format, or None (late, missing, unreadable). None costs as much
-    as the worst answer, except in the metrics of `SILENCE_HELPS`, where it names nothing; with `wrong` it costs as much
-    there, too. `among` are all items of the benchmark, by which parts are named.
+    `answers` has a value of the format or None (late, missing, unreadable) for each item. None costs as much as the
+    worst answer, except in the metrics of `SILENCE_HELPS`, where it predicts nothing unless the item is `wrong`.
+    `among` are all items of the benchmark, which determine the names of parts.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import CountFormat
@@ -134,12 +134,12 @@ def item_sums(
     truth: Any = [None if item.reference is None else item.reference.answer for item in items]
     kind = items[0].answer.kind if items else ""
     if kind == "timestamps":
-        return time_sums(truth, cast("Any", said), spans=[_span(item) for item in items], wrong=wrong)
+        return time_sums(truth, cast("Any", answers), spans=[_span(item) for item in items], wrong=wrong)
     if kind == "scale":
-        return scale_sums(truth, cast("Any", said), _scales(items), named=len(set(_scales(among))) > 1)
+        return scale_sums(truth, cast("Any", answers), _scales(items), named=len(set(_scales(among))) > 1)
     if kind in _SUMS_OF_NAMED:
-        return _SUMS_OF_NAMED[kind](truth, said, wrong)
-    return _SUMS[kind](truth, said) if kind in _SUMS else []
+        return _SUMS_OF_NAMED[kind](truth, answers, wrong)
+    return _SUMS[kind](truth, answers) if kind in _SUMS else []
 
 
 def _scales(items: Sequence[Item]) -> list[tuple[float, float]]:
@@ -147,8 +147,8 @@ def _scales(items: Sequence[Item]) -> list[tuple[float, float]]:
 
 
 def _span(item: Item) -> tuple[float, float] | None:
-    """Start and end of an item's one clip, where they are known."""
-    clips = [one for one in item.media if isinstance(one, VideoClip)]
+    """Start and end of an item's only clip, if known."""
+    clips = [clip for clip in item.media if isinstance(clip, VideoClip)]
     if len(clips) != 1 or clips[0].end is None:
         return None
     return clips[0].start, clips[0].end
@@ -158,12 +158,12 @@ _OFFERED = ("item", "answer", "text", "parsed", "reference", "question")
 
 
 class FunctionMetric:
-    """Scores answers by a function, sync or async, whose parameters say what it is given: `item`, `answer` (the whole
-    record), `text` (the system's words), `parsed` (the value read from them), `reference` (the right answer) and
-    `question`. It returns a number in the metric's range, or True and False.
+    """A metric given by a function, sync or async, that is called with those of these arguments that its parameters
+    name: `item`, `answer` (the whole record), `text` (the system's text), `parsed` (its value), `reference` (the right
+    answer) and `question`. It returns a number in the metric's range, or a boolean.
 
-    An answer without a value (too late, refused, an error, unreadable) gets the metric's worst value without a call. A
-    function that takes `reference` applies to items that have one. Calling the metric calls the function.
+    An answer without a value (timed out, refused, error, unreadable) gets the worst value without a call. A function
+    that takes `reference` applies only to items that have one. Calling the metric calls the function.
 
     >>> FunctionMetric(lambda text: len(text) < 80, name="short").metric.label
     'Short'
@@ -176,16 +176,16 @@ class FunctionMetric:
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function itself."""
+        """Call the function."""
         return self._function.function(*args, **kwargs)
 
     def applies(self, item: Item) -> bool:
-        """To the formats that were named (all, where none are), with a reference where the function takes one."""
+        """Whether the item has one of the declared formats (if any), and a reference if the function takes one."""
         known = item.has_answer or not self._function.takes("reference")
         return known and self.metric.marks(item.answer.kind)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The one score. Raises `ConfigurationError` where the function raises, or returns no number in its range."""
+        """The score. Raises `ConfigurationError` if the function raises, or returns no number in the range."""
         cause = cause_of(answer)
         value = self.metric.worst if cause else await self._value(item, answer)
         return [Score(item_id=item.id, metric=self.metric.name, value=value, scorer=self.name, label=cause)]
@@ -203,13 +203,13 @@ class FunctionMetric:
             value = await self._function.call(given)
         except ProctorError:
             raise
-        except Exception as error:  # other people's code: shown with its place
+        except Exception as error:  # foreign code: reported with its place
             raise ConfigurationError(f"{self.name}, item {item.id!r}: {self._function.fault(error)}") from error
         return in_range(value, self.metric, item)
 
 
 def declared_metric(function: str, declared: MetricOptions) -> Metric:
-    """The metric that is declared of a function.
+    """The metric declared by a function.
 
     >>> declared_metric("same_organ", {"percent": True}).label
     'Same organ'
@@ -228,13 +228,13 @@ def declared_metric(function: str, declared: MetricOptions) -> Metric:
 
 
 def in_range(value: object, metric: Metric, item: Item) -> float:
-    """The value as a number of the metric's range. Raises `ConfigurationError` for anything else.
+    """The value as a number in the metric's range. Raises `ConfigurationError` for anything else.
 
     >>> in_range(True, Metric("same", "Same"), Item.model_construct(id="q1"))
     1.0
     """
     place = f"{metric.name}, item {item.id!r}"
-    if not isinstance(value, int | float):  # NumPy's floats are floats
+    if not isinstance(value, int | float):  # includes NumPy floats
         raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number")
     if not metric.low <= value <= metric.high:  # nor is NaN
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
@@ -253,8 +253,8 @@ def metric(**declared: Unpack[MetricOptions]) -> Callable[[Callable[..., Any]], 
 def metric(
     function: Callable[..., Any] | None = None, /, **declared: Unpack[MetricOptions]
 ) -> FunctionMetric | Callable[[Callable[..., Any]], FunctionMetric]:
-    """Makes a metric of a function (see `FunctionMetric`); as a decorator with or without arguments, which are those
-    of `Metric`.
+    """Make a metric from a function (see `FunctionMetric`); a decorator with or without arguments, which are those of
+    `Metric`.
 
     >>> @metric(formats=("free_text",), percent=True)
     ... def names_the_organ(text, reference):

@@ -1,5 +1,4 @@
-"""The figures of an analysis: where systems are good, the model behind it, systems together; as a section and as
-files."""
+"""The figures of an analysis (performance by subgroup, regression, ensembles), as a report section and as files."""
 
 from __future__ import annotations
 
@@ -35,32 +34,32 @@ from proctor.runs import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
-_MAX_PAIRS = 45  # ten systems; of more, neighbours on the board and the first against those next to it
+_MAX_PAIRS = 45  # all pairs of ten systems; with more, only neighbours and pairs with the first
 _TOP = 10
 _SHORT = 18  # characters of a name in a pair
 
 Chance = Callable[[str, str], float | None]
-"""What random guessing reaches on the questions with a value of a facet ("", "": on all)."""
+"""The chance level on the questions with a value of a facet ("", "": on all questions)."""
 
 
 def all_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
-    """All figures: of every board, then of the performance (with the accuracy of random guessing, where it is known),
-    then of the systems together."""
-    found = [one for board in analysis.boards for one in board_figures(analysis, board)]
-    found += [one for one in (tau_figure(analysis), podium_figure(analysis)) if one is not None]
-    return [*found, *performance_figures(analysis, chance), *together_figures(analysis)]
+    """All figures: of each board, of the performance (with the chance level, if known), and of ensembles and
+    failures."""
+    figures = [figure for board in analysis.boards for figure in board_figures(analysis, board)]
+    figures += [figure for figure in (tau_figure(analysis), podium_figure(analysis)) if figure is not None]
+    return [*figures, *performance_figures(analysis, chance), *together_figures(analysis)]
 
 
 def write_pictures(analysis: Analysis, folder: Path, chance: Chance | None = None) -> list[Path]:
-    """One SVG file a figure, beside the tables; raises `InputError` where the folder can't be written."""
-    files = {folder / f"{one.name}.svg": standalone(one.svg) for one in all_figures(analysis, chance)}
+    """Write one SVG file per figure. Raises `InputError` if the folder can't be written."""
+    files = {folder / f"{figure.name}.svg": standalone(figure.svg) for figure in all_figures(analysis, chance)}
     for file, drawn in files.items():
         write_whole(file, drawn)
     return list(files)
 
 
 def analysis_section(source: Source) -> Section | None:
-    """All figures but those of the ranking, with their numbers."""
+    """All figures except those of the ranking, with their numbers."""
     analysis = source.analysis
     if analysis is None:
         return None
@@ -70,9 +69,9 @@ def analysis_section(source: Source) -> Section | None:
     else:
         podium = podium_figure(analysis) if source.card.buckets else None
         figures = [*performance_figures(analysis, source.accuracy_chance), *([podium] if podium else [])]
-        for one in [*figures, *together_figures(analysis)]:
-            if one.facet not in source.facets:  # else the results by subgroup have it
-                blocks += [one.title, one]
+        for figure in [*figures, *together_figures(analysis)]:
+            if figure.facet not in source.facets:  # otherwise shown in the results by subgroup
+                blocks += [figure.title, figure]
     return Section(
         key="analysis",
         title="Analysis",
@@ -84,11 +83,10 @@ def analysis_section(source: Source) -> Section | None:
 
 
 def performance_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
-    """In the order in which they are read; a figure without numbers is left out. Where the accuracy of random guessing
-    is known, it is a broken line."""
+    """The figures of performance that have numbers, in reading order. The chance level, if known, is a dashed line."""
     guessing: Chance = chance or (lambda _facet, _value: None)
     order = analysis.boards[0].names
-    found = [
+    figures = [
         _capabilities(analysis, order, guessing),
         _strata(analysis, order),
         _length(analysis, order, guessing),
@@ -98,7 +96,7 @@ def performance_figures(analysis: Analysis, chance: Chance | None = None) -> lis
         _regression(analysis),
         _pairs(analysis, order),
     ]
-    return [one for one in found if one is not None]
+    return [figure for figure in figures if figure is not None]
 
 
 def _dot(row: AnalysisRow | None, middle: str = "value") -> Dot:
@@ -110,7 +108,7 @@ def _chance_line(chance: float | None) -> tuple[float, str] | None:
 
 
 def _points(middle: float | None, low: float | None, high: float | None) -> str:
-    """A difference of accuracies with its interval, in points."""
+    """A difference of accuracies with its interval, in percentage points."""
     return f"{difference(ACCURACY, middle)} ({interval(ACCURACY, low, high)})"
 
 
@@ -156,7 +154,7 @@ def _capabilities(analysis: Analysis, order: Sequence[str], chance: Chance) -> F
 
 
 def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
-    """Labels alone and beside each other; None where no question carries two."""
+    """Accuracy by single labels and pairs of labels; None if no question has two labels."""
     place: dict[str, int] = {}
     for row in analysis.tables["capabilities"]:
         place.setdefault(row["label"], len(place))
@@ -186,7 +184,7 @@ def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
 
 
 def _once(label: str, stratum: str, place: dict[str, int]) -> bool:
-    """Two labels together are one column, that of the first."""
+    """The strata with each pair of labels once."""
     other = stratum.removeprefix("with ")
     return stratum == "alone" or place[label] < place[other]
 
@@ -219,14 +217,14 @@ def _signed(rows: Sequence[AnalysisRow], *columns: str) -> Axis:
 
 
 def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
-    found: list[Figure] = []
+    figures: list[Figure] = []
     table = analysis.tables["gaps"]
     for factor in dict.fromkeys(row["factor"] for row in table):
         by = {row["system"]: row for row in table if row["factor"] == factor and row["value"] is not None}
         names = [name for name in order if name in by]
         if not names:
             continue
-        rows, name = [by[system] for system in names], f"gap-{len(found)}"
+        rows, name = [by[system] for system in names], f"gap-{len(figures)}"
         first, second = rows[0]["first"], rows[0]["second"]
         title = f"{plain_name(factor).capitalize()}: “{second}” minus “{first}”"
         shown = [(row["system"], _dot(row), _points(row["value"], row["ci_low"], row["ci_high"])) for row in rows]
@@ -237,12 +235,12 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
             f"{count_of(rows[0]['n'], 'question')} in {count_of(rows[0]['groups'], 'group')}. Filled dot: the 95 % CI "
             "excludes 0."
         )
-        found.append(recorded_figure(name, title, drawn, caption, rows))
-    return found
+        figures.append(recorded_figure(name, title, drawn, caption, rows))
+    return figures
 
 
 def _box(row: AnalysisRow, values: Sequence[float] = ()) -> Box | None:
-    """With the values outside the whiskers, which may differ from their ends by a crumb of rounding."""
+    """A box with the values outside the whiskers, apart from rounding errors."""
     if row["median"] is None:
         return None
     low, high = row["whisker_low"], row["whisker_high"]
@@ -316,7 +314,7 @@ def _regression(analysis: Analysis) -> Figure | None:
 
 
 def _odds(ratio: float) -> str:
-    """Two digits behind the point, or two that tell something."""
+    """An odds ratio with two decimals, or two significant digits."""
     return f"{ratio:.2f}" if 0.095 <= ratio < 1000 else f"{ratio:.2g}"
 
 
@@ -371,7 +369,7 @@ def _is_near(first: int, second: int) -> bool:
 
 
 def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
-    """The better placed first."""
+    """The pair with the better placed system first."""
     if place[row["first"]] < place[row["second"]]:
         return row
     return row | {
@@ -386,7 +384,7 @@ def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
 
 
 def podium_figure(analysis: Analysis) -> Figure | None:
-    """The first six systems on every group; None where there is one system alone."""
+    """The ranks and values of the first six systems in each group; None with one system."""
     ranked = [one.standing.name for one in analysis.boards[0].runs]
     names = ranked[:MAX_ON_PODIUM]
     rows = [row for row in analysis.tables["groups"] if row["system"] in names]
@@ -421,21 +419,20 @@ _CAUSES = {
     "not supported": ("S", 2),
     "failed": ("F", 1),
 }
-"""The letter and the colour of every cause; what has no mark has one colour and several letters, as have the two ways
-in which a system itself gives up."""
+"""The letter and colour of each cause of failure; related causes share a colour."""
 
 
 def together_figures(analysis: Analysis) -> list[Figure]:
-    """The ensembles against the best system, and the causes of failure by format."""
-    found = [_ensembles(analysis), _failures(analysis, analysis.boards[0].names)]
-    return [one for one in found if one is not None]
+    """The ensembles compared with the best system, and the causes of failure by format."""
+    figures = [_ensembles(analysis), _failures(analysis, analysis.boards[0].names)]
+    return [figure for figure in figures if figure is not None]
 
 
 def _ensembles(analysis: Analysis) -> Figure | None:
     rows = analysis.tables["ensembles"]
     shown = [row for row in rows if row["format"] == "all" and row["value"] is not None]
     if not shown or shown[0]["systems"] == shown[-1]["systems"]:
-        return None  # one system alone
+        return None  # a single system
     best, gain = shown[0], ("gain", "gain_low", "gain_high")
     lines = []
     for row in shown:

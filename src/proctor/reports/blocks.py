@@ -17,10 +17,9 @@ from proctor.core import DASH, Cell, Column, Span, Table
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing with what it shows in words; the numbers behind it are folded away: as a table (`numbers`),
-    or where they are many as the lines of a CSV file (`csv`). `narrow` is the same drawing for a phone, where
-    one drawing does not do for both. One of an analysis has a `name` that makes a file's name, a `title`, and the
-    `facet` that accuracy is split by, where that is all it shows."""
+    """A figure with a caption. The folded numbers are a table (`numbers`), or lines of CSV if they are many (`csv`).
+    `narrow` is a variant of the drawing for phones. Figures of an analysis have a `name` for files, a `title`, and the
+    `facet` if they only show accuracy by a facet."""
 
     svg: str
     caption: str
@@ -34,7 +33,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph, or with `points` a list under it; a `quiet` one is a note to what stands above."""
+    """A paragraph, optionally followed by a list (`points`). A `quiet` paragraph is a note."""
 
     text: str
     points: tuple[str, ...] = ()
@@ -43,7 +42,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks behind a line that opens them."""
+    """Collapsible blocks."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -54,8 +53,8 @@ Block = Prose | Table | Figure | Folded
 
 @dataclass(frozen=True)
 class Section:
-    """One section: `key` is its anchor, `lead` says in plain words what it shows. A block that is a
-    text is a heading for those after it. A section that is not `opened` is folded on the page."""
+    """A section. `key` is its anchor, `lead` explains what it shows. Blocks that are strings are headings. Sections
+    that are not `opened` are folded on the page."""
 
     key: str
     title: str
@@ -66,7 +65,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question that readers have, and its answer in a sentence or two."""
+    """A question of readers, and its answer in a sentence or two."""
 
     question: str
     answer: str
@@ -74,7 +73,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Story:
-    """The first screen of a report."""
+    """The summary at the top of a report."""
 
     evaluated: str
     answers: tuple[Answer, ...]

@@ -1,9 +1,9 @@
-"""The browser of items: what the page holds to browse in, of a store's answers or of rated ones, within limits.
+"""The data of the item browser in a report, from a store's answers or from rated answers, within limits.
 
-The data are plain JSON that the page's script shows as text: `runs` (system, condition, whether it is a baseline),
-`facets` (name, words, values), `statuses`, `items` with their `answers`, `votes` (what judges said), and `ratings` (the
-raters' name, metrics, dimensions) where scores stand beside ratings. A text that was shortened is a list: its
-beginning, and how many characters are missing.
+The data are JSON, which the page's script shows as text: `runs` (system, condition, whether it is a baseline), `facets`
+(name, words, values), `statuses`, `items` with their `answers`, `votes` (replies of judges), and, for rated answers,
+`ratings` (the raters' name, metrics, dimensions). A shortened text is a list of its beginning and the number of missing
+characters.
 """
 
 from __future__ import annotations
@@ -42,16 +42,13 @@ from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.source import AuditSource, Question, Source
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
-"""Small JPEGs of an item, each with its label."""
+"""Returns small JPEGs of an item with their labels."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much goes into the page. What is beyond is left out, and the page says how much that is.
-
-    `items` at most; `text` characters of each text; `picture` bytes of each picture and `pictures`
-    of all together; `characters` of all answers together.
-    """
+    """The limits of the content of a page, which states what was left out: the number of `items`, characters of each
+    `text`, bytes of each `picture` and of all `pictures`, and `characters` of all answers."""
 
     items: int = 2000
     text: int = 4000
@@ -62,7 +59,7 @@ class Limits:
 
 @dataclass
 class Shown:
-    """What the browser holds, and what it had to leave out. `order` says which items stay, where not all fit."""
+    """The content of the browser, and what was left out. `order` is the priority of items if not all fit."""
 
     items: int = 0
     items_left_out: int = 0
@@ -75,35 +72,37 @@ class Shown:
     order: str = ""
 
     def left_out(self, limits: Limits) -> list[str]:
-        """One sentence for each limit that was reached."""
-        said = []
+        """A sentence for each limit that was reached."""
+        sentences = []
         if self.items_left_out:
-            said.append(
+            sentences.append(
                 f"{thousands(self.items_left_out)} of {count_of(self.items + self.items_left_out, 'item')} are left out of the "
                 f"browser{self.order}; the numbers above count them."
             )
         if self.texts_cut:
-            said.append(
+            sentences.append(
                 f"{count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
             )
         if self.pictures_left_out:
-            said.append(f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable.")
+            sentences.append(
+                f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable."
+            )
         if self.unknown_questions:
-            said.append(
+            sentences.append(
                 f"{count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
             )
-        return said
+        return sentences
 
 
 @dataclass
 class Content:
-    """Makes texts, pictures and judgements fit for the page, and counts them."""
+    """Prepares texts, pictures and judgements for the page, within the limits."""
 
     limits: Limits
     shown: Shown = field(default_factory=Shown)
 
     def text(self, text: str) -> str | list[Any]:
-        """The text, or where it is too long its beginning with the number of characters cut."""
+        """The text, or its beginning and the number of missing characters if it is too long."""
         text = clean(text)
         if len(text) <= self.limits.text:
             return text
@@ -111,7 +110,7 @@ class Content:
         return [text[: self.limits.text], len(text) - self.limits.text]
 
     def picture(self, name: str, jpeg: bytes | None) -> list[str]:
-        """The picture's name, with the picture itself where it is a JPEG and fits."""
+        """The picture's name, and the picture itself if it is a JPEG within the limits."""
         fits = (
             jpeg is not None
             and len(jpeg) <= self.limits.picture
@@ -126,15 +125,15 @@ class Content:
         return [clean(name), base64.b64encode(jpeg).decode("ascii")]
 
     def vote(self, vote: Judgement) -> dict[str, Any]:
-        """What a judge said."""
-        # Keys of other replies tell a reader nothing, and neither does what is empty.
+        """The reply of a judge."""
+        # Keys of other replies and empty values are not informative.
         told = {name: said for name, said in vote.reply.items() if name != "votes" and said not in (None, [], {})}
         reply = {clean(name): self.text(as_text(said)) for name, said in told.items()}
         return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}
 
 
 def as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -142,7 +141,7 @@ _LINES = json.JSONEncoder(ensure_ascii=False, separators=(",\n ", ": "))
 
 
 def _one_a_line(values: dict[str, Any]) -> str:
-    """As `json.dumps` with an indent of 1, which is several times slower.
+    """Like `json.dumps` with an indent of 1, but several times faster.
 
     >>> _one_a_line({"a": 1, "b": [2]}) == json.dumps({"a": 1, "b": [2]}, indent=1)
     True
@@ -157,7 +156,7 @@ _LABEL = 40  # characters of one label
 
 
 def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None = None) -> tuple[dict[str, Any], Shown]:
-    """Everything that the browser shows, and what it had to leave out."""
+    """The content of the browser, and what was left out."""
     maker = _StoredMaker(source, Content(limits), thumbnails)
     shown = maker.content.shown
     kept = source.items[: limits.items]
@@ -199,7 +198,7 @@ class _StoredMaker:
 
     def item(self, item: Item, facets: dict[str, list[str]]) -> dict[str, Any]:
         text = self.content.text
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "id": clean(item.id),
             "group": clean(item.group),
             "format": plain_name(item.answer.kind),
@@ -207,101 +206,101 @@ class _StoredMaker:
             "facets": facets,
         }
         if item.options:
-            found["options"] = [text(option) for option in item.options]
+            data["options"] = [text(option) for option in item.options]
         if item.reference is not None:
             spoken = [f"{one.points:+g}: {one.criterion}" for one in item.reference.criteria]
             if item.has_answer:
                 spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted), *spoken]
-            found["references"] = [[text(one), ""] for one in spoken]
+            data["references"] = [[text(one), ""] for one in spoken]
             if item.reference.rationale:
-                found["rationale"] = text(item.reference.rationale)
+                data["rationale"] = text(item.reference.rationale)
             if isinstance(item.answer, ChoiceFormat):
-                found["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
+                data["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
         known = self.source.card.excerpts
         clips = [medium for medium in item.media if isinstance(medium, VideoClip | AudioClip)]
         if clips:
-            found["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
+            data["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
         pictures = [
             picture
             for label, jpeg in (self.thumbnails(item) if self.thumbnails else ())
             if len(picture := self.content.picture(label, jpeg)) > 1
         ]
         if pictures:
-            found["pictures"] = pictures
+            data["pictures"] = pictures
         if isinstance(item.answer, OrderingFormat):
-            found["strip"] = _order(item.answer.labels)
+            data["strip"] = _order(item.answer.labels)
             if item.reference is not None:
-                found["order"] = _order(item.reference.answer)
-        return found
+                data["order"] = _order(item.reference.answer)
+        return data
 
     def answer(self, run: int, item: Item, answer: Answer, scores: list[Score]) -> dict[str, Any]:
         text = self.content.text
         self.content.shown.answers += 1
-        found: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
+        data: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
         read = "" if answer.parsed is None else _spoken(item, answer.parsed)
         if read and read != answer.text:
-            found["read"] = text(read)
-        for name, said in (("problem", answer.problem), ("reason", answer.reason)):
-            if said:
-                found[name] = text(said)
+            data["read"] = text(read)
+        for name, note in (("problem", answer.problem), ("reason", answer.reason)):
+            if note:
+                data[name] = text(note)
         if isinstance(item.answer, OrderingFormat) and isinstance(answer.parsed, list):
-            found["order"] = _order(answer.parsed)
-        found |= self._beside(item, answer)
+            data["order"] = _order(answer.parsed)
+        data |= self._beside(item, answer)
         if answer.timing is not None:
-            found["seconds"] = round(answer.timing.model_s, 3)
+            data["seconds"] = round(answer.timing.model_s, 3)
         if answer.usage.requests:
-            found["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
+            data["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
-            found["marks"] = [self._mark(score) for score in scores]
-        found["outcome"] = _outcome(self.source, item, answer, scores)
-        return found
+            data["marks"] = [self._mark(score) for score in scores]
+        data["outcome"] = _outcome(self.source, item, answer, scores)
+        return data
 
     def _beside(self, item: Item, answer: Answer) -> dict[str, Any]:
-        """What was recorded beside the answer; what people look for first has a place of its own."""
-        found: dict[str, Any] = {}
+        """What was recorded with the answer; the most important fields have their own keys."""
+        data: dict[str, Any] = {}
         extra = dict(answer.extra)
         if isinstance(extra.get("rationale"), str):
-            found["why"] = self.content.text(str(extra.pop("rationale")))
+            data["why"] = self.content.text(str(extra.pop("rationale")))
         order = extra.pop("options_shown", None)
         if isinstance(order, list) and order != list(item.options):
-            found["shown"] = [self.content.text(as_text(option)) for option in order]
+            data["shown"] = [self.content.text(as_text(option)) for option in order]
             if own := _own_letter(item, answer, order):
-                found["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
+                data["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
         if extra:
-            found["more"] = self.content.text(_one_a_line(extra))
-        return found
+            data["more"] = self.content.text(_one_a_line(extra))
+        return data
 
     def _mark(self, score: Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
-        found: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
+        data: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
         if score.label and metric.percent:
-            found["value"] = clean(score.label)
+            data["value"] = clean(score.label)
         elif score.label and score.label != shown:
-            found["label"] = clean(score.label)
+            data["label"] = clean(score.label)
         if score.vote_key:
-            found["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
-        return found
+            data["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
+        return data
 
 
-def _within(answers: list[list[dict[str, Any]]], most: int) -> int:
-    """How many items fit into a number of characters of answers."""
+def _within(answers: list[list[dict[str, Any]]], limit: int) -> int:
+    """The number of items whose answers have at most this number of characters."""
     spent = 0
     for place, given in enumerate(answers):
         spent += max(0, len(json.dumps(given, ensure_ascii=False)) - 2 * max(1, len(given)))  # without the list's own
-        if spent > most:
+        if spent > limit:
             return place
     return len(answers)
 
 
 def _order(labels: Any) -> list[str]:
-    """Labels as a strip shows them: short, and no more than a strip holds."""
-    said = labels if isinstance(labels, list | tuple) else []
-    return [clean(as_text(label))[:_LABEL] for label in said[:_STRIP]]
+    """Labels for a strip of frames, limited in length and number."""
+    values = labels if isinstance(labels, list | tuple) else []
+    return [clean(as_text(label))[:_LABEL] for label in values[:_STRIP]]
 
 
 def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
-    """The letter that the chosen option had in the order that the system saw; "" where that is not known."""
+    """The letter of the chosen option in the order that the system saw; "" if unknown."""
     if not isinstance(item.answer, ChoiceFormat) or not isinstance(answer.parsed, str):
         return ""
     letters = option_letters(len(item.options))
@@ -311,18 +310,18 @@ def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
 
 
 def _where(clip: VideoClip | AudioClip, excerpt: Excerpt | None) -> dict[str, str]:
-    """Start and end of a clip in words, and the address at which its source begins there."""
+    """The clip's start and end in words, and the URL of its source at the start."""
     end = "its end" if clip.end is None else f"{clip.end:.1f} s"
     what = "recording" if isinstance(clip, AudioClip) else "clip with sound" if clip.audio else "clip"
-    found = {"text": f"{what}: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
+    clip_data = {"text": f"{what}: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
     if excerpt is not None and excerpt.url.startswith("https://"):
         begins = max(0, int(excerpt.start + clip.start))
-        found["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
-    return found
+        clip_data["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
+    return clip_data
 
 
 def _spoken(item: Item, value: Any) -> str:
-    """A value of the item's format in words: an order with its arrows, anything else as it is written."""
+    """A value of the item's format as text; orderings have arrows."""
     if isinstance(item.answer, OrderingFormat) and isinstance(value, list):
         return " > ".join(map(as_text, value))
     return as_text(value)
@@ -335,8 +334,8 @@ def _yes_or_share(metric: Metric, value: float) -> str:
 
 
 def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) -> str:
-    """How the answer did by the first leading metric that marks this item: right, partly, wrong; not marked where it
-    has no such score. What failed or has no verdict is wrong where the policy says so."""
+    """The outcome by the first leading metric that scores this item: right, partly, wrong, or not marked. Failed
+    answers and those without a verdict are wrong if the policy says so."""
     for key in source.leading:
         metric = source.metric(key.metric)
         if not metric.marks(item.answer.kind, item.tags.get("language", "")):
@@ -351,14 +350,13 @@ def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) ->
 
 
 RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024, characters=24 * 1024 * 1024)
-"""How much goes into the page where nothing else is asked for."""
+"""The default limits."""
 
 _PICTURE = MediaSettings(max_side=320, quality=70)
 
 
 def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, Any], Shown]:
-    """Everything that the browser shows, and what it had to leave out; the questions with
-    the most disagreement come first, and stay where not all fit."""
+    """The content of the browser, and what was left out; questions with the most disagreement come first."""
     maker = _RatedMaker(source, Content(limits))
     shown = maker.content.shown
     answers = maker.answers()
@@ -424,18 +422,18 @@ class _RatedMaker:
         if question is None:
             self.content.shown.unknown_questions += 1
             return {}
-        found: dict[str, Any] = {"question": self.content.text(question.text)}
+        data: dict[str, Any] = {"question": self.content.text(question.text)}
         if question.references:
-            found["references"] = [
+            data["references"] = [
                 [self.content.text(one.text), _note(frequency=one.frequency, completeness=one.completeness)]
                 for one in question.references
             ]
         if question.images:
-            found["pictures"] = [self._picture(*one) for one in _pictures(question)]
-        return found
+            data["pictures"] = [self._picture(*one) for one in _pictures(question)]
+        return data
 
     def _picture(self, name: str, scan: Scan | None) -> list[str]:
-        """The picture's name, with the picture itself where it is at hand."""
+        """The picture's name, and the picture itself if it is available."""
         root = self.source.image_root
         return [clean(name)] if root is None else self.content.picture(name, _jpeg(root, name, scan))
 
@@ -468,7 +466,7 @@ class _RatedMaker:
         return by_item
 
     def _scores(self, key: Key) -> tuple[list[float | None], list[float | None]]:
-        """Each metric's score, and its gap to the ratings."""
+        """The score of each metric, and its gap to the ratings."""
         metrics = self.source.found.metrics
         gaps = [self.source.found.discrepancies[metric.name].get(key) for metric in metrics]
         return (
@@ -478,7 +476,7 @@ class _RatedMaker:
 
 
 def _pictures(question: Question) -> list[tuple[str, Scan | None]]:
-    """The names of its images, each with how it is shown."""
+    """The names of a question's images, and how to render medical images."""
     return list(zip(question.images, question.scans or [None] * len(question.images), strict=True))
 
 
@@ -490,7 +488,7 @@ def _jpeg(root: Path, name: str, scan: Scan | None) -> bytes | None:
 
 
 def _apart(answers: Sequence[dict[str, Any]]) -> float:
-    """The disagreement of the answer with the most: the mean of its gaps, whatever their sign."""
+    """The largest disagreement of an answer: the mean of its absolute gaps."""
     means = []
     for answer in answers:
         gaps = [abs(gap) for *_, row in answer["rated"] for gap in row if gap is not None]

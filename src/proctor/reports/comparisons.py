@@ -1,4 +1,4 @@
-"""Paired differences: of two runs in a table and in words, and the report's sections of conditions."""
+"""Paired comparisons of runs as tables and text, and the report's sections on conditions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from proctor.reports.subgroups import dot_of, parts_of, rows_figure
 from proctor.runs import BOTH, Comparison
 
 
-def difference_of(metric: Metric, one: Comparison) -> str:
-    """The difference of two runs, or its range where one is incomplete and nothing is decided."""
-    if one.policy != BOTH:
-        return difference(metric, one.difference.value)
-    return f"{difference(metric, one.if_wrong.value)} … {difference(metric, one.if_excluded.value)}"
+def difference_of(metric: Metric, comparison: Comparison) -> str:
+    """The difference of two runs, or its range if a run is incomplete and no policy is chosen."""
+    if comparison.policy != BOTH:
+        return difference(metric, comparison.difference.value)
+    return f"{difference(metric, comparison.if_wrong.value)} … {difference(metric, comparison.if_excluded.value)}"
 
 
 def differences_table(
@@ -30,8 +30,8 @@ def differences_table(
     level: float = 0.95,
     axis: tuple[float, float] | None = None,
 ) -> Table:
-    """Paired differences, a row each; `lead` names the columns that say which. Bold where Holm's p holds at the level;
-    drawn where there is an axis, and then with the items that one side alone has a score for."""
+    """Paired differences, one per row; `lead` are the columns that identify them. Significant differences (by Holm's p)
+    are bold. With an axis, intervals are drawn, and items with a score on one side only are counted."""
     better = "left: worse, right: better" if metric.higher_is_better else "left: better, right: worse"
     heads = (
         *columns(*lead),
@@ -41,71 +41,75 @@ def differences_table(
         *columns(">p", ">p (Holm)", ">Items", ">Groups", *([">One side only"] if axis else [])),
     )
     rows: list[Row] = []
-    for one in compared:
-        each = one.difference
-        sure = one.p_holm is not None and one.p_holm <= 1 - level
-        drawn = span_of(axis, each.ci_low, one.drawn, each.ci_high, 0.0) if axis else None
-        first, *others = (show(one) for show in lead.values())
+    for comparison in compared:
+        each = comparison.difference
+        significant = comparison.p_holm is not None and comparison.p_holm <= 1 - level
+        drawn = span_of(axis, each.ci_low, comparison.drawn, each.ci_high, 0.0) if axis else None
+        first, *others = (show(comparison) for show in lead.values())
         rows.append(
             (
                 Cell(first),
                 *others,
-                Cell(difference_of(metric, one), strong=sure, raw=each.value),
+                Cell(difference_of(metric, comparison), strong=significant, raw=each.value),
                 interval(metric, each.ci_low, each.ci_high),
                 *([Cell("", span=drawn)] if axis else []),
-                *(p_value(each.p), p_value(one.p_holm), each.n, each.groups),
-                *([one.only_first + one.only_second] if axis else []),
+                *(p_value(each.p), p_value(comparison.p_holm), each.n, each.groups),
+                *([comparison.only_first + comparison.only_second] if axis else []),
             )
         )
     return Table(caption, heads, tuple(rows), title=caption)
 
 
-def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) -> list[Block]:
-    """The contingency table of one pair, where there is one, the difference in a sentence, and what is left out;
-    `turned`: its second run, the baseline, in the rows, as papers print it."""
-    blocks: list[Block] = [] if one.table is None else [_contingency(one, metric, turned=turned)]
-    each, holm = one.difference, p_value(one.p_holm)
-    if one.policy and each.value is None and each.p is None:
+def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = False) -> list[Block]:
+    """The contingency table of a pair (if it has one), the difference in a sentence, and what is excluded. With
+    `turned` the second run, the baseline, is in the rows, as usual in papers."""
+    blocks: list[Block] = [] if comparison.table is None else [_contingency(comparison, metric, turned=turned)]
+    each, holm = comparison.difference, p_value(comparison.p_holm)
+    if comparison.policy and each.value is None and each.p is None:
         holm += ", undecided: the two readings point different ways"
-    named = "" if one.table is not None else f"{metric.label} ({one.scorer}): "
+    named = "" if comparison.table is not None else f"{metric.label} ({comparison.scorer}): "
     blocks.append(
         Prose(
-            f"{named}{one.first} minus {one.second} {difference_of(metric, one)} "
+            f"{named}{comparison.first} minus {comparison.second} {difference_of(metric, comparison)} "
             f"(95 % CI {interval(metric, each.ci_low, each.ci_high)}), p {p_value(each.p)}, Holm {holm}; "
             f"{count_of(each.n, 'item')} in {count_of(each.groups, 'group')}."
         )
     )
     notes = []
-    if one.recovered is not None and one.recovered[1]:
-        right, wrong = one.recovered
+    if comparison.recovered is not None and comparison.recovered[1]:
+        right, wrong = comparison.recovered
         rate = f"Recovery rate {right / wrong:.0%}"
         notes.append(f"{rate}: of {wrong} wrong without the media, {right} are right with them.")
-    if one.other_levels:
+    if comparison.other_levels:
         notes.append(
-            f"Not in the table: {count_of(one.other_levels, 'item')} with an outcome outside these levels (contradictory "
-            "verdicts)."
+            f"Not in the table: {count_of(comparison.other_levels, 'item')} with an outcome outside these levels "
+            "(contradictory verdicts)."
         )
-    if one.only_first or one.only_second:
-        where = f" in the reading without what is lacking, which has {one.if_excluded.n}" if one.policy == BOTH else ""
+    if comparison.only_first or comparison.only_second:
+        where = (
+            f" in the reading without what is lacking, which has {comparison.if_excluded.n}"
+            if comparison.policy == BOTH
+            else ""
+        )
         notes.append(
-            f"Left out: {count_of(one.only_first + one.only_second, 'item')} with a score on one side only "
-            f"({one.only_first} / {one.only_second}){where}."
+            f"Left out: {count_of(comparison.only_first + comparison.only_second, 'item')} with a score on one side "
+            f"only ({comparison.only_first} / {comparison.only_second}){where}."
         )
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 
-def _contingency(one: Comparison, metric: Metric, *, turned: bool) -> Table:
-    counts = [list(line) for line in zip(*(one.table or []), strict=True)] if turned else one.table or []
-    down, across = (one.second, one.first) if turned else (one.first, one.second)
-    same = one.first.system == one.second.system
+def _contingency(comparison: Comparison, metric: Metric, *, turned: bool) -> Table:
+    counts = [list(line) for line in zip(*(comparison.table or []), strict=True)] if turned else comparison.table or []
+    down, across = (comparison.second, comparison.first) if turned else (comparison.first, comparison.second)
+    same = comparison.first.system == comparison.second.system
     heads = [run.condition if same else run.system for run in (down, across)]
     caption = f"{down} (rows) and {across} (columns): items by outcome."
-    title = f"{metric.label} ({one.scorer}): {one.first} compared with {one.second}"
-    return counts_table(caption, heads[0], heads[1], one.levels, counts, title=title)
+    title = f"{metric.label} ({comparison.scorer}): {comparison.first} compared with {comparison.second}"
+    return counts_table(caption, heads[0], heads[1], comparison.levels, counts, title=title)
 
 
 def conditions_section(source: Source) -> Section | None:
-    """A drawing of all conditions and one of the differences, for each leading metric."""
+    """For each leading metric figures of all conditions and of the differences."""
     if len(source.conditions) < 2:
         return None
     pairs = source.paired
@@ -146,10 +150,12 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
 
 
 def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure:
-    metric, found = source.metric(key.metric), pairs.of(key)
+    metric, comparisons = source.metric(key.metric), pairs.of(key)
     compared = {
-        (one.first.system, one.first.condition): Dot(one.drawn, one.difference.ci_low, one.difference.ci_high)
-        for one in found
+        (comparison.first.system, comparison.first.condition): Dot(
+            comparison.drawn, comparison.difference.ci_low, comparison.difference.ci_high
+        )
+        for comparison in comparisons
     }
     conditions = [name for name in source.conditions if any(condition == name for _, condition in compared)]
     systems = [name for name in source.systems if any(system == name for system, _ in compared)]
@@ -158,11 +164,15 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     dots = [[compared.get((system, name), Dot()) for name in conditions] for system in systems]
     title = f"{source.label(key)}: difference to {pairs.baseline}"
     table = differences_table(
-        f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the {count_of(len(found), 'comparison')} of "
+        f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the "
+        f"{count_of(len(comparisons), 'comparison')} of "
         "this table; differences that hold then are set in bold.",
         metric,
-        sorted(found, key=lambda one: source.systems.index(one.first.system)),
-        {"System": lambda one: one.first.system, "Condition": lambda one: one.first.condition},
+        sorted(comparisons, key=lambda comparison: source.systems.index(comparison.first.system)),
+        {
+            "System": lambda comparison: comparison.first.system,
+            "Condition": lambda comparison: comparison.first.condition,
+        },
         what=f"Minus {pairs.baseline}",
         level=source.options.level,
         axis=axis.limits,
@@ -181,27 +191,31 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
 
 
 def gains_section(source: Source) -> Section | None:
-    """For each facet and leading metric a drawing of the first condition minus the baseline, with its table; the
-    other metrics as tables, folded. None where no system was run under both."""
+    """For each facet and leading metric a figure and table of the first condition minus the baseline; folded tables of
+    other metrics. None if no system was run under both conditions."""
     condition, pairs = source.conditions[0], source.paired
     if pairs is None or condition == pairs.baseline:
         return None
     blocks: list[Block | str] = []
     for number, facet in enumerate(source.facets):
-        found = source.gains(facet)
+        comparisons = source.gains(facet)
         drawn: list[Block] = []
         beside: list[Block] = []
         for place, key in enumerate(source.keys):
-            of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
-            if len({one.facets[facet] for one in of_key}) < 2:
+            of_key = [
+                comparison
+                for comparison in comparisons
+                if (comparison.metric, comparison.scorer) == (key.metric, key.scorer)
+            ]
+            if len({comparison.facets[facet] for comparison in of_key}) < 2:
                 continue
             table = differences_table(
                 f"{source.label(key)}: paired differences by {plain_name(facet)}.",
                 source.metric(key.metric),
-                sorted(of_key, key=lambda one: source.systems.index(one.first.system)),
+                sorted(of_key, key=lambda comparison: source.systems.index(comparison.first.system)),
                 {
-                    "System": lambda one: one.first.system,
-                    plain_name(facet).capitalize(): lambda one, facet=facet: one.facets[facet],  # type: ignore[misc]
+                    "System": lambda comparison: comparison.first.system,
+                    plain_name(facet).capitalize(): lambda comparison, facet=facet: comparison.facets[facet],  # type: ignore[misc]
                 },
                 what="Gain",
                 level=source.options.level,
@@ -225,8 +239,8 @@ def gains_section(source: Source) -> Section | None:
     )
 
 
-def _gains(source: Source, facet: str, key: Key, found: list[Comparison], table: Table, anchor: str) -> Figure:
-    of = {(one.first.system, one.facets[facet]): one.difference for one in found}
+def _gains(source: Source, facet: str, key: Key, comparisons: list[Comparison], table: Table, anchor: str) -> Figure:
+    of = {(one.first.system, one.facets[facet]): one.difference for one in comparisons}
     systems, values = parts_of(source, facet, of)
     dots = {where: Dot(one.value, one.ci_low, one.ci_high) for where, one in of.items()}
     panels = []
@@ -244,7 +258,7 @@ _MAX_TABLES = 60
 
 
 def crossings_section(source: Source) -> Section | None:
-    """The tables of the paired conditions; where there is one condition alone, of few systems."""
+    """The contingency tables of the paired conditions, or, with one condition, of pairs of systems if these are few."""
     found = [one for one in source.crossed if one.table is not None]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What was evaluated: completion and failures, time and cost, provenance."""
+"""The report's sections on completion and failures, time and cost, and provenance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _STATUSES = (
     ChartSeries("not asked", 7),
     ChartSeries("unsupported format", GREY),
 )
-"""As `status_counts` counts them: answered in quiet blues, what went wrong in warm colours, what never happened in
-greys."""
+"""The statuses of `status_counts`: answers in blue, failures in warm colours, missing answers in grey."""
 
 
 def statuses_section(source: Source) -> Section | None:
-    """One bar a run, with its numbers in a table."""
+    """A bar for each run, with a table of the numbers."""
     runs = source.ordered_runs
     if not runs:
         return None
@@ -64,7 +63,7 @@ _PARTS = (("model", "Model"), ("media", "Media"), ("queue", "Queue"), ("retry", 
 
 
 def consumption_section(source: Source) -> Section | None:
-    """One table of times, one of tokens and cost; only what was recorded."""
+    """Tables of times, and of tokens and cost, as far as recorded."""
     found = [(run.system, run.condition, source.consumption(run)) for run in source.ordered_runs]
     blocks = []
     if any(one.seconds for _, _, one in found):
@@ -83,7 +82,7 @@ def consumption_section(source: Source) -> Section | None:
 
 
 def cost_words(one: Consumption) -> str:
-    """The cost of a run; unknown is not free.
+    """The cost of a run, if known.
 
     >>> cost_words(Consumption({}, 3, 10, 10, 0, None, 3))
     'unknown'
@@ -141,7 +140,7 @@ def provenance_section(source: Source) -> Section:
     ]
     if notes:
         blocks.append(Folded(f"Notes on {count_of(len(notes), 'run')}", tuple(notes)))
-    if any(run.settings for run in source.runs):  # a public copy of a store has none
+    if any(run.settings for run in source.runs):  # absent in public copies of a store
         rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
         heads = columns("System", "Condition", "Settings")
         caption = "Everything that was recorded to change a run's answers."

@@ -13,8 +13,8 @@ _MAX_BASELINES = 8
 
 
 def audit_section(audit: ItemAudit | None, *, most: int = _MAX_BASELINES) -> Section | None:
-    """For each answer format the best text-only accuracy against chance, and what gives it away; of the baselines the
-    best, at `most`."""
+    """For each answer format the best text-only accuracy compared with chance, and its sources; at most `most`
+    baselines are shown."""
     if audit is None:
         return None
     blocks: list[Block | str] = []

@@ -433,8 +433,9 @@ def few_groups_line(groups: int, level: float = 0.95) -> str:
 
 
 def scarce_metrics(counts: Iterable[tuple[str, int]], headline: str) -> list[str]:
-    """Metrics that score fewer than ten items each, by their largest count. Tables name them instead of showing them, if
-    there are three or more. Empty if the headline metric is not among the counts, since the metrics were then chosen.
+    """Metrics that score fewer than ten items each, by their largest count. Tables name them instead of showing them,
+    if there are three or more. Empty if the headline metric is not among the counts, since the metrics were then
+    chosen.
 
     >>> scarce_metrics([("accuracy", 5), ("iou", 1), ("tau", 2), ("f1", 1), ("bleu", 40), ("bleu", 4)], "accuracy")
     ['iou', 'tau', 'f1']

@@ -1,5 +1,5 @@
-"""How far metrics agree with raters: tables for terminal and page, and the report's sections of agreement and
-raters."""
+"""Agreement of metrics with raters: tables for the terminal and the report, and the report's sections on agreement,
+raters and coverage."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ if TYPE_CHECKING:
 
 _LANGUAGES = {"en": "English", "zh": "Chinese"}
 REASON = "Reason missing"
-"""The column that says why a row has no number."""
+"""The header of the column with the reason why a number is missing."""
 
 
-def strong_value(one: Estimate) -> Cell:
-    """The number that a row is about."""
-    return Cell(number(one.value), strong=True, raw=one.value)
+def strong_value(estimate: Estimate) -> Cell:
+    """The main number of a row as a strong cell."""
+    return Cell(number(estimate.value), strong=True, raw=estimate.value)
 
 
-def ends_of(one: Estimate | Contrast) -> str:
-    """Its interval."""
-    return number_interval(one.ci_low, one.ci_high)
+def ends_of(estimate: Estimate | Contrast) -> str:
+    """The interval as text."""
+    return number_interval(estimate.ci_low, estimate.ci_high)
 
 
-def contrast_cells(one: Contrast) -> tuple[Cell, str]:
-    """The value, strong where its interval leaves 0 out, and the interval."""
-    known = one.ci_low is not None and one.ci_high is not None
-    apart = known and not (one.ci_low or 0.0) <= 0 <= (one.ci_high or 0.0)
-    return Cell(signed(one.value), strong=apart, raw=one.value), ends_of(one)
+def contrast_cells(contrast: Contrast) -> tuple[Cell, str]:
+    """The value, strong if the interval excludes 0, and the interval."""
+    known = contrast.ci_low is not None and contrast.ci_high is not None
+    apart = known and not (contrast.ci_low or 0.0) <= 0 <= (contrast.ci_high or 0.0)
+    return Cell(signed(contrast.value), strong=apart, raw=contrast.value), ends_of(contrast)
 
 
 def dimension_name(dimension: str) -> str:
-    """A dimension in words; '' is all of a language."""
+    """The name of a dimension in words; '' is the mean over all dimensions."""
     return plain_name(dimension) or "mean over the dimensions"
 
 
 def spoken_language(language: str) -> str:
-    """A language by its name where it is a known one; '' is all ratings."""
+    """The name of a language if it is known, or else its code; '' is all ratings."""
     return _LANGUAGES.get(language, language) or "All ratings"
 
 
 def with_reasons(caption: str, heads: tuple[Column, ...], rows: Iterable[Row], *, title: str = "") -> Table:
-    """A table whose last column says why a row has no number; without that column where every row has one."""
+    """A table whose last column has reasons for missing numbers; the column is omitted if it is empty."""
     kept = tuple(rows)
     if any(row[-1] for row in kept):
         return Table(caption, heads, kept, title=title)
@@ -69,25 +69,25 @@ def with_reasons(caption: str, heads: tuple[Column, ...], rows: Iterable[Row], *
 
 
 def audit_tables(audit: Audit) -> list[Table]:
-    """One metric: agreement, raters, systems and answer length, language by language."""
-    found = []
-    for language in dict.fromkeys(one.language for one in audit.agreements):
-        found.append(_agreement_table(audit, language))
-        if any(_pooled(one, language) for one in audit.by_system):
-            found += [_systems_table([audit], language), _system_means_table([audit], language)]
-        lengths = [one for one in audit.by_length if _pooled(one, language)]
+    """The tables of one metric by language: agreement, systems and answer length, and then raters."""
+    tables = []
+    for language in dict.fromkeys(row.language for row in audit.agreements):
+        tables.append(_agreement_table(audit, language))
+        if any(_pooled(row, language) for row in audit.by_system):
+            tables += [_systems_table([audit], language), _system_means_table([audit], language)]
+        lengths = [row for row in audit.by_length if _pooled(row, language)]
         if lengths:
-            found.append(lengths_table([(audit.metric, one) for one in lengths]))
+            tables.append(lengths_table([(audit.metric, row) for row in lengths]))
     if audit.by_rater:
-        found.append(_by_rater_table(audit))
+        tables.append(_by_rater_table(audit))
     if audit.ceilings:
-        found.append(_ceilings_table(audit.ceilings))
-    return found
+        tables.append(_ceilings_table(audit.ceilings))
+    return tables
 
 
 def _agreement_table(audit: Audit, language: str, *, reasons: bool = True) -> Table:
-    """One metric in one language: every dataset and dimension, then the mean over the dimensions; with `reasons` why a
-    number is missing."""
+    """One metric in one language: all datasets and dimensions, then the mean over the dimensions; with `reasons` for
+    missing numbers."""
     heads = columns(
         *("Dimension", "Dataset", ">Kendall", ">Pearson", ">Spearman", ">Mean", ">95 % CI"),
         *(">Ratings", ">Answers", ">Groups", ">Raters", REASON),
@@ -103,19 +103,19 @@ def _agreement_table(audit: Audit, language: str, *, reasons: bool = True) -> Ta
     ]
     rows += [
         (
-            *(Cell(dimension_name("")), ALL, "", "", "", strong_value(one.mean), ends_of(one.mean)),
-            *("", "", one.mean.groups, ""),
-            (one.reason or one.note) if reasons else "",
+            *(Cell(dimension_name("")), ALL, "", "", "", strong_value(aggregate.mean), ends_of(aggregate.mean)),
+            *("", "", aggregate.mean.groups, ""),
+            (aggregate.reason or aggregate.note) if reasons else "",
         )
-        for one in audit.aggregates
-        if one.language == language and one.dimensions > 1
+        for aggregate in audit.aggregates
+        if aggregate.language == language and aggregate.dimensions > 1
     ]
     title = f"{audit.metric}, {spoken_language(language)}: agreement with the raters"
     return with_reasons(f"{title}.", heads, rows, title=title)
 
 
 def why_none(reason: str) -> str:
-    """Why there is no correlation."""
+    """The reason for a missing correlation."""
     return f"constant: {reason}" if reason.startswith("all ") else reason
 
 
@@ -124,7 +124,7 @@ def _kinds(row: Agreement | Ceiling) -> tuple[str, str, str]:
 
 
 def _by_rater_table(audit: Audit) -> Table:
-    """One metric and each rater alone."""
+    """The agreement of one metric with each rater."""
     rows: list[Row] = [
         (
             *(Cell(plain_name(row.dimension)), spoken_language(row.language), row.dataset),
@@ -142,19 +142,19 @@ def _by_rater_table(audit: Audit) -> Table:
 
 
 def _ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
-    """One rater against another."""
+    """The agreement of pairs of raters."""
     rows: list[Row] = [
         (
             *(
-                Cell(plain_name(one.dimension)),
-                spoken_language(one.language),
-                one.dataset,
-                f"{one.first}, {one.second}",
+                Cell(plain_name(ceiling.dimension)),
+                spoken_language(ceiling.language),
+                ceiling.dataset,
+                f"{ceiling.first}, {ceiling.second}",
             ),
-            *(strong_value(one.mean), ends_of(one.mean), *_kinds(one), number(one.perfect)),
-            *(number(one.alpha.value), ends_of(one.alpha), one.mean.n, one.reason),
+            *(strong_value(ceiling.mean), ends_of(ceiling.mean), *_kinds(ceiling), number(ceiling.perfect)),
+            *(number(ceiling.alpha.value), ends_of(ceiling.alpha), ceiling.mean.n, ceiling.reason),
         )
-        for one in ceilings
+        for ceiling in ceilings
     ]
     heads = columns(
         *("Dimension", "Language", "Dataset", "Raters", ">Mean", ">95 % CI", ">Kendall", ">Pearson"),
@@ -174,16 +174,16 @@ def _pooled(row: Agreement | SystemLevel | LengthBias, language: str) -> bool:
 
 
 def _systems_table(audits: Sequence[Audit], language: str) -> Table:
-    """Agreement item by item beside that of the systems' means."""
+    """Agreement by item and by system means."""
     rows: list[Row] = []
     for audit in audits:
         by_item = {row.dimension: row.mean for row in audit.agreements if _pooled(row, language)}
-        for one in audit.by_system:
-            if _pooled(one, language):
-                mean = by_item[one.dimension]
-                kinds = (number(value) for value in (one.kendall, one.pearson, one.spearman))
-                lead = (Cell(audit.metric), plain_name(one.dimension), number(mean.value), ends_of(mean))
-                rows.append((*lead, *kinds, len(one.systems), why_none(one.reason)))
+        for level in audit.by_system:
+            if _pooled(level, language):
+                mean = by_item[level.dimension]
+                kinds = (number(value) for value in (level.kendall, level.pearson, level.spearman))
+                lead = (Cell(audit.metric), plain_name(level.dimension), number(mean.value), ends_of(mean))
+                rows.append((*lead, *kinds, len(level.systems), why_none(level.reason)))
     heads = columns(
         *("Metric", "Dimension", ">By item: mean", ">95 % CI", ">By system: Kendall", ">Pearson"),
         *(">Spearman", ">Systems", REASON),
@@ -193,27 +193,27 @@ def _systems_table(audits: Sequence[Audit], language: str) -> Table:
 
 
 def _system_means_table(audits: Sequence[Audit], language: str) -> Table:
-    """Mean score and mean rating of each system."""
-    found = [(audit.metric, one) for audit in audits for one in audit.by_system if _pooled(one, language)]
-    names = sorted({name for _, one in found for name, *_ in one.systems})
+    """The mean score and mean rating of each system."""
+    levels = [(audit.metric, level) for audit in audits for level in audit.by_system if _pooled(level, language)]
+    names = sorted({name for _, level in levels for name, *_ in level.systems})
     rows: list[Row] = []
-    for metric, one in found:
-        known = {name: f"{number(score)} / {number(rating)}" for name, score, rating, _ in one.systems}
-        rows.append((Cell(metric), plain_name(one.dimension), *(known.get(name, DASH) for name in names)))
+    for metric, level in levels:
+        known = {name: f"{number(score)} / {number(rating)}" for name, score, rating, _ in level.systems}
+        rows.append((Cell(metric), plain_name(level.dimension), *(known.get(name, DASH) for name in names)))
     title = "Mean score / mean rating of each system"
     heads = columns("Metric", "Dimension", *(f">{name}" for name in names))
     return Table(f"{title}.", heads, tuple(rows), title=title)
 
 
-def lengths_table(found: Sequence[tuple[str, LengthBias]]) -> Table:
-    """Correlations with the length of the answer, by metric."""
+def lengths_table(biases: Sequence[tuple[str, LengthBias]]) -> Table:
+    """Correlations with answer length, by metric."""
     rows: list[Row] = [
         (
-            *(Cell(metric), plain_name(one.dimension)),
-            *(number(one.scores.value), ends_of(one.scores), number(one.ratings.value), ends_of(one.ratings)),
-            *(*contrast_cells(one.excess), number(one.partial), one.reason),
+            *(Cell(metric), plain_name(bias.dimension)),
+            *(number(bias.scores.value), ends_of(bias.scores), number(bias.ratings.value), ends_of(bias.ratings)),
+            *(*contrast_cells(bias.excess), number(bias.partial), bias.reason),
         )
-        for metric, one in found
+        for metric, bias in biases
     ]
     heads = columns(
         *("Metric", "Dimension", ">With score", ">95 % CI", ">With rating", ">95 % CI", ">Excess"),
@@ -223,12 +223,12 @@ def lengths_table(found: Sequence[tuple[str, LengthBias]]) -> Table:
     return with_reasons(f"{title}.", heads, rows, title=title)
 
 
-_MAX_ROWS = 40  # of a matrix; the tables have all
+_MAX_ROWS = 40  # of a matrix; the tables are complete
 _MAX_OPEN = 24  # rows of a table that is not folded
 
 
 def agreement_section(source: AuditSource) -> Section:
-    """A matrix per language with the mean correlations, every number below it, and why some are missing."""
+    """For each language a matrix of mean correlations and tables of all numbers; then reasons for missing numbers."""
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
         tables = tuple(_agreement_table(audit, language, reasons=False) for audit in source.audits(language))
@@ -271,7 +271,7 @@ def _matrix(source: AuditSource, language: str, key: str) -> Figure:
     audits = source.audits(language)
     of = [{row.where: row.mean.value for row in audit.agreements} for audit in audits[:_MAX_ROWS]]
     datasets = source.datasets
-    every = [(dataset, language, one) for dataset in datasets for one in source.dimensions(language)]
+    every = [(dataset, language, dimension) for dataset in datasets for dimension in source.dimensions(language)]
     there = [where for where in every if where in of[0]]
     bands = []
     for dataset in datasets if len(datasets) > 1 else ():
@@ -281,7 +281,7 @@ def _matrix(source: AuditSource, language: str, key: str) -> Figure:
     title = f"{spoken_language(language)}: mean correlation by dataset and dimension"
     names = [audit.metric for audit in audits[:_MAX_ROWS]]
     values = [[own[where] for where in there] for own in of]
-    matrix = Matrix(names, [plain_name(one) for *_, one in there], values, _two_digits, bands=bands)
+    matrix = Matrix(names, [plain_name(dimension) for *_, dimension in there], values, _two_digits, bands=bands)
     more = f" Drawn are the best {len(names)} of {len(audits)} metrics." if len(audits) > len(names) else ""
     caption = f"{title}. Blue is above 0, orange below; a dash: no correlation.{more}"
     return Figure(draw_matrix(key, title, matrix), caption)
@@ -292,7 +292,7 @@ def _two_digits(value: float) -> str:
 
 
 def raters_section(source: AuditSource) -> Section:
-    """What one rater says of another, and each rater apart."""
+    """The agreement between raters, and of each metric with each rater."""
     audits = source.found.each
     blocks: list[Block | str] = []
     ceilings = audits[0].ceilings
@@ -320,7 +320,7 @@ def raters_section(source: AuditSource) -> Section:
 
 
 def systems_section(source: AuditSource) -> Section:
-    """Agreement item by item beside that of the systems' means."""
+    """Agreement by item and by system means."""
     blocks: list[Block | str] = []
     for language in source.languages:
         audits = source.audits(language)

@@ -46,7 +46,7 @@ from proctor.stats import Contrast
 
 _MAX_CURVES = 9
 
-_MAX_MARKS = 4  # beside the ratings' own: more names don't fit above the drawing
+_MAX_MARKS = 4  # besides the ratings; more names do not fit above the figure
 
 _MAX_IN_FIGURE = 6
 
@@ -58,14 +58,14 @@ _AS_RATED = "as the ratings"
 
 
 def calibration_section(source: AuditSource) -> Section:
-    """Per language the best metric's curves and boxes; those of the others are folded."""
+    """For each language curves and boxes of the best metric, and folded those of the others."""
     blocks: list[Block | str] = []
-    order = [one.metric for one in source.found.profiles]
+    order = [profile.metric for profile in source.found.profiles]
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         first, *others = [
-            _of_metric(source, one, language, f"meaning-{number_}-{order.index(one.metric)}")
-            for one in source.profiles(language)
+            _of_metric(source, profile, language, f"meaning-{number_}-{order.index(profile.metric)}")
+            for profile in source.profiles(language)
         ]
         blocks += first
         names = source.ranked(language)[1:]
@@ -81,38 +81,40 @@ def calibration_section(source: AuditSource) -> Section:
 
 
 def _of_metric(source: AuditSource, profile: MetricProfile, language: str, key: str) -> list[Block]:
-    own = [one for one in profile.calibration if one.language == language]
+    own = [calibration for calibration in profile.calibration if calibration.language == language]
     name = f"{profile.metric}, {spoken_language(language)}"
-    found: list[Block] = [_curves(own, name, f"{key}-bins")]
-    # Scores of what is better when it is lower lie elsewhere: on one axis with the others they would squeeze them.
+    blocks: list[Block] = [_curves(own, name, f"{key}-bins")]
+    # Scores on dimensions where lower is better have another range, so they get their own axis.
     turned = source.table.lower_is_better
-    for place, part in enumerate([one for one in own if (one.dimension in turned) == apart] for apart in (False, True)):
-        if any(one.levels for one in part):
-            found.append(_boxes(part, name, f"{key}-levels-{place}"))
-    return found
+    for place, part in enumerate(
+        [calibration for calibration in own if (calibration.dimension in turned) == apart] for apart in (False, True)
+    ):
+        if any(calibration.levels for calibration in part):
+            blocks.append(_boxes(part, name, f"{key}-levels-{place}"))
+    return blocks
 
 
 def _curves(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
-    ratings = [level for one in own for level in one.levels]
-    low, high = min((one.low for one in ratings), default=0.0), max((one.high for one in ratings), default=1.0)
+    ratings = [level for calibration in own for level in calibration.levels]
+    low, high = min((level.low for level in ratings), default=0.0), max((level.high for level in ratings), default=1.0)
     curves = [
         Curve(
-            plain_name(one.dimension),
-            [part.score for part in one.bins],
-            [dot_of(part.rating) for part in one.bins],
-            empty=one.reason,
+            plain_name(calibration.dimension),
+            [part.score for part in calibration.bins],
+            [dot_of(part.rating) for part in calibration.bins],
+            empty=calibration.reason,
         )
-        for one in own
+        for calibration in own
     ]
     axis = plain_axis(low, max(high, low + 1e-9))
     title = f"{name}: mean rating by score"
     rows: list[Row] = [
         (
-            *(Cell(plain_name(one.dimension)), number_interval(part.low, part.high), number(part.score)),
+            *(Cell(plain_name(calibration.dimension)), number_interval(part.low, part.high), number(part.score)),
             *(number(part.rating.value), ends_of(part.rating), part.rating.n, part.rating.groups),
         )
-        for one in own
-        for part in one.bins
+        for calibration in own
+        for part in calibration.bins
     ]
     heads = columns("Dimension", ">Scores", ">Mean score", ">Mean rating", ">95 % CI", ">Ratings", ">Groups")
     drawn = draw_curves(key, title, curves, axis, ("score", "mean rating"))
@@ -120,20 +122,25 @@ def _curves(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
 
 
 def _boxes(own: Sequence[ScoreCalibration], name: str, key: str) -> Figure:
-    known = [one for one in own if one.levels]
-    names = [_level(*ends) for ends in sorted({(level.low, level.high) for one in known for level in one.levels})]
+    known = [calibration for calibration in own if calibration.levels]
+    names = [
+        _level(*ends)
+        for ends in sorted({(level.low, level.high) for calibration in known for level in calibration.levels})
+    ]
     panels, rows = [], list[Row]()
-    for one in known:
+    for calibration in known:
         by_name: dict[str, Box] = {}
-        for level in one.levels:
+        for level in calibration.levels:
             shown, quartiles = (
                 _level(level.low, level.high),
                 (level.least, level.q1, level.median, level.q3, level.most),
             )
             by_name[shown] = Box(*quartiles)
-            rows.append((Cell(plain_name(one.dimension)), shown, *map(number, (level.mean, *quartiles)), level.n))
-        panels.append(Panel(plain_name(one.dimension), [by_name.get(row) for row in names]))
-    ends = [end for one in known for level in one.levels for end in (level.least, level.most)]
+            rows.append(
+                (Cell(plain_name(calibration.dimension)), shown, *map(number, (level.mean, *quartiles)), level.n)
+            )
+        panels.append(Panel(plain_name(calibration.dimension), [by_name.get(row) for row in names]))
+    ends = [end for calibration in known for level in calibration.levels for end in (level.least, level.most)]
     axis = plain_axis(min(ends), max(*ends, min(ends) + 1e-9))
     title = f"{name}: scores by rating"
     caption = f"{title}. Boxes are quartiles, a thick line the median, whiskers the middle 90 %."
@@ -149,8 +156,8 @@ def _level(low: float, high: float) -> str:
 
 
 def bias_section(source: AuditSource) -> Section:
-    """Per language: length (slopes, bins, correlations beside those of the ratings), datasets and systems; then
-    languages against each other."""
+    """For each language the bias by answer length (slopes, bins, correlations), dataset and system; then by
+    language."""
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
         blocks += [spoken_language(language), *_of_language(source, language, f"bias-{number_}")]
@@ -185,44 +192,44 @@ def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
     profiles = source.profiles(language)
     alone = source.dimensions(language)[0] if len(source.dimensions(language)) == 1 else ""
     slopes = [
-        (one.metric, slope)
-        for one in profiles
-        for slope in one.length_slopes
+        (profile.metric, slope)
+        for profile in profiles
+        for slope in profile.length_slopes
         if (slope.language, slope.dimension) == (language, alone)
     ]
-    found: list[Block] = [_verdict(slopes), _slopes(profiles, slopes, language, key)]
-    found += _by_length(profiles, language, alone, key)
-    found += _correlations(source, language, key)
+    blocks: list[Block] = [_verdict(slopes), _slopes(profiles, slopes, language, key)]
+    blocks += _by_length(profiles, language, alone, key)
+    blocks += _correlations(source, language, key)
     for facet, title in _FACETS.items():
-        told = [(one.metric, bias) for one in profiles for bias in _of(one, language, facet, alone)]
-        if told:
-            said = f"{spoken_language(language)}: residual of the score {title[0].lower()}{title[1:]}"
+        biases = [(profile.metric, bias) for profile in profiles for bias in _of(profile, language, facet, alone)]
+        if biases:
+            heading = f"{spoken_language(language)}: residual of the score {title[0].lower()}{title[1:]}"
             table = _biases(profiles, language, facet, facet.capitalize())
-            shown = [(f"{bias.value}, {name}", name, bias) for name, bias in told]
-            found.append(_residuals(f"{key}-{facet}", said, shown, table, title))
-    return found
+            shown = [(f"{bias.value}, {name}", name, bias) for name, bias in biases]
+            blocks.append(_residuals(f"{key}-{facet}", heading, shown, table, title))
+    return blocks
 
 
 def _best(shown: int, of: int) -> str:
-    """What a drawing says that shows the best metrics alone."""
+    """A note on a figure that shows only the best metrics; empty if it shows all."""
     return f" Drawn are the best {shown} of {of} metrics; all stand in the table." if shown < of else ""
 
 
 def _verdict(slopes: Sequence[tuple[str, LengthSlope]]) -> Prose:
-    said: dict[int, list[str]] = {1: [], -1: [], 0: []}
-    for name, one in slopes:
-        slope = one.slope
+    by_sign: dict[int, list[str]] = {1: [], -1: [], 0: []}
+    for name, length_slope in slopes:
+        slope = length_slope.slope
         if slope.value is None:
             continue
         known = slope.ci_low is not None and slope.ci_high is not None
         sign = 0 if not known else 1 if (slope.ci_low or 0.0) > 0 else -1 if (slope.ci_high or 0.0) < 0 else 0
-        said[sign].append(f"{name} ({contrast_cells(slope)[0].text}, {ends_of(slope)})")
+        by_sign[sign].append(f"{name} ({contrast_cells(slope)[0].text}, {ends_of(slope)})")
     words = {
         1: "Favours long answers beyond their ratings",
         -1: "Favours short answers beyond their ratings",
         0: "Neither is shown",
     }
-    points = tuple(f"{words[sign]}: {'; '.join(said[sign])}." for sign in (1, -1, 0) if said[sign])
+    points = tuple(f"{words[sign]}: {'; '.join(by_sign[sign])}." for sign in (1, -1, 0) if by_sign[sign])
     return Prose(
         "Length: standard deviations of the score that an answer gains by being twice as long, at the same rating.",
         points or ("Nothing can be said: no metric has scores that vary.",),
@@ -234,16 +241,16 @@ def _slopes(
 ) -> Block:
     rows: list[Row] = [
         (
-            *(Cell(profile.metric), dimension_name(one.dimension), *contrast_cells(one.slope)),
-            *(p_value(one.slope.p), one.n, one.groups, one.reason),
+            *(Cell(profile.metric), dimension_name(slope.dimension), *contrast_cells(slope.slope)),
+            *(p_value(slope.slope.p), slope.n, slope.groups, slope.reason),
         )
         for profile in profiles
-        for one in profile.length_slopes
-        if one.language == language
+        for slope in profile.length_slopes
+        if slope.language == language
     ]
     heads = columns("Metric", "Dimension", ">Slope", ">95 % CI", ">p", ">Ratings", ">Groups", REASON)
     table = with_reasons("Slope over length, in standard deviations of the score per doubling.", heads, rows)
-    known = [(name, one.slope) for name, one in slopes if one.slope.value is not None]
+    known = [(name, slope.slope) for name, slope in slopes if slope.slope.value is not None]
     drawn = known[:_MAX_SLOPES]
     if not drawn:
         return Folded("Slopes over length", (table,))
@@ -253,24 +260,27 @@ def _slopes(
 
 
 def _of(profile: MetricProfile, language: str, facet: str, dimension: str) -> list[Bias]:
-    return [one for one in profile.bias if (one.language, one.facet, one.dimension) == (language, facet, dimension)]
+    return [
+        bias for bias in profile.bias if (bias.language, bias.facet, bias.dimension) == (language, facet, dimension)
+    ]
 
 
 def _by_length(profiles: Sequence[MetricProfile], language: str, alone: str, key: str) -> list[Block]:
     curves: list[Curve] = []
-    found: list[Contrast] = []
+    residuals: list[Contrast] = []
     for profile in profiles[:_MAX_CURVES]:
         own = _of(profile, language, "length", alone)
-        known = [one for one in own if one.residual.value is not None]
-        found += [one.residual for one in known]
+        known = [bias for bias in own if bias.residual.value is not None]
+        residuals += [bias.residual for bias in known]
         why = "" if known else (own[0].reason if own else "lengths differ too little")
-        places, names = [float(place) for place in range(len(known))], [one.value.replace(" to ", "–") for one in known]
-        curves.append(Curve(profile.metric, places, [dot_of(one.residual) for one in known], names, why))
-    if not found:
+        places = [float(place) for place in range(len(known))]
+        names = [bias.value.replace(" to ", "–") for bias in known]
+        curves.append(Curve(profile.metric, places, [dot_of(bias.residual) for bias in known], names, why))
+    if not residuals:
         return []
     title = f"{spoken_language(language)}: residual of the score by answer length"
     axes = ("answer length in words (in characters where a script has no spaces)", "residual")
-    drawn = draw_curves(f"{key}-length", title, curves, contrast_axis(found), axes, mark=0.0)
+    drawn = draw_curves(f"{key}-length", title, curves, contrast_axis(residuals), axes, mark=0.0)
     caption = f"{title}. The broken line is no bias.{_best(len(curves), len(profiles))}"
     return [Figure(drawn, caption, _biases(profiles, language, "length", "Length"))]
 
@@ -311,10 +321,10 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     ]
 
 
-def _residuals(key: str, title: str, told: Sequence[tuple[str, str, Bias]], table: Table, folded: str) -> Block:
-    """The residuals (each with its name in the drawing, and its metric) of the best metrics that have any; the table
-    alone where none has."""
-    known = [(name, metric, one.residual) for name, metric, one in told if one.residual.value is not None]
+def _residuals(key: str, title: str, biases: Sequence[tuple[str, str, Bias]], table: Table, folded: str) -> Block:
+    """A figure of the residuals (label, metric, bias) of the best metrics; only the table if no metric has
+    residuals."""
+    known = [(name, metric, one.residual) for name, metric, one in biases if one.residual.value is not None]
     metrics = list(dict.fromkeys(metric for _, metric, _ in known))
     kept = metrics[:_MAX_IN_FIGURE]
     drawn = [(name, one) for name, metric, one in known if metric in kept]
@@ -327,12 +337,12 @@ def _residuals(key: str, title: str, told: Sequence[tuple[str, str, Bias]], tabl
 def _biases(profiles: Sequence[MetricProfile], language: str, facet: str, head: str) -> Table:
     rows: list[Row] = [
         (
-            *(Cell(profile.metric), dimension_name(one.dimension), one.value, *contrast_cells(one.residual)),
-            *(p_value(one.residual.p), one.n, one.groups, one.reason),
+            *(Cell(profile.metric), dimension_name(bias.dimension), bias.value, *contrast_cells(bias.residual)),
+            *(p_value(bias.residual.p), bias.n, bias.groups, bias.reason),
         )
         for profile in profiles
-        for one in profile.bias
-        if (one.language, one.facet) == (language, facet)
+        for bias in profile.bias
+        if (bias.language, bias.facet) == (language, facet)
     ]
     heads = columns("Metric", "Dimension", head, ">Residual", ">95 % CI", ">p", ">Ratings", ">Groups", REASON)
     return with_reasons("Residual of the score, in standard deviations.", heads, rows)
@@ -342,13 +352,13 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     if len(source.languages) < 2:
         return []
     profiles = source.profiles(source.languages[0])
-    told = [(profile.metric, one) for profile in profiles for one in profile.bias if one.facet == "language"]
-    if not told:
+    biases = [(profile.metric, one) for profile in profiles for one in profile.bias if one.facet == "language"]
+    if not biases:
         return [Prose("No dimension was rated in more than one language, so these can't be compared.")]
     table = _biases(profiles, "", "language", "Language")
-    shared = ", ".join(plain_name(one) for one in dict.fromkeys(one.dimension for _, one in told))
+    shared = ", ".join(plain_name(one) for one in dict.fromkeys(one.dimension for _, one in biases))
     lead = Prose(f"Only a dimension that was rated in several languages tells them apart: {shared}.")
-    shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in told]
+    shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in biases]
     title = "Residual of the score by language"
     return ["By language", lead, _residuals("bias-language", title, shown, table, "The numbers")]
 
@@ -356,14 +366,14 @@ def _by_language(source: AuditSource) -> list[Block | str]:
 _DIGITS = 2
 
 
-def perturbation_tables(found: Sensitivity) -> Iterator[Table]:
-    """Of each language the shifts of the mean over the dimensions; then, where there are several, of each dimension."""
-    for language in dict.fromkeys(one.language for one in found.shifts):
-        own = [one for one in found.shifts if one.language == language]
-        yield _shift_means(found.scorer, language, [one for one in own if not one.dimension])
-        dimensions = list(dict.fromkeys(one.dimension for one in own if one.dimension))
-        if len({tuple(one.shift for one in own if one.dimension == each) for each in dimensions}) > 1:
-            yield _shifts_by_dimension(found.scorer, language, dimensions, own)
+def perturbation_tables(sensitivity: Sensitivity) -> Iterator[Table]:
+    """For each language the shifts of the mean over dimensions, and by dimension if these differ."""
+    for language in dict.fromkeys(shift.language for shift in sensitivity.shifts):
+        own = [shift for shift in sensitivity.shifts if shift.language == language]
+        yield _shift_means(sensitivity.scorer, language, [shift for shift in own if not shift.dimension])
+        dimensions = list(dict.fromkeys(shift.dimension for shift in own if shift.dimension))
+        if len({tuple(shift.shift for shift in own if shift.dimension == each) for each in dimensions}) > 1:
+            yield _shifts_by_dimension(sensitivity.scorer, language, dimensions, own)
 
 
 def _shift_means(scorer: str, language: str, shifts: list[Shift]) -> Table:
@@ -373,12 +383,19 @@ def _shift_means(scorer: str, language: str, shifts: list[Shift]) -> Table:
     )
     rows: list[Row] = [
         (
-            *(Cell(one.perturbation), one.expected, Cell(signed(one.shift.value, _DIGITS), raw=one.shift.value)),
-            number_interval(one.shift.ci_low, one.shift.ci_high, _DIGITS),
-            *(signed(one.moved.value, _DIGITS).lstrip("+"), percent(one.fell.value), one.answers, one.groups),
-            *(one.missing, Cell(one.finding or one.reason, strong=one.finding not in {"", "unclear", "as expected"})),
+            *(
+                Cell(shift.perturbation),
+                shift.expected,
+                Cell(signed(shift.shift.value, _DIGITS), raw=shift.shift.value),
+            ),
+            number_interval(shift.shift.ci_low, shift.shift.ci_high, _DIGITS),
+            *(signed(shift.moved.value, _DIGITS).lstrip("+"), percent(shift.fell.value), shift.answers, shift.groups),
+            *(
+                shift.missing,
+                Cell(shift.finding or shift.reason, strong=shift.finding not in {"", "unclear", "as expected"}),
+            ),
         )
-        for one in shifts
+        for shift in shifts
     ]
     title = f"{scorer}, {spoken_language(language)}: what changed answers score"
     return Table(
@@ -401,26 +418,26 @@ def _shifts_by_dimension(scorer: str, language: str, dimensions: list[str], shif
     return Table(caption, columns("Change", *(f">{plain_name(one)}" for one in dimensions)), tuple(rows), title=title)
 
 
-def _shift_cell(one: Shift | None) -> Cell | str:
-    if one is None:
+def _shift_cell(shift: Shift | None) -> Cell | str:
+    if shift is None:
         return ""
-    low, high = one.shift.ci_low, one.shift.ci_high
+    low, high = shift.shift.ci_low, shift.shift.ci_high
     apart = low is not None and high is not None and not low <= 0 <= high
-    return Cell(signed(one.shift.value, _DIGITS), strong=apart, raw=one.shift.value)
+    return Cell(signed(shift.shift.value, _DIGITS), strong=apart, raw=shift.shift.value)
 
 
-def perturbation_notes(found: Sensitivity) -> tuple[str, ...]:
-    """What a scorer fails at in each language, what the changes are, and why scores are missing."""
-    said = []
-    for language in dict.fromkeys(language for language, _ in found.faults):
-        faults = [fault for where, fault in found.faults if where == language]
-        said.append(f"{found.scorer}, {spoken_language(language)}: {', '.join(faults)}.")
-    reasons = {reason for one in found.probed for reason in one.missing.values()}
-    lacking = sum(len(one.missing) for one in found.probed)
+def perturbation_notes(sensitivity: Sensitivity) -> tuple[str, ...]:
+    """Notes on what a scorer fails at in each language, on the changes, and on missing scores."""
+    notes = []
+    for language in dict.fromkeys(language for language, _ in sensitivity.faults):
+        faults = [fault for where, fault in sensitivity.faults if where == language]
+        notes.append(f"{sensitivity.scorer}, {spoken_language(language)}: {', '.join(faults)}.")
+    reasons = {reason for probed in sensitivity.probed for reason in probed.missing.values()}
+    lacking = sum(len(probed.missing) for probed in sensitivity.probed)
     if lacking:
-        said.append(f"{found.scorer}: no score for {count_of(lacking, 'text')} ({min(reasons)}).")
-    said.append(
+        notes.append(f"{sensitivity.scorer}: no score for {count_of(lacking, 'text')} ({min(reasons)}).")
+    notes.append(
         f"A finding is said only where the interval allows it: a shift of {SMALL:g} SD or more counts; of what should "
         "change nothing, the mean |shift|."
     )
-    return tuple(said)
+    return tuple(notes)

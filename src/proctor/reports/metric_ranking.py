@@ -23,17 +23,17 @@ from proctor.stats import Contrast, Estimate
 if TYPE_CHECKING:
     from proctor.reports.source import AuditSource
 
-_PLAIN = Metric("plain", "Value", low=-1.0)  # what axes of plain numbers are drawn for
+_PLAIN = Metric("plain", "Value", low=-1.0)  # for axes of plain numbers
 
 
-def dot_of(one: Estimate | Contrast) -> Dot:
-    """A number with its interval."""
-    return Dot(one.value, one.ci_low, one.ci_high)
+def dot_of(estimate: Estimate | Contrast) -> Dot:
+    """An estimate as a dot with its interval."""
+    return Dot(estimate.value, estimate.ci_low, estimate.ci_high)
 
 
-def contrast_axis(found: Sequence[Contrast]) -> Axis:
-    """An axis that holds all of them, and 0."""
-    ends = [end for one in found for end in dot_of(one).ends]
+def contrast_axis(contrasts: Sequence[Contrast]) -> Axis:
+    """An axis that covers all contrasts and 0."""
+    ends = [end for contrast in contrasts for end in dot_of(contrast).ends]
     return signed_axis(_PLAIN, min([0.0, *ends]), max([0.0, *ends]), lines=4)
 
 
@@ -45,26 +45,26 @@ def contrasts_figure(
     more: str,
     table: Table | None = None,
 ) -> Figure:
-    """Differences from 0, a row each; `heads` are the names of the numbers and of the line at 0."""
-    axis = contrast_axis([one for _, one in rows])
-    shown = [(name, dot_of(one), contrast_cells(one)[0].text) for name, one in rows]
+    """Differences, one per row; `heads` are the labels of the numbers and of the line at 0."""
+    axis = contrast_axis([contrast for _, contrast in rows])
+    shown = [(name, dot_of(contrast), contrast_cells(contrast)[0].text) for name, contrast in rows]
     drawn = draw_list(key, title, shown, axis, head=heads[0], line=(0.0, heads[1]))
     return Figure(drawn, f"{title}. Filled dot: the interval excludes 0{more}", table)
 
 
 def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
-    """Several metrics ranked on a dimension, or on the mean over a language's dimensions."""
+    """Metrics ranked on a dimension, or on the mean over the dimensions of a language."""
     kinds = ("Kendall", "Pearson", "Spearman") if board.dimension else ()
-    known = [end for one in board.metrics for end in dot_of(one.mean).ends]
+    known = [end for metric in board.metrics for end in dot_of(metric.mean).ends]
     ends = (min([0.0, *known]), max([0.1, *known]))
     rows: list[Row] = []
-    for one in board.metrics:
-        each = [number(value) for value in (one.kendall, one.pearson, one.spearman)[: len(kinds)]]
-        drawn = span_of(ends, one.mean.ci_low, one.mean.value, one.mean.ci_high, 0.0)
-        rank, ties = DASH if one.rank is None else str(one.rank), ", ".join(map(str, one.ties)) or DASH
-        why = f"no correlation: {one.reason}" if one.reason else one.note
-        mean = (strong_value(one.mean), ends_of(one.mean), Cell("", span=drawn))
-        rows.append((Cell(one.metric), rank, ties, *each, *mean, why))
+    for metric in board.metrics:
+        each = [number(value) for value in (metric.kendall, metric.pearson, metric.spearman)[: len(kinds)]]
+        drawn = span_of(ends, metric.mean.ci_low, metric.mean.value, metric.mean.ci_high, 0.0)
+        rank, ties = DASH if metric.rank is None else str(metric.rank), ", ".join(map(str, metric.ties)) or DASH
+        why = f"no correlation: {metric.reason}" if metric.reason else metric.note
+        mean = (strong_value(metric.mean), ends_of(metric.mean), Cell("", span=drawn))
+        rows.append((Cell(metric.metric), rank, ties, *each, *mean, why))
     heads = (
         *columns("Metric", ">Rank", ">Ties", *(f">{kind}" for kind in kinds), ">Mean", f">{level} CI"),
         Column(f"{number(ends[0])} to {number(ends[1])}", drawn=True),
@@ -75,14 +75,14 @@ def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
 
 
 def metric_pairs_table(board: MetricRanking) -> Table:
-    """Every pair of metrics."""
+    """The differences of all pairs of metrics."""
     rows: list[Row] = []
-    for one in board.comparisons:
-        shown, ends = contrast_cells(one.difference)
-        sure = one.p_holm is not None and one.p_holm <= 0.05
-        difference = Cell(shown.text, strong=sure, raw=shown.raw)
-        tests = (p_value(one.difference.p), p_value(one.p_holm))
-        rows.append((Cell(one.first), Cell(one.second), difference, ends, *tests))
+    for pair in board.comparisons:
+        shown, ends = contrast_cells(pair.difference)
+        significant = pair.p_holm is not None and pair.p_holm <= 0.05
+        difference = Cell(shown.text, strong=significant, raw=shown.raw)
+        tests = (p_value(pair.difference.p), p_value(pair.p_holm))
+        rows.append((Cell(pair.first), Cell(pair.second), difference, ends, *tests))
     heads = columns("Metric", "Minus", ">Difference", ">95 % CI", ">p", ">p (Holm)")
     what = dimension_name(board.dimension)
     title = f"{spoken_language(board.language)}, {what}: differences of the mean correlation"
@@ -92,19 +92,19 @@ def metric_pairs_table(board: MetricRanking) -> Table:
 _MAX_DRAWN = 40
 
 MAX_ON_TOP = 8
-"""The most metrics that the first screen draws."""
+"""The maximum number of metrics drawn at the top of the report."""
 
 _MAX_PAIRS_DRAWN = 15
 
 
 def metrics_section(source: AuditSource) -> Section:
-    """A board per language over all its dimensions, and folded below one for each."""
+    """For each language the ranking over all dimensions, and folded rankings by dimension."""
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         board = source.main_board(language)
         drawn = [one for one in board.metrics if one.mean.value is not None][:_MAX_DRAWN]
-        if number_ or len(drawn) > MAX_ON_TOP:  # else the first screen has it
+        if number_ or len(drawn) > MAX_ON_TOP:  # otherwise it is at the top of the report
             blocks.append(metrics_figure(source, language, drawn, f"board-{number_}"))
         blocks.append(metric_board_table(board, level=source.level))
         each = source.dimensions(language)
@@ -131,14 +131,16 @@ def metrics_section(source: AuditSource) -> Section:
 
 
 def metrics_figure(source: AuditSource, language: str, metrics: Sequence[RankedMetric], key: str) -> Figure:
-    """The mean correlation of each metric."""
-    known = [end for one in metrics for end in dot_of(one.mean).ends]
-    most = max([0.1, *known])
-    axis = plain_axis(min([-0.08 * most, *known]), most)  # room for the name of the line at 0
+    """The mean correlations of metrics."""
+    known = [end for metric in metrics for end in dot_of(metric.mean).ends]
+    highest = max([0.1, *known])
+    axis = plain_axis(min([-0.08 * highest, *known]), highest)  # room for the label of the line at 0
     rows = []
-    for one in metrics:
-        ends = ends_of(one.mean)
-        rows.append((one.metric, dot_of(one.mean), number(one.mean.value) + ("" if ends == DASH else f" ({ends})")))
+    for metric in metrics:
+        ends = ends_of(metric.mean)
+        rows.append(
+            (metric.metric, dot_of(metric.mean), number(metric.mean.value) + ("" if ends == DASH else f" ({ends})"))
+        )
     head = f"mean correlation, {source.level} interval"
     title = f"{spoken_language(language)}: mean correlation of each metric"
     caption = f"{title}, best first. Filled dot: the interval excludes 0."
@@ -148,16 +150,16 @@ def metrics_figure(source: AuditSource, language: str, metrics: Sequence[RankedM
 
 
 def metric_pairs_section(source: AuditSource) -> Section | None:
-    """Every pair of metrics; None where there is one metric alone."""
+    """The comparisons of all pairs of metrics; None with only one metric."""
     if len(source.found.metrics) < 2:
         return None
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         board = source.main_board(language)
-        told = [one for one in board.comparisons if one.difference.value is not None]
-        if told and len(told) <= _MAX_PAIRS_DRAWN:
-            blocks.append(_pairs_figure(language, told, f"pairs-{number_}"))
+        pairs = [one for one in board.comparisons if one.difference.value is not None]
+        if pairs and len(pairs) <= _MAX_PAIRS_DRAWN:
+            blocks.append(_pairs_figure(language, pairs, f"pairs-{number_}"))
         if len(source.dimensions(language)) > 1:
             table = metric_pairs_table(board)
             many = len(table.rows) > _MAX_PAIRS_DRAWN
@@ -173,8 +175,8 @@ def metric_pairs_section(source: AuditSource) -> Section | None:
     )
 
 
-def _pairs_figure(language: str, told: Sequence[MetricComparison], key: str) -> Figure:
-    rows = [(f"{one.first} minus {one.second}", one.difference) for one in told]
+def _pairs_figure(language: str, pairs: Sequence[MetricComparison], key: str) -> Figure:
+    rows = [(f"{pair.first} minus {pair.second}", pair.difference) for pair in pairs]
     title, what = (
         f"{spoken_language(language)}: differences of the mean correlation",
         "difference of the mean correlation",
@@ -188,91 +190,91 @@ _Rows = dict[tuple[str, str, Part], LeadRow]
 
 
 def lead_tables(rows: Sequence[LeadRow]) -> list[Table]:
-    """Of each language: leads over each metric on the mean over its dimensions, between and within groups, what ties
-    are worth, and by dimension. Metrics stand in the order of their figures; a lead is strong where it is above 0 by
-    the adjusted test. Tables are narrow: none needs more than a terminal's 80 columns, names of metrics aside."""
-    found = []
+    """The tables of leads, by language: over each metric on the mean over dimensions, between and within groups, the
+    effect of ties, and by dimension. Metrics are ordered by their mean. A lead is strong if it is above 0 and
+    significant by the adjusted test. Tables fit in 80 columns, apart from the names of metrics."""
+    tables = []
     for language in dict.fromkeys(row.language for row in rows):
         own = {(row.metric, row.dimension, row.part): row for row in rows if row.language == language}
         whole = [row for (_, dimension, part), row in own.items() if (dimension, part) == ("", "all")]
         ordered = sorted(whole, key=lambda row: (row.figure.value is None, -(row.figure.value or 0.0)))
         over = list(dict.fromkeys(one.over for row in ordered for one in row.leads))
-        found += [_lead_means(language, ordered, one) for one in over]
-        found += [_lead_parts(language, ordered, own, part, over) for part in _NESTED]
-        found.append(_ties(language, ordered, own))
+        tables += [_lead_means(language, ordered, one) for one in over]
+        tables += [_lead_parts(language, ordered, own, part, over) for part in _NESTED]
+        tables.append(_ties(language, ordered, own))
         dimensions = [one for one in dict.fromkeys(dimension for _, dimension, _ in own) if one]
         if len(dimensions) > 1:
-            found.append(_by_dimension(language, ordered, own, dimensions, ""))
-            found += [_by_dimension(language, ordered, own, dimensions, one) for one in over]
-    return found
+            tables.append(_by_dimension(language, ordered, own, dimensions, ""))
+            tables += [_by_dimension(language, ordered, own, dimensions, one) for one in over]
+    return tables
 
 
 def _lead_cell(row: LeadRow, over: str) -> Cell:
-    """A dash for the metric that the others are compared with."""
-    one = next((one for one in row.leads if one.over == over), None)
-    if one is None:
+    """The lead over a metric; a dash for the metric itself."""
+    lead = next((lead for lead in row.leads if lead.over == over), None)
+    if lead is None:
         return Cell(DASH)
-    shown = contrast_cells(one.difference)[0]
-    return Cell(shown.text, strong=one.significant, raw=shown.raw)
+    shown = contrast_cells(lead.difference)[0]
+    return Cell(shown.text, strong=lead.significant, raw=shown.raw)
 
 
 def _lead_means(language: str, ordered: Sequence[LeadRow], over: str) -> Table:
-    found: list[Row] = []
+    rows: list[Row] = []
     for row in ordered:
-        one = next((one for one in row.leads if one.over == over), None)
-        ends, p = (DASH, DASH) if one is None else (ends_of(one.difference), p_value(one.p_holm))
+        lead = next((lead for lead in row.leads if lead.over == over), None)
+        ends, p = (DASH, DASH) if lead is None else (ends_of(lead.difference), p_value(lead.p_holm))
         figure = Cell(number(row.figure.value), raw=row.figure.value)
-        found.append((Cell(row.metric), figure, ends_of(row.figure), _lead_cell(row, over), ends, p, row.reason))
+        rows.append((Cell(row.metric), figure, ends_of(row.figure), _lead_cell(row, over), ends, p, row.reason))
     title = f"{spoken_language(language)}: agreement, and leads over {over}"
     caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05."
     heads = columns("Metric", ">Mean", ">95 % CI", ">Lead", ">95 % CI", ">p (Holm)", REASON)
-    return with_reasons(caption, heads, found, title=title)
+    return with_reasons(caption, heads, rows, title=title)
 
 
 def _lead_parts(language: str, ordered: Sequence[LeadRow], own: _Rows, part: Part, over: Sequence[str]) -> Table:
-    """Figures and leads between groups, or within them."""
-    found: list[Row] = []
+    """Agreement and leads between groups, or within groups."""
+    rows: list[Row] = []
     for row in ordered:
         there = own[row.metric, "", part]
         figure = Cell(number(there.figure.value), raw=there.figure.value)
-        found.append((Cell(row.metric), figure, ends_of(there.figure), *(_lead_cell(there, one) for one in over)))
+        rows.append((Cell(row.metric), figure, ends_of(there.figure), *(_lead_cell(there, other) for other in over)))
     what = "of the groups' means" if part == "between" else "of what differs within groups"
     title = f"{spoken_language(language)}: agreement {part} groups"
-    heads = columns("Metric", ">Pearson's r", ">95 % CI", *(f">over {one}" for one in over))
-    return Table(f"{title}: Pearson's r {what}, and leads.", heads, tuple(found), title=title)
+    heads = columns("Metric", ">Pearson's r", ">95 % CI", *(f">over {other}" for other in over))
+    return Table(f"{title}: Pearson's r {what}, and leads.", heads, tuple(rows), title=title)
 
 
 def _ties(language: str, ordered: Sequence[LeadRow], own: _Rows) -> Table:
-    found: list[Row] = []
+    rows: list[Row] = []
     for row in ordered:
         tied = own[row.metric, "", "tied"]
         worth, ends = contrast_cells(tied.lead(AS_GIVEN).difference)
-        given, after = (Cell(number(one.figure.value), raw=one.figure.value) for one in (row, tied))
-        found.append((Cell(row.metric), given, after, Cell(worth.text, raw=worth.raw), ends))
+        given, after = (Cell(number(lead_row.figure.value), raw=lead_row.figure.value) for lead_row in (row, tied))
+        rows.append((Cell(row.metric), given, after, Cell(worth.text, raw=worth.raw), ends))
     title = f"{spoken_language(language)}: what ties are worth"
     caption = f"{title}. Tied: the same scores, made to tie as often as the ratings do."
-    return Table(caption, columns("Metric", ">As given", ">Tied", ">Difference", ">95 % CI"), tuple(found), title=title)
+    return Table(caption, columns("Metric", ">As given", ">Tied", ">Difference", ">95 % CI"), tuple(rows), title=title)
 
 
 def _by_dimension(language: str, ordered: Sequence[LeadRow], own: _Rows, dimensions: Sequence[str], over: str) -> Table:
-    """Figures by dimension, or leads over one metric."""
-    found: list[Row] = []
+    """Agreement by dimension, or leads over one metric."""
+    rows: list[Row] = []
     for row in ordered:
         cells = [own[row.metric, dimension, "all"] for dimension in dimensions]
         shown = [
             _lead_cell(one, over) if over else Cell(number(one.figure.value), raw=one.figure.value) for one in cells
         ]
-        found.append((Cell(row.metric), *shown))
+        rows.append((Cell(row.metric), *shown))
     what = f"leads over {over}" if over else "agreement"
     title = f"{spoken_language(language)}: {what} by dimension"
     heads = columns("Metric", *(f">{dimension_name(one)}" for one in dimensions))
-    return Table(f"{title}.", heads, tuple(found), title=title)
+    return Table(f"{title}.", heads, tuple(rows), title=title)
 
 
-def power_tables(found: PowerTable) -> list[Table]:
-    """Of each language the chance to find a lead by number of groups."""
-    made = []
-    for language in dict.fromkeys(row.language for row in found.rows):
+def power_tables(power: PowerTable) -> list[Table]:
+    """The power to detect a lead by the number of groups, for each language."""
+    tables = []
+    for language in dict.fromkeys(row.language for row in power.rows):
         rows: list[Row] = [
             (
                 f"{number(row.lead)} (observed)" if row.observed else number(row.lead),
@@ -280,10 +282,10 @@ def power_tables(found: PowerTable) -> list[Table]:
                 *(f"{chance:.0%}" for chance in row.chances),
                 DASH if row.needed is None else Cell(f"{row.needed:,}", raw=row.needed),
             )
-            for row in found.rows
+            for row in power.rows
             if row.language == language
         ]
-        title = f"{spoken_language(language)}: chance to tell {found.first} from {found.second}"
-        heads = columns("True lead", ">Ratings", *(f">{size:,} groups" for size in found.plan.sizes), ">80 % with")
-        made.append(Table(f"{title}, two-sided test at {found.plan.level:g}.", heads, tuple(rows), title=title))
-    return made
+        title = f"{spoken_language(language)}: chance to tell {power.first} from {power.second}"
+        heads = columns("True lead", ">Ratings", *(f">{size:,} groups" for size in power.plan.sizes), ">80 % with")
+        tables.append(Table(f"{title}, two-sided test at {power.plan.level:g}.", heads, tuple(rows), title=title))
+    return tables

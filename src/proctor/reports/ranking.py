@@ -1,4 +1,4 @@
-"""A ranking over buckets: tables, drawings, what is said beside them, and the report's section."""
+"""The ranking over buckets: tables, figures, notes, and the report's section."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ from proctor.runs import AnalysisRow as Record
 
 def board_tables(board: Board, *, title: str = "") -> list[Table]:
     """The ranked systems, then those that can't be ranked, then the baselines."""
-    found = [_ranked_table(board, title)]
+    tables = [_ranked_table(board, title)]
     if board.unranked:
         rows: list[Row] = [
-            (Cell(one.name), percent(one.low), percent(one.high), ", ".join(remarks(one.lacking)))
-            for one in board.unranked
+            (Cell(run.name), percent(run.low), percent(run.high), ", ".join(remarks(run.lacking)))
+            for run in board.unranked
         ]
         caption = "Incomplete runs whose place depends on what they lack: the pre-evaluation score as a range."
         heads = columns("System", ">Lacking items wrong", ">Lacking items left out", "Remarks")
-        found.append(Table(caption, heads, tuple(rows), title="Not ranked: incomplete"))
+        tables.append(Table(caption, heads, tuple(rows), title="Not ranked: incomplete"))
     if board.baselines:
         rows = [
-            (Cell(one.name, badge="baseline"), percent(one.mean), ", ".join(remarks(one.lacking)))
-            for one in board.baselines
+            (Cell(run.name, badge="baseline"), percent(run.mean), ", ".join(remarks(run.lacking)))
+            for run in board.baselines
         ]
         caption = "Baselines, each on the questions that it answers: in no test and no pairwise comparison."
         heads = columns("System", ">Pre-evaluation score", "Remarks")
-        found.append(Table(caption, heads, tuple(rows), title="Baselines: not ranked, in no test"))
-    return found
+        tables.append(Table(caption, heads, tuple(rows), title="Baselines: not ranked, in no test"))
+    return tables
 
 
 def _ranked_table(board: Board, title: str) -> Table:
@@ -80,10 +80,10 @@ def _ranked_table(board: Board, title: str) -> Table:
     return Table(caption, heads, tuple(map(_ranked_row, board.runs)), title=shown)
 
 
-def _ranked_row(one: RankedRun) -> Row:
-    standing, stability = one.standing, one.standing.stability
-    said = ["tie broken"] if standing.tie_broken else []
-    said += ["not above every baseline"] if one.below else []
+def _ranked_row(run: RankedRun) -> Row:
+    standing, stability = run.standing, run.standing.stability
+    notes = ["tie broken"] if standing.tie_broken else []
+    notes += ["not above every baseline"] if run.below else []
     even = float(standing.score).is_integer()
     low, high = standing.rank_low, standing.rank_high
     return (
@@ -96,7 +96,7 @@ def _ranked_row(one: RankedRun) -> Row:
         percent(standing.win_rate),
         DASH if stability is None else rank_range(stability.place_low, stability.place_high),
         DASH if stability is None else percent(stability.chances[0]),
-        ", ".join([*said, *remarks(one.lacking)]),
+        ", ".join([*notes, *remarks(run.lacking)]),
     )
 
 
@@ -107,12 +107,12 @@ def _rank_by_mean(rank: int | None, low: int | None, high: int | None) -> str:
 
 
 def detail_tables(board: Board) -> list[Table]:
-    """The other rules, bucket by bucket, and system by system; none where nobody is ranked."""
+    """Tables of the other rules, of buckets, and of pairs of systems; empty if no system is ranked."""
     if not board.runs:
         return []
-    found = rule_rows([board])
-    rules = list(dict.fromkeys(row["rule"] for row in found))
-    cells = {(row["system"], row["rule"]): f"{row['place']} ({row['score']:.4g})" for row in found}
+    rule_values = rule_rows([board])
+    rules = list(dict.fromkeys(row["rule"] for row in rule_values))
+    cells = {(row["system"], row["rule"]): f"{row['place']} ({row['score']:.4g})" for row in rule_values}
     names = [one.standing.name for one in board.runs]
     by_rule: list[Row] = [(Cell(name), *(cells[name, rule].replace("-", "−") for rule in rules)) for name in names]
     rule_caption = "Place (score) under every rule, ties not broken: how far the rule decides."
@@ -148,9 +148,9 @@ def detail_tables(board: Board) -> list[Table]:
 
 
 def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """Whether one system's lead is real, bucket by bucket; a table for each that it is compared with."""
+    """The significance of a system's lead by bucket; one table for each system that it is compared with."""
     heads = columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", ">p adjusted", "Verdict")
-    found = []
+    tables = []
     for other in dict.fromkeys(row["against"] for row in rows):
         here = [row for row in rows if row["against"] == other]
         title = f"{here[0]['system']} compared with {other}"
@@ -164,63 +164,63 @@ def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
             )
             for row in here
         ]
-        found.append(Table(f"{title}.", heads, tuple(cells), title=title))
-    return found
+        tables.append(Table(f"{title}.", heads, tuple(cells), title=title))
+    return tables
 
 
 def board_notes(board: Board) -> list[str]:
-    """One sentence for everything that a reader of the ranks must know."""
+    """Notes on the ranking, one sentence each."""
     standings = board.standings
-    found = [*_policy_notes(board), *_latency_notes(board)]
+    notes = [*_policy_notes(board), *_latency_notes(board)]
     if standings.empty:
-        found.append(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
+        notes.append(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
     groups = dict(zip(standings.buckets, standings.bucket_groups, strict=True))
     few = [
         f"{name} ({count_of(groups[name], 'group')}, smallest adjusted p {p_value(least)})"
         for name, least in board.powerless.items()
     ]
     if few:
-        found.append(f"Too few groups for any difference to be significant, so all share rank 1: {'; '.join(few)}.")
+        notes.append(f"Too few groups for any difference to be significant, so all share rank 1: {'; '.join(few)}.")
     if board.disqualified:
-        found.append(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
+        notes.append(f"Disqualified, and not ranked: {'; '.join(map(str, board.disqualified))}.")
     if board.judge != "code":
-        found.append(f"Free text is right or wrong by {board.judge}.")
+        notes.append(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:
-        found.append(f"Left out: {count_of(board.left_out, 'question')} without a scorer (free text without a judge).")
+        notes.append(f"Left out: {count_of(board.left_out, 'question')} without a scorer (free text without a judge).")
     if board.unbucketed:
-        found.append(
+        notes.append(
             f"In no bucket, and counted for nobody: {count_of(board.unbucketed, 'question')} without a tag of the buckets, "
             "or with two values of it."
         )
     if standings.tau is not None and standings.tau_low is not None:
         equal = standings.tau_equal
-        said = "" if equal is None else f"; systems that are all equal would give {equal:.2f}"
-        found.append(
+        compared = "" if equal is None else f"; systems that are all equal would give {equal:.2f}"
+        notes.append(
             f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below "
-            f"{standings.tau_low:.2f}{said}."
+            f"{standings.tau_low:.2f}{compared}."
         )
-    return found
+    return notes
 
 
 def _policy_notes(board: Board) -> list[str]:
-    lacks = [one.standing.name for one in board.runs if one.lacking.incomplete]
-    found = []
+    lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
+    notes = []
     if board.unranked:
-        names = ", ".join(one.name for one in board.unranked)
-        found.append(
+        names = ", ".join(run.name for run in board.unranked)
+        notes.append(
             f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again "
             "completes it; --failed wrong counts it as wrong)."
         )
     if lacks and FailedPolicy.EXCLUDE in board.policies:
-        found.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
-    elif lacks or any(one.lacking.incomplete for one in board.baselines):
+        notes.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
+    elif lacks or any(run.lacking.incomplete for run in board.baselines):
         text = FAILED_POLICIES[board.policies[0]]
-        found.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
-    return found
+        notes.append(f"{text[0].upper()}{text[1:]} (--failed {board.policies[0].value}).")
+    return notes
 
 
 def _latency_notes(board: Board) -> list[str]:
-    names = ", ".join(f"{one.standing.name} {one.lacking.untimed}" for one in board.runs if one.lacking.untimed)
+    names = ", ".join(f"{run.standing.name} {run.lacking.untimed}" for run in board.runs if run.lacking.untimed)
     if not names:
         return []
     if board.timed:
@@ -229,27 +229,27 @@ def _latency_notes(board: Board) -> list[str]:
 
 
 def who_advances(boards: Sequence[Board]) -> str:
-    """Who beats all baselines on at least one board; empty without baselines."""
+    """The systems that beat all baselines on at least one board; empty without baselines."""
     if not any(board.baselines for board in boards):
         return ""
-    names = sorted({one.standing.name for board in boards for one in board.runs if one.advances})
+    names = sorted({run.standing.name for board in boards for run in board.runs if run.advances})
     return f"Beats all baselines on at least one board: {', '.join(names) or 'nobody'}."
 
 
-_MAX_IN_PANELS = 20  # systems in the small maps of single buckets
+_MAX_IN_PANELS = 20  # systems in the small maps of the buckets
 
 
 def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
-    """Blobs of places, lines over the rules, and the significance maps of one board."""
-    names = [one.standing.name for one in board.runs]
-    found = []
-    if any(one.standing.stability for one in board.runs):
-        found.append(_stability(_of(analysis, "places", board), board, names))
+    """The figures of one board: places in samples, ranks by rule, and significance maps."""
+    names = [run.standing.name for run in board.runs]
+    figures = []
+    if any(run.standing.stability for run in board.runs):
+        figures.append(_stability(_of(analysis, "places", board), board, names))
     if len(names) > 1:
-        found.append(_rules(_of(analysis, "rules", board), board, names))
-        found.append(_pairwise_wins(_of(analysis, "pairwise_wins", board), board, names))
-        found.append(_significance(_of(analysis, "significance", board), board, names))
-    return found
+        figures.append(_rules(_of(analysis, "rules", board), board, names))
+        figures.append(_pairwise_wins(_of(analysis, "pairwise_wins", board), board, names))
+        figures.append(_significance(_of(analysis, "significance", board), board, names))
+    return figures
 
 
 def _of(analysis: Analysis, table: str, board: Board) -> list[Record]:
@@ -257,9 +257,9 @@ def _of(analysis: Analysis, table: str, board: Board) -> list[Record]:
 
 
 def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
-    chances = [one.standing.stability.chances if one.standing.stability else () for one in board.runs]
+    chances = [run.standing.stability.chances if run.standing.stability else () for run in board.runs]
     name = f"places-{board.name}"
-    drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [one.standing.place for one in board.runs])
+    drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [run.standing.place for run in board.runs])
     caption = (
         "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a "
         "blob is the share of samples; a ring is the place above. This is a spread, not a confidence interval: "
@@ -305,7 +305,7 @@ def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
     first = names[:_MAX_IN_PANELS]
     row_of = {name: number for number, name in enumerate(first)}
     panels = []
-    by_pair: dict[tuple[str, str], Record] = {}  # one row a pair with p of every bucket: a tenth of the long form
+    by_pair: dict[tuple[str, str], Record] = {}  # one row per pair with p of all buckets: a tenth of the long form
     for row in rows:
         pair = by_pair.setdefault((row["first"], row["second"]), {"first": row["first"], "second": row["second"]})
         pair[f"p, {row['bucket']}"] = row["p"]
@@ -332,7 +332,7 @@ def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
 
 
 def tau_figure(analysis: Analysis) -> Figure | None:
-    """The spread of Kendall's τ over samples, a row a board; None without stability."""
+    """The distribution of Kendall's τ over samples, one row per board; None without stability."""
     rows = [row for row in analysis.tables["tau"] if row["samples"]]
     if not rows:
         return None
@@ -352,7 +352,7 @@ def tau_figure(analysis: Analysis) -> Figure | None:
 
 
 def ranking_section(source: Source) -> Section | None:
-    """None where the benchmark has no buckets, or there is no analysis of it."""
+    """The section on the ranking; None without buckets or analysis."""
     analysis = source.analysis
     if not source.card.buckets or not isinstance(analysis, Analysis):
         return None
@@ -361,13 +361,15 @@ def ranking_section(source: Source) -> Section | None:
         blocks += [f"{board.title}, {source.conditions[0]} ({board.name} board)", *board_tables(board)]
         if notes := board_notes(board):
             blocks.append(Prose("Notes:", tuple(notes), quiet=True))
-        blocks += [replace(one, caption=f"{one.title}. {one.caption}") for one in board_figures(analysis, board)]
+        blocks += [
+            replace(figure, caption=f"{figure.title}. {figure.caption}") for figure in board_figures(analysis, board)
+        ]
         if tables := detail_tables(board):
             blocks.append(Folded("Other rules, bucket by bucket, and system by system", tuple(tables)))
     if tau := tau_figure(analysis):
         blocks += [tau.title, tau]
-    if said := who_advances(analysis.boards):
-        blocks.append(Prose(said))
+    if advancing := who_advances(analysis.boards):
+        blocks.append(Prose(advancing))
     return Section(
         key="ranking",
         title="Ranking over buckets",

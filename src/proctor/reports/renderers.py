@@ -31,8 +31,8 @@ _LEAST = 10  # columns that a text keeps, however narrow the terminal
 def show_section(console: Console, section: Section) -> None:
     """Print a section: its title, then its blocks."""
     _heading(console, section.title, style="bold underline")
-    for one in section.blocks:
-        show_block(console, one)
+    for block in section.blocks:
+        show_block(console, block)
         console.print()
 
 
@@ -119,13 +119,13 @@ def _blocks(keys: Sequence[int], least: Sequence[int], room: int) -> list[list[i
 
 def _shrunk(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """The widths, with the widest texts narrowed until all fit or have their minimum."""
-    found = list(widths)
-    while _total(found) > room:
-        texts = [k for k, width in enumerate(found) if width > least[k]]
+    shrunk = list(widths)
+    while _total(shrunk) > room:
+        texts = [k for k, width in enumerate(shrunk) if width > least[k]]
         if not texts:
             break
-        found[max(texts, key=found.__getitem__)] -= 1
-    return found
+        shrunk[max(texts, key=shrunk.__getitem__)] -= 1
+    return shrunk
 
 
 def _least(name: str, width: int, floor: int) -> int:

@@ -90,7 +90,7 @@ def _write(
 ) -> ReportSummary:
     """Write the page. With `withheld` it has no item browser, and says so at the top."""
     source.check()
-    found = [
+    sections = [
         headline_section(source),
         published_section(source),
         ranking_section(source),
@@ -109,7 +109,7 @@ def _write(
     return _page(
         out,
         story_of(source),
-        [*found, provenance_section(source)],
+        [*sections, provenance_section(source)],
         (data if max_items else None, shown, shown.left_out(limits)),
         title=source.card.title,
         simulated=source.card.simulated,

@@ -274,8 +274,8 @@ class Source:
         return found
 
     def _share_a_metric(self, first: Run, second: Run) -> bool:
-        one, other = (self._scored.get((run.system, run.condition), set()) for run in (first, second))
-        return not one.isdisjoint(other)
+        a, b = (self._scored.get((run.system, run.condition), set()) for run in (first, second))
+        return not a.isdisjoint(b)
 
     @cached_property
     def paired(self) -> Paired | None:
@@ -323,8 +323,15 @@ class Source:
         runs = self._by_name
         if first not in runs or second not in runs or not self._share_a_metric(runs[first], runs[second]):
             return None
-        found = compare_runs(self._store, self.benchmark, [(runs[first], runs[second])], self.options)
-        return next((one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)), None)
+        comparisons = compare_runs(self._store, self.benchmark, [(runs[first], runs[second])], self.options)
+        return next(
+            (
+                comparison
+                for comparison in comparisons
+                if (comparison.metric, comparison.scorer) == (key.metric, key.scorer)
+            ),
+            None,
+        )
 
     @cached_property
     def analysis(self) -> Analysis | str | None:
@@ -386,8 +393,8 @@ class Source:
     @cached_property
     def newest(self) -> str:
         """When the newest run was begun."""
-        found = newest_run(self._store, self.benchmark) or "none"
-        return found.replace("T", " ").replace("+00:00", " UTC")
+        created = newest_run(self._store, self.benchmark) or "none"
+        return created.replace("T", " ").replace("+00:00", " UTC")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -416,7 +423,7 @@ class Question:
 
 def asked(items: Iterable[Item]) -> dict[str, Question]:
     """The questions of a benchmark by item. References that are texts are sorted by `Reliability`, best first."""
-    found = {}
+    questions = {}
     for item in items:
         given = item.reference
         texts = [] if given is None else [given.answer, *given.accepted]
@@ -429,8 +436,8 @@ def asked(items: Iterable[Item]) -> dict[str, Question]:
         references.sort(key=lambda one: (_rank(one.frequency), _rank(one.completeness)))
         images = [one for one in item.media if isinstance(one, Image)]
         names, scans = tuple(one.source for one in images), tuple(one.scan for one in images)
-        found[item.id] = Question(item.question, tuple(references), names, scans)
-    return found
+        questions[item.id] = Question(item.question, tuple(references), names, scans)
+    return questions
 
 
 def _rank(value: float | None) -> tuple[bool, float]:

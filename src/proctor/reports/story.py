@@ -1,4 +1,4 @@
-"""The first screen of a report, of systems or of an audit: what was evaluated, three answers, one picture."""
+"""The summary at the top of a report on systems or on an audit: what was evaluated, three answers, one figure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_SYSTEMS, _MAX_CONDITIONS = 6, 4
 
 
 def story_of(source: Source) -> Story:
-    """The story of a store's results under the first condition, by the headline metric."""
+    """The summary of a store's results under the first condition, by the headline metric."""
     key = _headline(source)
     if key is None:
         waiting = Answer("Which system is best?", "Nothing is scored yet.")
@@ -61,7 +61,7 @@ def _headline(source: Source) -> Key | None:
 
 
 def _contestants(source: Source, key: Key) -> list[LeaderboardRow]:
-    """The systems with a score under the first condition, best first: baselines only where there is nobody else."""
+    """The systems with a score under the first condition, best first; baselines only if there are no other systems."""
     rows = [row for row in source.board(key, source.conditions[0]).rows if row.drawn is not None]
     better = -1.0 if source.metric(key.metric).higher_is_better else 1.0
     rows.sort(key=lambda row: (row.rank is None, row.rank or 0, better * (row.drawn or 0.0), row.system))
@@ -75,10 +75,10 @@ def _leader(source: Source, key: Key) -> LeaderboardRow | None:
 
 def _media(source: Source) -> str:
     media = [medium for item in source.items for medium in item.media]
-    clips = any(isinstance(one, VideoClip) for one in media)
+    clips = any(isinstance(medium, VideoClip) for medium in media)
     if clips or not media:
         return "the video"
-    return "the recording" if all(isinstance(one, AudioClip) for one in media) else "the picture"
+    return "the recording" if all(isinstance(medium, AudioClip) for medium in media) else "the picture"
 
 
 def _ci(source: Source) -> str:
@@ -103,29 +103,31 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     rivals = [row for row in _contestants(source, key) if row.system != leader.system]
     if not rivals and not baseline:
         return f"{leader.system} reaches {shown} ({label}, {condition}); no other system was scored."
-    said = f"{leader.system} has the best {label.lower() if label == 'Accuracy' else label} under {condition}: {shown}."
+    verdict = (
+        f"{leader.system} has the best {label.lower() if label == 'Accuracy' else label} under {condition}: {shown}."
+    )
     if baseline:
-        said = f"No system but baselines was scored; {leader.system} is the best of them under {condition}: {shown}."
+        verdict = f"No system but baselines was scored; {leader.system} is the best of them under {condition}: {shown}."
     if not rivals:
-        return said
+        return verdict
     if leader.rank is None:
-        return f"{said} It has no rank, because its run is incomplete."
+        return f"{verdict} It has no rank, because its run is incomplete."
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
     if tied:
         does = "does" if len(tied) == 1 else "do"
-        return f"{said} The lead is not sure: {_first_names(tied)} {does} not score significantly less."
+        return f"{verdict} The lead is not sure: {_first_names(tied)} {does} not score significantly less."
     unranked = sum(row.rank is None for row in rivals)
     if unranked == len(rivals):
-        return f"{said} No other system has a rank to compare it with (see the leaderboard)."
+        return f"{verdict} No other system has a rank to compare it with (see the leaderboard)."
     if leader.rank_high == 1:
         others = f"; {count_of(unranked, 'system')} can't be ranked" if unranked else ""
-        return f"{said} It is significantly better than every other {'ranked ' if unranked else ''}system{others}."
+        return f"{verdict} It is significantly better than every other {'ranked ' if unranked else ''}system{others}."
     high = f" to {leader.rank_high}" if leader.rank_high else ""
-    return f"{said} It ranks first alone, but the 95 % CI of its rank is 1{high}."
+    return f"{verdict} It ranks first alone, but the 95 % CI of its rank is 1{high}."
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """Three names, and how many more there are."""
+    """The first three names, and the number of the others."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -133,12 +135,12 @@ def _use(source: Source, key: Key, leader: LeaderboardRow) -> str:
     pairs, first = source.paired, source.conditions[0]
     if pairs is None or pairs.baseline == first or pairs.baseline != BASELINE:
         return f"Not known: no system was run both with {_media(source)} and on the text alone."
-    found = [one for one in pairs.of(key) if one.first.condition == first]
-    contests = [one for one in found if not source.is_baseline(one.first.system)] or found
+    compared = [comparison for comparison in pairs.of(key) if comparison.first.condition == first]
+    contests = [comparison for comparison in compared if not source.is_baseline(comparison.first.system)] or compared
     if not contests:
         return f"Not known: no system was run both with {_media(source)} and on the text alone."
-    own = next((one for one in contests if one.first.system == leader.system), None)
-    gain = [one for one in contests if _higher(source, key, one)]
+    own = next((comparison for comparison in contests if comparison.first.system == leader.system), None)
+    gain = [comparison for comparison in contests if _higher(source, key, comparison)]
     several = len(contests) > 1 or own is None
     count = f" Systems that score significantly higher with {_media(source)}: {len(gain)} of {len(contests)}."
     many = count if several else ""
@@ -147,71 +149,71 @@ def _use(source: Source, key: Key, leader: LeaderboardRow) -> str:
     return f"{_gain(source, key, own)}{many}"
 
 
-def _higher(source: Source, key: Key, one: Comparison) -> bool | None:
-    """Whether the first run is better than the second, or worse; None where neither is significant, all comparisons
-    counted."""
-    if one.p_holm is None or one.p_holm > 1 - source.options.level:
+def _higher(source: Source, key: Key, comparison: Comparison) -> bool | None:
+    """Whether the first run is better than the second, by the test adjusted for all comparisons; None if not
+    significant."""
+    if comparison.p_holm is None or comparison.p_holm > 1 - source.options.level:
         return None
-    low, high = one.difference.ci_low, one.difference.ci_high
+    low, high = comparison.difference.ci_low, comparison.difference.ci_high
     return (
         (low is not None and low > 0) if source.metric(key.metric).higher_is_better else (high is not None and high < 0)
     )
 
 
-def _words(source: Source, key: Key, one: Comparison) -> str:
-    metric, each = source.metric(key.metric), one.difference
+def _words(source: Source, key: Key, comparison: Comparison) -> str:
+    metric, each = source.metric(key.metric), comparison.difference
     ends = interval(metric, each.ci_low, each.ci_high)
-    return f"{difference(metric, one.drawn)} ({_ci(source)} {ends}, adjusted p {p_value(one.p_holm)})"
+    return f"{difference(metric, comparison.drawn)} ({_ci(source)} {ends}, adjusted p {p_value(comparison.p_holm)})"
 
 
-def _gain(source: Source, key: Key, one: Comparison) -> str:
+def _gain(source: Source, key: Key, comparison: Comparison) -> str:
     begin, verb = {
         True: ("Yes", "scores higher"),
         False: ("No", "scores lower"),
         None: ("Not shown", "does not score significantly higher"),
-    }[_higher(source, key, one)]
-    than = f"with {_media(source)} {one.first.system} {verb} than on the text alone"
-    return f"{begin}: {than}, by {_words(source, key, one)}."
+    }[_higher(source, key, comparison)]
+    than = f"with {_media(source)} {comparison.first.system} {verb} than on the text alone"
+    return f"{begin}: {than}, by {_words(source, key, comparison)}."
 
 
 def _best_blind(source: Source, key: Key, leader: LeaderboardRow) -> tuple[str, float] | None:
-    """The best other system on the text alone, with its score."""
+    """The best other system under the text-only condition, and its score."""
     higher = source.metric(key.metric).higher_is_better
-    found = [
+    scores = [
         (row.system, row.drawn)
         for row in source.results_of(key, BASELINE).values()
         if row.drawn is not None and row.system != leader.system
     ]
-    return max(found, key=lambda pair: pair[1] if higher else -pair[1], default=None)
+    return max(scores, key=lambda pair: pair[1] if higher else -pair[1], default=None)
 
 
 def _above(source: Source, key: Key, leader: LeaderboardRow) -> str:
     metric, chance = source.metric(key.metric), source.chance(key)
-    said = []
+    sentences = []
     if chance is not None:
         above = leader.ci_low is not None and leader.ci_low > chance
         below = leader.ci_high is not None and leader.ci_high < chance
         where = "above it" if above else "below it" if below else "not clearly above it"
-        said.append(f"Guessing at random reaches {value(metric, chance)}; {leader.system} is {where}.")
+        sentences.append(f"Guessing at random reaches {value(metric, chance)}; {leader.system} is {where}.")
     blind = _best_blind(source, key, leader) if source.conditions[0] != BASELINE else None
     if blind is None:
-        said.append("No other system was run on the text alone.")
-        return " ".join(said)
+        sentences.append("No other system was run on the text alone.")
+        return " ".join(sentences)
     name, number = blind
     kind = ", a baseline" if source.is_baseline(name) else ""
     reached = f"The best text-only score is {value(metric, number)} ({name}{kind})"
-    found = source.compared((leader.system, source.conditions[0]), (name, BASELINE), key)
-    if found is None:
-        said.append(f"{reached}.")
+    comparison = source.compared((leader.system, source.conditions[0]), (name, BASELINE), key)
+    if comparison is None:
+        sentences.append(f"{reached}.")
     else:
-        shown = _words(source, key, found)
-        told = {
+        shown = _words(source, key, comparison)
+        verdict = {
             True: f"{leader.system} scores higher, by {shown}",
             False: f"{leader.system} scores lower, by {shown}",
             None: f"the difference of {leader.system} to it is not significant, {shown}",
-        }[_higher(source, key, found)]
-        said.append(f"{reached}: {told}.")
-    return " ".join(said)
+        }[_higher(source, key, comparison)]
+        sentences.append(f"{reached}: {verdict}.")
+    return " ".join(sentences)
 
 
 def _figure(source: Source, key: Key) -> Figure | None:
@@ -247,14 +249,14 @@ def _figure(source: Source, key: Key) -> Figure | None:
 
 
 def audit_story(source: AuditSource) -> Story:
-    """The story of an audit, language by language; the picture is that of the first one."""
+    """The summary of an audit by language; the figure is for the first language."""
     answers = (
         Answer("Which metric agrees best, and how certain is that?", _by_language(source, _best_metric)),
         Answer("How far do the raters agree?", _ceiling(source)),
         Answer("Does the best metric favour long answers?", _by_language(source, _length)),
     )
     table = source.table
-    groups = len({one.cluster for one in table.ratings})
+    groups = len({rating.cluster for rating in table.ratings})
     evaluated = (
         f"{count_of(len(source.found.metrics), 'metric')} compared with {count_of(len(table.ratings), 'rating')} by "
         f"{source.raters}, in {count_of(groups, 'group')}."
@@ -270,8 +272,8 @@ def _by_language(source: AuditSource, say: Callable[[AuditSource, str], str]) ->
     several = len(source.languages) > 1
     parts = []
     for language in source.languages:
-        said = say(source, language)
-        parts.append(f"{spoken_language(language)}: {said}" if several else said)
+        text = say(source, language)
+        parts.append(f"{spoken_language(language)}: {text}" if several else text)
     return " ".join(part[0].upper() + part[1:] if part else part for part in parts)
 
 
@@ -284,17 +286,17 @@ def _best_metric(source: AuditSource, language: str) -> str:
     shown = f"{best.metric}, mean correlation {number(best.mean.value)} ({source.level} CI {spread})"
     if len(known) == 1:
         return f"{shown}; no other metric was compared."
-    tied = [one.metric for one in known[1:] if one.rank is not None and one.rank == best.rank]
+    tied = [metric.metric for metric in known[1:] if metric.rank is not None and metric.rank == best.rank]
     if tied:
         return f"{shown}; {_first_names(tied)} {'is' if len(tied) == 1 else 'are'} not significantly worse."
     return f"{shown}; it ranks first alone."
 
 
 def _ceiling(source: AuditSource) -> str:
-    known = [one for one in source.found.each[0].ceilings if one.mean.value is not None]
+    known = [ceiling for ceiling in source.found.each[0].ceilings if ceiling.mean.value is not None]
     if not known:
         return "Not known: no answer was rated by two raters on the same dimension."
-    values = sorted(one.mean.value or 0.0 for one in known)
+    values = sorted(ceiling.mean.value or 0.0 for ceiling in known)
     if len(values) == 1:
         return f"Two raters correlate by {number(values[0])}."
     return f"Two raters correlate by {number(values[0])} to {number(values[-1])}, depending on dimension and dataset."
@@ -313,10 +315,10 @@ def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None
 
 
 def _length(source: AuditSource, language: str) -> str:
-    found = _slope(source, language)
-    if found is None or found[1].slope.value is None:
+    slope_of = _slope(source, language)
+    if slope_of is None or slope_of[1].slope.value is None:
         return "not known."
-    name, one = found
+    name, one = slope_of
     slope = one.slope
     shown = f"{signed(slope.value)} SD of the score per doubling of the length, at the same rating"
     if slope.ci_low is None or slope.ci_high is None:

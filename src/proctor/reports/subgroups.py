@@ -1,4 +1,4 @@
-"""Results by subgroup: facets, and the positions of an order."""
+"""Results by subgroup: by facet, and by position in orderings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from proctor.reports.source import Key, Source
 from proctor.runs import OrderedRun, Result
 
 Cells = dict[tuple[str, str], Result]
-"""Numbers by system and value of a facet."""
+"""Results by system and value of a facet."""
 
 
 def dot_of(row: Result | None) -> Dot:
-    """A score with its interval."""
+    """A result as a dot with its interval."""
     return Dot() if row is None else Dot(row.drawn, row.ci_low, row.ci_high)
 
 
@@ -35,7 +35,7 @@ def rows_figure(
     caption: str = "",
     numbers: Table | None = None,
 ) -> Figure:
-    """A drawing of named rows in both widths; without a caption the title is one."""
+    """A figure of named rows in both widths; the caption defaults to the title."""
     wide, narrow = both_widths(anchor, title, rows, panels, axis, series)
     return Figure(wide, caption or f"{title}.", numbers, narrow=narrow)
 
@@ -48,35 +48,35 @@ def both_widths(
     axis: Axis,
     series: Sequence[ChartSeries] = (),
 ) -> tuple[str, str]:
-    """The drawing of named rows for a screen, and for a phone."""
+    """The drawing of named rows for screens, and for phones."""
     wide = draw_rows(anchor, title, rows, panels, axis, series=series)
     return wide, draw_rows(f"{anchor}-slim", title, rows, panels, axis, series=series, width=SLIM)
 
 
 def facets_section(source: Source) -> Section | None:
-    """For each facet and leading metric a drawing under the first condition with its table; the other
-    conditions and metrics as tables, folded."""
+    """For each facet and leading metric a figure and table under the first condition; folded tables of other conditions
+    and metrics."""
     blocks: list[Block | str] = []
     for number, facet in enumerate(source.facets):
         rows = source.by(facet)
-        found: list[Block] = []
-        beside: list[Block] = []
+        figures: list[Block] = []
+        tables: list[Block] = []
         for place, key in enumerate(source.keys):
             for condition in source.conditions:
                 of = (key.metric, key.scorer, condition)
                 own = [row for row in rows if (row.metric, row.scorer, row.condition) == of]
                 cells = {(row.system, row.facets[facet]): row for row in own}
                 if len({value for _, value in cells}) < 2:
-                    continue  # split into one part is not split
+                    continue  # not split
                 table = _table(source, facet, key, condition, cells)
                 if key in source.leading and condition == source.conditions[0]:
-                    found.append(_figure(source, facet, key, cells, table, f"facet-{number}-{place}"))
+                    figures.append(_figure(source, facet, key, cells, table, f"facet-{number}-{place}"))
                 else:
-                    beside.append(table)
-        if found or beside:
-            blocks += [plain_name(facet).capitalize(), *found]
-        if beside:
-            blocks.append(Folded(f"Other conditions and metrics by {plain_name(facet)}", tuple(beside)))
+                    tables.append(table)
+        if figures or tables:
+            blocks += [plain_name(facet).capitalize(), *figures]
+        if tables:
+            blocks.append(Folded(f"Other conditions and metrics by {plain_name(facet)}", tuple(tables)))
     if not blocks:
         return None
     return Section(
@@ -89,7 +89,7 @@ def facets_section(source: Source) -> Section | None:
 
 
 def parts_of(source: Source, facet: str, cells: Mapping[tuple[str, str], object]) -> tuple[list[str], list[str]]:
-    """The systems and the values of a facet that there are cells of, in their order."""
+    """The systems and the values of a facet that have cells, in order."""
     systems, values = ({key[place] for key in cells} for place in (0, 1))
     return [name for name in source.systems if name in systems], [
         name for name in source.values(facet) if name in values
@@ -114,13 +114,13 @@ def _table(source: Source, facet: str, key: Key, condition: str, cells: Cells) -
     systems, values = parts_of(source, facet, cells)
     metric = source.metric(key.metric)
 
-    def cell(one: Result | None) -> Cell | str:
-        if one is None:
+    def cell(result: Result | None) -> Cell | str:
+        if result is None:
             return "–"
-        failed = f", {one.failed} failed" if one.failed else ""
-        ends = interval(metric, one.ci_low, one.ci_high)
-        size = f"{count_of(one.n, 'item')}, {count_of(one.groups, 'group')}"
-        return Cell(score(metric, one), below=f"{ends}; {size}{failed}")
+        failed = f", {result.failed} failed" if result.failed else ""
+        ends = interval(metric, result.ci_low, result.ci_high)
+        size = f"{count_of(result.n, 'item')}, {count_of(result.groups, 'group')}"
+        return Cell(score(metric, result), below=f"{ends}; {size}{failed}")
 
     rows = tuple((Cell(system), *(cell(cells.get((system, name))) for name in values)) for system in systems)
     chances = [source.chance(key, facet, name) for name in values]
@@ -129,17 +129,17 @@ def _table(source: Source, facet: str, key: Key, condition: str, cells: Cells) -
     return Table(caption, columns("System", *(f">{name}" for name in values)), rows, foot)
 
 
-_MAX_LABELS = 12  # of longer orders a table can't be read
+_MAX_LABELS = 12  # tables of longer orderings are not readable
 _MAX_SYSTEMS = 24
 _CHANCE = "chance"
 
 
 def orders_section(source: Source) -> Section | None:
-    """Under the first condition with orders: the share of each place that is right, where the frames of each place were
-    put, and rationales beside orders. None where nothing is to be put in order."""
-    found = source.orders
-    condition = next((name for name in source.conditions if any(one.run.condition == name for one in found)), "")
-    own = [one for one in found if one.run.condition == condition]
+    """Under the first condition with orderings: the accuracy by position, the confusion of positions, and rationales
+    compared with orderings. None without ordering items."""
+    runs = source.orders
+    condition = next((name for name in source.conditions if any(one.run.condition == name for one in runs)), "")
+    own = [one for one in runs if one.run.condition == condition]
     shown = sorted(own, key=lambda one: source.systems.index(one.run.system))[:_MAX_SYSTEMS]
     if not shown:
         return None
@@ -205,18 +205,18 @@ def _instead(system: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]
 
 def _rationales(source: Source, runs: Sequence[OrderedRun], scorer: str) -> Table:
     options = source.options
-    found = [run.with_rationales(scorer, draws=options.draws, seed=options.seed) for run in runs]
+    estimates = [run.with_rationales(scorer, draws=options.draws, seed=options.seed) for run in runs]
     caption = (
         "Rationales beside orders: the mean F1, the overall score (0.8 of the order's part, which is 0.7 task and 0.3 "
         "pairwise accuracy, and 0.2 of F1), and whether better rationales go with better orders, item by item. Below "
         f"each its 95 % interval. Rationales by {scorer}."
     )
     rows: list[Row] = []
-    for run, own in zip(runs, found, strict=True):
+    for run, own in zip(runs, estimates, strict=True):
         cells = [(one.metric, one.estimate) for one in own]
         shown = (
             Cell(value(metric, one.value), below=interval(metric, one.ci_low, one.ci_high)) for metric, one in cells
         )
         rows.append((run.run.system, *shown, len(run.f1[scorer])))
-    heads = columns("System", *(f">{one.metric.label}" for one in found[0]), ">Rationales")
+    heads = columns("System", *(f">{one.metric.label}" for one in estimates[0]), ">Rationales")
     return Table(caption, heads, tuple(rows))

@@ -113,7 +113,7 @@ if TYPE_CHECKING:
         summary_title,
     )
     from proctor.runs.run_scores import BOTH, FAILED_POLICIES, policies
-    from proctor.runs.schema import BenchmarkCard, check_given_name
+    from proctor.runs.schema import BenchmarkCard, check_given_name, id_column, time_column
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.scoring import (
         JudgeLimits,
@@ -144,7 +144,7 @@ __all__ = [
     "compare", "compare_runs", "compared", "composition", "count_scores", "decide", "declare_scorer",
     "delete_benchmark", "delete_runs", "delete_scores",
     "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows",
-    "flag_guessable", "flagged_votes", "group_sums", "import_answers", "import_systems", "item_history", "join",
+    "flag_guessable", "flagged_votes", "group_sums", "id_column", "import_answers", "import_systems", "item_history", "join",
     "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
     "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
     "official_summaries", "open_engine", "open_orders", "parsed_answer", "people_ratings", "place_order", "plan",
@@ -153,5 +153,5 @@ __all__ = [
     "results_of_recorded",
     "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers", "scored_answers", "scored_cases",
     "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",
-    "summary_title", "text_hash", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
+    "summary_title", "text_hash", "time_column", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ from proctor.stats import (
     Floats,
     RankingPlan,
     Resampling,
-    holm,
+    holm_known,
     logistic,
     paired_difference,
     paired_differences,
@@ -296,8 +296,7 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     rows = []
     for family, pairs in families.items():
         found = [known.get((one.name, other.name)) or _difference(data, one, other) for one, other in pairs]
-        tested = [k for k, one in enumerate(found) if one.p is not None]
-        adjusted = dict(zip(tested, holm([found[k].p or 0.0 for k in tested]).tolist(), strict=True))
+        adjusted = holm_known([one.p for one in found])
         rows += [
             {
                 "family": family,
@@ -309,11 +308,11 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
                 "ci_low": one.ci_low,
                 "ci_high": one.ci_high,
                 "p": one.p,
-                "p_holm": adjusted.get(k),
+                "p_holm": p_holm,
                 "only_first_right": one.wins,
                 "only_second_right": one.losses,
             }
-            for k, ((first, second), one) in enumerate(zip(pairs, found, strict=True))
+            for (first, second), one, p_holm in zip(pairs, found, adjusted, strict=True)
         ]
     return rows
 

@@ -22,7 +22,7 @@ from proctor.stats import (
     RankingPlan,
     Resampling,
     Standing,
-    holm,
+    holm_known,
     paired_difference,
     places,
     sums_difference,
@@ -212,17 +212,16 @@ def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) 
 
 def _judged(board: Board, rows: list[AnalysisRow]) -> list[AnalysisRow]:
     """The rows against one system with adjusted p and verdict; the first row is on all questions."""
-    buckets = [row for row in rows[1:] if row["p"] is not None]
+    p = [row["p"] for row in rows]
     adjusts = board.correction != "none"
-    p = [row["p"] for row in buckets]
-    adjusted = dict(zip(map(id, buckets), holm(p).tolist() if adjusts else p, strict=True))
+    adjusted = [*p[:1], *(holm_known(p[1:]) if adjusts else p[1:])]
+    tests = sum(value is not None for value in p[1:])
     judged = []
-    for number, row in enumerate(rows):
+    for number, (row, adjusted_p) in enumerate(zip(rows, adjusted, strict=True)):
         alone = number == 0 or not adjusts
-        least = (1 if alone else len(buckets)) * 2.0 ** (1 - row["groups"])
-        value = row["p"] if number == 0 else adjusted.get(id(row))
-        verdict = TOO_FEW if least > board.alpha else _verdict(row["lead"], value, board.alpha)
-        judged.append(row | {"p_adjusted": value, "verdict": verdict})
+        smallest_p = (1 if alone else tests) * 2.0 ** (1 - row["groups"])
+        verdict = TOO_FEW if smallest_p > board.alpha else _verdict(row["lead"], adjusted_p, board.alpha)
+        judged.append(row | {"p_adjusted": adjusted_p, "verdict": verdict})
     return judged
 
 

@@ -25,7 +25,7 @@ from proctor.runs.run_scores import (
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
-from proctor.stats import Difference, cross_table, holm
+from proctor.stats import Difference, cross_table, holm_known
 
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -367,12 +367,12 @@ def _either(wrong: Difference, excluded: Difference) -> Difference:
 
 def _adjusted(found: list[Comparison]) -> list[Comparison]:
     """With p adjusted by Holm over all comparisons of one metric and scorer."""
-    p_holm: dict[int, float] = {}
-    for key in {(one.metric, one.scorer) for one in found}:
-        own = [
-            (k, p)
-            for k, one in enumerate(found)
-            if (one.metric, one.scorer) == key and (p := one.difference.p) is not None
-        ]
-        p_holm |= dict(zip([k for k, _ in own], holm([p for _, p in own]).tolist(), strict=True))
-    return [replace(one, p_holm=p_holm.get(k)) for k, one in enumerate(found)]
+    families: dict[tuple[str, str], list[int]] = {}
+    for k, one in enumerate(found):
+        families.setdefault((one.metric, one.scorer), []).append(k)
+    result = list(found)
+    for family in families.values():
+        adjusted = holm_known([found[k].difference.p for k in family])
+        for k, p in zip(family, adjusted, strict=True):
+            result[k] = replace(found[k], p_holm=p)
+    return result

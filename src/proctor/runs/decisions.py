@@ -22,6 +22,7 @@ from proctor.core import (
     Metric,
     Score,
     TableRow,
+    collapse_spaces,
     content_hash,
     count_of,
     human,
@@ -231,7 +232,7 @@ def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement
 def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Judgement:
     reply: dict[str, Any] = {
         "value": _normalised(row.cells["value"]),
-        "reason": _plain(row.cells["reason"]),
+        "reason": collapse_spaces(row.cells["reason"]),
         "at": at,
         "metric": one.metric.name,
         "instead_of": one.judge,
@@ -353,18 +354,14 @@ def _values_text(metric: Metric, card: BenchmarkCard) -> str:
 
 
 def _person(by: str) -> str:
-    plain = _plain(by).removeprefix(HUMAN)
+    plain = collapse_spaces(by).removeprefix(HUMAN)
     if not plain or not plain.isprintable():
         raise InputError("--by", found=repr(by), expected="the name of the person who decided")
     return plain
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _normalised(value: str) -> str:
-    return _plain(value).casefold()
+    return collapse_spaces(value).casefold()
 
 
 def _cut(text: str) -> str:

@@ -38,6 +38,7 @@ from proctor.core import (
     View,
     contained,
     count_of,
+    error_line,
 )
 from proctor.media import RecordsShown
 from proctor.runs.database import HEARTBEAT_S
@@ -391,7 +392,7 @@ async def ask(
         if limit.expired():
             answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")
         else:
-            answer = _ended(item, Status.FAILED, _one_line(error))
+            answer = _ended(item, Status.FAILED, error_line(error)[:500])
     except InfrastructureError as error:
         answer = _ended(item, Status.FAILED, str(error), error.usage)
     except RefusalError as error:
@@ -401,9 +402,9 @@ async def ask(
     except ProctorError:
         raise
     except OSError as error:  # of the network or the machine, whichever code made the call
-        answer = _ended(item, Status.FAILED, _one_line(error))
+        answer = _ended(item, Status.FAILED, error_line(error)[:500])
     except Exception as error:  # noqa: BLE001 - a system is other people's code: its bugs are recorded item by item
-        answer = _ended(item, Status.ERROR, _one_line(error))
+        answer = _ended(item, Status.ERROR, error_line(error)[:500])
     timing = watch.timing(queue_s)
     if budget_s is not None and answer.status is Status.ANSWERED and timing.model_s > budget_s:
         # Code that never awaits can't be interrupted, but it is late all the same.
@@ -455,7 +456,3 @@ def _cause(reason: str) -> str:
     """
     plain = re.sub(r" \(after \d+ tries\)$", "", reason)
     return _ID.sub("…", plain)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:500]

@@ -61,12 +61,23 @@ VERSION = 2
 
 metadata = MetaData()
 
+
+def id_column() -> Column[int]:
+    """The primary key `id` of a table."""
+    return Column("id", Integer, primary_key=True)
+
+
+def time_column(name: str, *, nullable: bool = False) -> Column[str]:
+    """A column for times in ISO 8601."""
+    return Column(name, String(40), nullable=nullable)
+
+
 meta = Table("meta", metadata, Column("key", String(40), primary_key=True), Column("value", Text, nullable=False))
 
 benchmarks = Table(
     "benchmarks",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("name", String(200), nullable=False, unique=True),
     Column("fingerprint", String(64), nullable=False),
     Column("card", JSON, nullable=False),
@@ -75,7 +86,7 @@ benchmarks = Table(
 items = Table(
     "items",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("benchmark", ForeignKey("benchmarks.id"), nullable=False),
     Column("position", Integer, nullable=False),
     Column("item", Text, nullable=False),
@@ -97,12 +108,12 @@ flags = Table(
 runs = Table(
     "runs",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("benchmark", ForeignKey("benchmarks.id"), nullable=False),
     Column("system", Text, nullable=False),
     Column("condition", String(80), nullable=False),
     Column("settings", JSON, nullable=False),
-    Column("created", String(40), nullable=False),
+    time_column("created"),
     Column("owner", Text, nullable=False, default=""),
     Column("owner_seen", Float, nullable=False, default=0.0),
     UniqueConstraint("benchmark", "system", "condition"),
@@ -148,7 +159,7 @@ scores = Table(
 votes = Table(
     "votes",
     metadata,
-    Column("id", Integer, primary_key=True),
+    id_column(),
     Column("key", String(64), nullable=False, unique=True),
     Column("judge", Text, nullable=False),
     Column("item", Text, nullable=False),

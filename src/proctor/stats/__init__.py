@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from proctor.stats.group_sums import GroupSums
     from proctor.stats.ladder import HiddenSet, Optimism, boosting, luck
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
-    from proctor.stats.paired import Difference, Pair, holm, paired_difference, paired_differences, sums_difference
+    from proctor.stats.paired import (
+        Difference,
+        Pair,
+        holm,
+        holm_known,
+        paired_difference,
+        paired_differences,
+        sums_difference,
+    )
     from proctor.stats.ranking import (
         RANK_RULES,
         Rank,
@@ -57,7 +65,7 @@ __all__ = [
     "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "PlaceReadings", "Rank", "RankReadings", "RankingPlan", "Regression", "Resamples",
     "Resampling", "Rule", "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda",
     "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene",
-    "entropy", "group_codes", "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval",
+    "entropy", "group_codes", "group_mean_slices", "holm", "holm_known", "krippendorff_alpha", "linked", "logistic", "mean_interval",
     "ordered_ranks", "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems",
     "ratio", "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip

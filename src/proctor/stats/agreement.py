@@ -1,4 +1,4 @@
-"""How far two or more raters of the same items agree: counts of pairs of labels, and agreement beyond chance."""
+"""Inter-rater agreement: percent agreement, chance-corrected coefficients, and the cross table of two raters."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def krippendorff_alpha(
     scale: Scale = "ordinal",
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """Krippendorff's α of ratings: 1 is full agreement, 0 is that of chance, below 0 is worse than chance.
+    """Krippendorff's α of ratings: 1 is full agreement, 0 is chance agreement, below 0 is worse than chance.
 
-    One entry per rating: its value, the item rated and the item's group. Items with one rating say nothing
-    and are left out; `n` counts the items left, `groups` their groups. α = 1 − observed / expected
-    disagreement (Krippendorff 2019, Content Analysis, chapter 12): the squared difference δ² of every two
-    ratings of an item, weighted by 1 / (ratings − 1), against that of every two ratings at all. δ² is 1
-    for values that differ ("nominal"), (v − w)² ("interval"), or that of their mid-ranks among all
-    ratings ("ordinal"). The interval is that of `correlation`, over samples of groups.
+    One entry per rating: its value, the rated item and the item's group. Items with a single rating are excluded; `n`
+    counts the remaining items, `groups` their groups. α = 1 − observed / expected disagreement (Krippendorff 2019,
+    Content Analysis, chapter 12). Observed disagreement is the mean squared difference δ² over pairs of ratings of the
+    same item, weighted by 1 / (ratings − 1); expected disagreement is that over all pairs of ratings. δ² is 1 for
+    different values ("nominal"), (v − w)² ("interval"), or the squared difference of mid-ranks among all ratings
+    ("ordinal"). The interval is that of `correlation`, by resampling groups.
 
-    Edges: None where no item has two ratings, or all are the same (nothing could have differed); no interval where
-    fewer than three groups hold a value other than the commonest, since many samples would hold none.
-    Raises `InputError` for values that are not finite, for lengths that differ and for another scale.
+    Edges: None if no item has two ratings, or if all ratings are equal (α is undefined); no interval if fewer than
+    three groups contain a value other than the most frequent one, since many resamples would contain none.
+    Raises `InputError` for values that are not finite, unequal lengths and an unknown scale.
 
     >>> krippendorff_alpha([1, 1, 2, 2, 3, 3], list("aabbcc"), list("aabbcc"), plan=Resampling(draws=50)).value
     1.0
@@ -58,19 +58,23 @@ def krippendorff_alpha(
     samples = Resamples(labels, plan=plan)
     unit, count = samples.units(labels), int((times > 1).sum())
     alphas = _alphas(numbers[kept], code[kept], unit, samples.weights, scale)
-    found = samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
-    return _carried(found, np.unique(numbers[kept], return_inverse=True)[1], group_codes(labels, len(labels)))
+    estimate = samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
+    return _without_thin_interval(
+        estimate, np.unique(numbers[kept], return_inverse=True)[1], group_codes(labels, len(labels))
+    )
 
 
-def _carried(found: Estimate, label: Ints, group: Ints) -> Estimate:
-    """Without an interval where fewer than three groups hold a label other than the commonest: of all samples more than
-    one in twenty would hold none, and agreement beyond chance has no value there."""
+def _without_thin_interval(estimate: Estimate, label: Ints, group: Ints) -> Estimate:
+    """The estimate, without its interval if fewer than three groups contain a label other than the most frequent one.
+
+    Then more than 5 % of the resamples would contain only that label, and agreement beyond chance is undefined there.
+    """
     others = group[label != np.argmax(np.bincount(label))] if len(label) else group
-    return found if len(np.unique(others)) > 2 else replace(found, ci_low=None, ci_high=None)
+    return estimate if len(np.unique(others)) > 2 else replace(estimate, ci_low=None, ci_high=None)
 
 
 def _alphas(values: Floats, item: Ints, unit: Ints, weights: Floats, scale: Scale) -> Floats:
-    """α under every row of weights (of units); NaN where it isn't defined."""
+    """α for each row of unit weights; NaN where it is undefined."""
     levels, level = np.unique(values, return_inverse=True)
     raters = np.bincount(item)[item].astype(np.float64)
     first, second = _pairs(item)
@@ -79,32 +83,32 @@ def _alphas(values: Floats, item: Ints, unit: Ints, weights: Floats, scale: Scal
     step = max(1, CHUNK // max(len(first), len(levels)))
     parts = []
     for start in range(0, len(weights), step):
-        some = weights[start : start + step]
-        counts = some @ margins
+        chunk = weights[start : start + step]
+        counts = chunk @ margins
         n = counts.sum(axis=1)
         if scale == "nominal":
-            apart = np.broadcast_to(level[first] != level[second], (len(some), len(first)))
+            squared = np.broadcast_to(level[first] != level[second], (len(chunk), len(first)))
             expected = n**2 - (counts**2).sum(axis=1)
         else:
             points = np.cumsum(counts, axis=1) - counts / 2 if scale == "ordinal" else levels[None, :]
             points = np.broadcast_to(points, counts.shape)
-            apart = (points[:, level[first]] - points[:, level[second]]) ** 2
+            squared = (points[:, level[first]] - points[:, level[second]]) ** 2
             expected = 2 * (n * (counts * points**2).sum(axis=1) - (counts * points).sum(axis=1) ** 2)
-        observed = (some[:, unit[first]] * apart * (2 / (raters[first] - 1))).sum(axis=1)
-        known = expected > 1e-12 * np.maximum(n, 1) ** 2
-        ratio = np.divide((n - 1) * observed, expected, out=np.full(len(some), np.nan), where=known)
+        observed = (chunk[:, unit[first]] * squared * (2 / (raters[first] - 1))).sum(axis=1)
+        defined = expected > 1e-12 * np.maximum(n, 1) ** 2
+        ratio = np.divide((n - 1) * observed, expected, out=np.full(len(chunk), np.nan), where=defined)
         parts.append(1 - ratio)
     return np.concatenate(parts)
 
 
 def _pairs(item: Ints) -> tuple[Ints, Ints]:
-    """The places of every two ratings of one item."""
+    """The indices of all pairs of ratings of the same item."""
     order = np.argsort(item, kind="stable")
     first, second = [], []
     for places in np.split(order, np.flatnonzero(np.diff(item[order])) + 1):
-        one, other = np.triu_indices(len(places), 1)
-        first.append(places[one])
-        second.append(places[other])
+        row, column = np.triu_indices(len(places), 1)
+        first.append(places[row])
+        second.append(places[column])
     return np.concatenate(first).astype(np.int64), np.concatenate(second).astype(np.int64)
 
 
@@ -115,36 +119,33 @@ def cohen_kappa(
     groups: Sequence[str],
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """Cohen's κ of two raters of the same items, for labels without order: 1 is full agreement, 0 that of chance.
+    """Cohen's κ of two raters of the same items, for nominal labels: 1 is full agreement, 0 is chance agreement.
 
-    Labels are paired by position, with each item's group. κ = (p_o − p_e) / (1 − p_e), p_o the share of items with the
-    same label and p_e that share by chance, of each rater's own shares (Cohen 1960, Educational and Psychological
-    Measurement 20:37). The interval is that of `sums_interval`, over samples of groups.
+    Labels are paired by position; `groups` has the group of each item. κ = (p_o − p_e) / (1 − p_e), where p_o is the
+    share of items with equal labels and p_e the share expected by chance from each rater's label frequencies (Cohen
+    1960, Educational and Psychological Measurement 20:37). The interval is that of `sums_interval`.
 
-    Edges: None where there is no item, or both raters give one label alone and the same (p_e is 1); no interval where
-    fewer than three groups hold a label other than the commonest. Raises `InputError`
-    as `cross_table`, and for lengths that differ.
+    Edges: None without items, or if both raters use one and the same label only (p_e is 1); no interval if fewer than
+    three groups contain a label other than the most frequent one. Raises `InputError` as `cross_table` does.
 
     >>> cohen_kappa("yyyynn", "yyynny", "yn", list("aabbcc"), Resampling(draws=50)).value
     0.25
     """
     place = {level: number for number, level in enumerate(levels)}
-    cross_table(a_labels, b_labels, levels)  # checks them
+    cross_table(a_labels, b_labels, levels)  # validates the labels
     k = len(place)
-    columns = np.zeros((len(a_labels), k * k))
-    for row, (a, b) in enumerate(zip(a_labels, b_labels, strict=True)):
-        columns[row, place[a] * k + place[b]] = 1
+    cells = np.array([place[a] * k + place[b] for a, b in zip(a_labels, b_labels, strict=True)], dtype=np.int64)
 
     def kappa(sums: Floats) -> Floats:
         tables = sums.reshape(len(sums), k, k)
         n = tables.sum(axis=(1, 2))
-        same = np.trace(tables, axis1=1, axis2=2) * n
+        agreeing = np.trace(tables, axis1=1, axis2=2) * n
         by_chance = (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
-        return ratio(same - by_chance, n**2 - by_chance)
+        return ratio(agreeing - by_chance, n**2 - by_chance)
 
-    found = sums_interval(columns, list(groups), kappa, plan=plan.within(-1, 1))
-    labels = np.array([place[label] for pair in zip(a_labels, b_labels, strict=True) for label in pair], dtype=np.int64)
-    return _carried(found, labels, np.repeat(group_codes(groups, len(groups)), 2))
+    estimate = sums_interval(np.eye(k * k)[cells], list(groups), kappa, plan=plan.within(-1, 1))
+    labels = np.stack([cells // k, cells % k], axis=1).ravel()
+    return _without_thin_interval(estimate, labels, np.repeat(group_codes(groups, len(groups)), 2))
 
 
 def percent_agreement(
@@ -154,16 +155,16 @@ def percent_agreement(
     groups: Sequence[Hashable],
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """The share of agreeing pairs of ratings, 0 to 1, by items: how often two ratings of an item are the same.
+    """Percent agreement as a share, 0 to 1: the mean over items of the share of their pairs of ratings that agree.
 
-    One entry per rating: its label (one of `levels`), the item rated and the item's group; a rating that is missing has
-    no entry, so items may have different numbers of them, by different raters. An item with r ratings, r_k of them k,
-    has Σ r_k (r_k − 1) / (r (r − 1)), and each item counts the same (Fleiss 1971, Psychological Bulletin 76:378, for
-    equal r). Items with one rating say nothing and are left out; `n` counts the items left, `groups` their groups. The
-    interval is that of `mean_interval`, over samples of groups.
+    One entry per rating: its label (one of `levels`), the rated item and the item's group. A missing rating has no
+    entry, so items may have different numbers of ratings, by different raters. An item with r ratings, r_k of them
+    with label k, contributes Σ r_k (r_k − 1) / (r (r − 1)); all items have equal weight (Fleiss 1971, Psychological
+    Bulletin 76:378, for equal r). Items with a single rating are excluded; `n` counts the remaining items, `groups`
+    their groups. The interval is that of `mean_interval`.
 
-    Edges: None where no item has two ratings. Raises `InputError` for lengths that differ, a label that is no level, a
-    level given twice, and an item in two groups.
+    Edges: None if no item has two ratings. Raises `InputError` for unequal lengths, a label that is not in `levels`, a
+    duplicate level, and an item in two groups.
 
     >>> percent_agreement("yynyyn", "yn", list("aaabbc"), list("aaabbc"), Resampling(draws=50)).value
     0.6666666666666666
@@ -180,16 +181,16 @@ def fleiss_kappa(
     groups: Sequence[Hashable],
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """Fleiss' κ of two or more raters, for labels without order: 1 is full agreement, 0 that of chance, −1 the least.
+    """Fleiss' κ of two or more raters, for nominal labels: 1 is full agreement, 0 is chance agreement, −1 the minimum.
 
-    Ratings as in `percent_agreement`. κ = (p_a − p_e) / (1 − p_e), p_a the percent agreement and p_e = Σ π_k², π_k the
-    mean over items of the share of their ratings that is k (Fleiss 1971, Psychological Bulletin 76:378). Where items
-    have different numbers of ratings each counts the same in both means (Gwet 2014, Handbook of Inter-Rater
-    Reliability, 4th edition, chapter 2); other than there, items with one rating are left out of π_k, too: with them κ
-    has no lower bound. For two raters it is Scott's π. The interval is that of `sums_interval`, over samples of groups.
+    Ratings as in `percent_agreement`. κ = (p_a − p_e) / (1 − p_e), where p_a is the percent agreement and
+    p_e = Σ π_k², π_k being the mean over items of the share of their ratings with label k (Fleiss 1971, Psychological
+    Bulletin 76:378). Items have equal weight in both means, whatever their number of ratings (Gwet 2014, Handbook of
+    Inter-Rater Reliability, 4th edition, chapter 2). Unlike there, items with a single rating are excluded from π_k
+    too: with them κ has no lower bound. For two raters it equals Scott's π. The interval is that of `sums_interval`.
 
-    Edges: None where no item has two ratings, or all have the same label (nothing could have differed); no interval
-    where fewer than three groups hold a label other than the commonest. Raises `InputError` as `percent_agreement`.
+    Edges: None if no item has two ratings, or if all labels are equal (κ is undefined); no interval if fewer than
+    three groups contain a label other than the most frequent one. Raises `InputError` as `percent_agreement` does.
 
     >>> fleiss_kappa("yyynnnynnn", "yn", list("aabbccddee"), list("aabbccddee"), Resampling(draws=50)).value
     0.16666666666666663
@@ -205,13 +206,10 @@ def fleiss_kappa(
         left = n - by_chance
         return ratio(sums[:, 0] - by_chance, np.where(left > _ROUNDING * n, left, 0.0))
 
-    found = sums_interval(columns, code, kappa, plan=plan.within(-1, 1))
-    rows, labelled = np.nonzero(counts)
-    return _carried(
-        found,
-        np.repeat(labelled, counts[rows, labelled].astype(np.int64)),
-        np.repeat(code[rows], counts[rows, labelled].astype(np.int64)),
-    )
+    estimate = sums_interval(columns, code, kappa, plan=plan.within(-1, 1))
+    rows, label = np.nonzero(counts)
+    times = counts[rows, label].astype(np.int64)
+    return _without_thin_interval(estimate, np.repeat(label, times), np.repeat(code[rows], times))
 
 
 def gwet_ac1(
@@ -221,17 +219,17 @@ def gwet_ac1(
     groups: Sequence[Hashable],
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """Gwet's AC1 of two or more raters, for labels without order: 1 is full agreement, 0 that of chance. Where nearly
-    all labels are the same, Cohen's and Fleiss' κ fall although raters agree; AC1 does not.
+    """Gwet's AC1 of two or more raters, for nominal labels: 1 is full agreement, 0 is chance agreement.
 
-    Ratings as in `percent_agreement`. AC1 = (p_a − p_e) / (1 − p_e), p_a the percent agreement and
-    p_e = Σ π_k (1 − π_k) / (q − 1) for q levels, those that nobody gave too; π_k is the mean over all items, those with
-    one rating too, of the share of their ratings that is k (Gwet 2008, British Journal of Mathematical and Statistical
-    Psychology 61:29; missing ratings: Gwet 2014, Handbook of Inter-Rater Reliability, 4th edition, chapter 2). It is at
-    least −1 / (q − 1). `n` counts the items with two ratings, `groups` their groups. The interval is that of
-    `sums_interval`, over samples of groups; none where fewer than three groups have such an item.
+    Unlike Cohen's and Fleiss' κ, AC1 stays high if raters agree and nearly all labels are equal. Ratings as in
+    `percent_agreement`. AC1 = (p_a − p_e) / (1 − p_e), where p_a is the percent agreement and
+    p_e = Σ π_k (1 − π_k) / (q − 1) for q levels, including unused ones. π_k is the mean over all items, including those
+    with a single rating, of the share of their ratings with label k (Gwet 2008, British Journal of Mathematical and
+    Statistical Psychology 61:29; missing ratings: Gwet 2014, Handbook of Inter-Rater Reliability, 4th edition, chapter
+    2). The minimum is −1 / (q − 1). `n` counts the items with two or more ratings, `groups` their groups. The interval
+    is that of `sums_interval`; there is none if fewer than three groups have such an item.
 
-    Edges: None where no item has two ratings. Raises `InputError` as `percent_agreement`, and for fewer than two
+    Edges: None if no item has two ratings. Raises `InputError` as `percent_agreement` does, and for fewer than two
     levels.
 
     >>> gwet_ac1("yyynnnynnn", "yn", list("aabbccddee"), list("aabbccddee"), Resampling(draws=50)).value
@@ -241,26 +239,26 @@ def gwet_ac1(
     if q < 2:
         raise InputError("levels", found=str(list(levels)), expected="two or more")
     counts, code = _label_counts(labels, levels, items, groups)
-    each = counts.sum(axis=1, keepdims=True)
-    several = each[:, 0] > 1
-    columns = np.column_stack([np.where(several, _pairs_agreeing(counts), 0.0), several, counts / each])
+    ratings = counts.sum(axis=1, keepdims=True)
+    several = ratings[:, 0] > 1
+    columns = np.column_stack([np.where(several, _pairs_agreeing(counts), 0.0), several, counts / ratings])
 
     def ac1(sums: Floats) -> Floats:
         n = sums[:, 2:].sum(axis=1)
         by_chance = ratio(n - ratio((sums[:, 2:] ** 2).sum(axis=1), n), n * (q - 1))
         return (ratio(sums[:, 0], sums[:, 1]) - by_chance) / (1 - by_chance)
 
-    found = sums_interval(columns, code, ac1, plan=plan.within(-1 / (q - 1), 1))
+    estimate = sums_interval(columns, code, ac1, plan=plan.within(-1 / (q - 1), 1))
     n, n_groups = int(several.sum()), len(np.unique(code[several]))
     if n_groups < 3:
-        return Estimate(found.value, None, None, n, n_groups)
-    return replace(found, n=n, groups=n_groups)
+        return Estimate(estimate.value, None, None, n, n_groups)
+    return replace(estimate, n=n, groups=n_groups)
 
 
 def _label_counts(
     labels: Sequence[Hashable], levels: Sequence[Hashable], items: Sequence[Hashable], groups: Sequence[Hashable]
 ) -> tuple[Floats, Ints]:
-    """How often each item (row) has each level (column), and the group of each item."""
+    """The number of ratings per item (row) and level (column), and the group of each item."""
     place = _positions(levels)
     item, group = group_codes(items, len(labels)), group_codes(groups, len(labels))
     n = int(item.max(initial=-1)) + 1
@@ -276,18 +274,18 @@ def _label_counts(
 
 
 def _pairs_agreeing(counts: Floats) -> Floats:
-    """The share of each item's pairs of ratings that are the same; NaN where it has one."""
-    each = counts.sum(axis=1)
-    return ratio((counts * (counts - 1)).sum(axis=1), each * (each - 1))
+    """The share of each item's pairs of ratings that agree; NaN for items with a single rating."""
+    ratings = counts.sum(axis=1)
+    return ratio((counts * (counts - 1)).sum(axis=1), ratings * (ratings - 1))
 
 
 def cross_table(
     a_labels: Sequence[Hashable], b_labels: Sequence[Hashable], levels: Sequence[Hashable]
 ) -> NDArray[np.int64]:
-    """Counts of every pair of labels: rows are a's levels, columns b's, in the order of `levels`.
+    """The contingency table of two raters: rows are the labels of a, columns those of b, in the order of `levels`.
 
-    Labels are paired by position. Raises `InputError` for lengths that differ, a level given twice, and
-    a label that is no level.
+    Labels are paired by position. Raises `InputError` for unequal lengths, a duplicate level, and a label that is not
+    in `levels`.
 
     >>> cross_table([1, 1, 0], [1, 0, 0], levels=[1, 0]).tolist()
     [[1, 1], [0, 1]]

@@ -1,4 +1,4 @@
-"""How far two annotators agree on what is where, and on when things happen: boxes and times, matched one to one."""
+"""Agreement of two annotators on boxes and on times of events, matched one to one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Extents = Sequence[Sequence[float]]
 Entry = TypeVar("Entry")
 
 MOST_PLACED = 500
-"""As many boxes as one annotator may have drawn in one frame: more are no annotation."""
+"""The maximum number of boxes of one annotator in one frame."""
 
-_SLACK = 1e-9  # seconds, or parts of an overlap, that rounding may put between equal numbers
+_SLACK = 1e-9  # tolerance for rounding errors, in seconds or as a share of overlap
 
 
 def box_agreement(
@@ -31,18 +31,18 @@ def box_agreement(
     least: float = 0.5,
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """F1 of two annotators' boxes, 0 to 1: twice the pairs over all boxes of both. Either may stand first.
+    """F1 of two annotators' boxes, 0 to 1: 2 · matched pairs / all boxes of both. It is symmetric in the annotators.
 
-    One entry per frame and class: the boxes that the first and the second annotator drew there, and its group. Boxes of
-    an entry are paired one to one, as many as can be, where their intersection over union is at least `least` (0.5:
-    Everingham et al. 2010, International Journal of Computer Vision 88:303). Sums run over all entries, so a box counts
-    the same wherever it is. Of more than two annotators, give an entry for each two of them. Where nearly all of a
-    picture is no box, F1 is the limit of Cohen's κ (Hripcsak and Rothschild 2005, Journal of the American Medical
-    Informatics Association 12:296). Entries without any box say nothing and are left out of `n` and `groups`. The
-    interval is that of `sums_interval`, over samples of groups. Intervals of time are matched the same way.
+    One entry per frame and class: the boxes drawn by the first and by the second annotator, and the group of the entry.
+    Boxes of an entry are matched one to one by a maximum matching, where their intersection over union is at least
+    `least` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). Counts are summed over all
+    entries, so all boxes have equal weight. For more than two annotators, give one entry for each pair of them. F1 is
+    the limit of Cohen's κ as the share of background grows (Hripcsak and Rothschild 2005, Journal of the American
+    Medical Informatics Association 12:296). Entries without boxes do not count in `n` and `groups`. The interval is
+    that of `sums_interval`. Time intervals are matched in the same way.
 
-    Edges: None where nobody drew a box. Raises `InputError` for lengths that differ, `least` outside 0 (excluded) to 1,
-    ends that are not finite or lie before their starts, and more than 500 boxes of one annotator in one entry.
+    Edges: None without boxes. Raises `InputError` for unequal lengths, `least` not in (0, 1], ends that are not finite
+    or lie before their starts, and more than 500 boxes of one annotator in one entry.
 
     >>> first, second = [[(0, 0, 4, 4), (5, 5, 9, 9)], []], [[(0, 0, 4, 3)], []]
     >>> box_agreement(first, second, ["video 1", "video 1"]).value
@@ -54,8 +54,8 @@ def box_agreement(
         for place, boxes in enumerate(annotator):
             _check_extents(boxes, place)
     entries = _entries(first, second)
-    pairs = [matching(one, other, least - _SLACK) for one, other in entries]
-    return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
+    pairs = [matching(a, b, least - _SLACK) for a, b in entries]
+    return _f1(pairs, [len(a) + len(b) for a, b in entries], groups, plan)
 
 
 def time_agreement(
@@ -66,16 +66,15 @@ def time_agreement(
     tolerance: float,
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """The share of two annotators' events that the other has within `tolerance` seconds, 0 to 1. Either may stand
-    first.
+    """F1 of two annotators' events, 0 to 1, matched within `tolerance` seconds. It is symmetric in the annotators.
 
-    One entry per video and kind of event: the times that the first and the second annotator marked there, in any
-    order, and its group. Events of an entry are paired one to one in their order in time, as many as can be, where they
-    are at most `tolerance` apart; the share is twice the pairs over all events of both (the F1 of `box_agreement`, and
-    its rules for more than two annotators, for entries without any event, and for the interval).
+    One entry per video and kind of event: the times marked by the first and by the second annotator, in any order, and
+    the group of the entry. Events of an entry are matched one to one in temporal order, as many as possible, where they
+    are at most `tolerance` apart. F1, the treatment of more than two annotators and of entries without events, and the
+    interval are those of `box_agreement`.
 
-    Edges: None where nobody marked an event. Raises `InputError` for lengths that differ, a tolerance below 0, and
-    times that are not finite.
+    Edges: None without events. Raises `InputError` for unequal lengths, a negative tolerance, and times that are not
+    finite.
 
     >>> time_agreement([[10.0, 62.5]], [[11.0, 70.0, 61.0]], ["video 1"], tolerance=2).value
     0.8
@@ -83,8 +82,8 @@ def time_agreement(
     if not 0 <= tolerance < np.inf:
         raise InputError("tolerance", found=str(tolerance), expected="seconds, 0 or more")
     entries = _entries(first, second)
-    pairs = [times_paired(one, other, tolerance) for one, other in entries]
-    return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
+    pairs = [times_paired(a, b, tolerance) for a, b in entries]
+    return _f1(pairs, [len(a) + len(b) for a, b in entries], groups, plan)
 
 
 def _entries(first: Sequence[Entry], second: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
@@ -112,20 +111,20 @@ def _check_extents(boxes: Extents, place: int) -> None:
 
 
 def times_paired(first: Sequence[float], second: Sequence[float], tolerance: float) -> int:
-    """How many pairs of times can be made, one to one, that are at most `tolerance` apart, whatever their order.
+    """The maximum number of one-to-one pairs of times that are at most `tolerance` apart, in any order.
 
     Raises `InputError` for times that are not finite.
 
     >>> times_paired([1.0, 5.0], [5.5, 1.9, 9.0], 1.0)
     2
     """
-    # To pair the earliest two that fit never costs a pair: whatever else either could be paired with is free later.
-    one, other = (np.sort(finite(times, "time")).tolist() for times in (first, second))
+    # Greedy matching in temporal order is optimal: the earliest possible pair never prevents another one.
+    a_times, b_times = (np.sort(finite(times, "time")).tolist() for times in (first, second))
     a = b = pairs = 0
-    while a < len(one) and b < len(other):
-        if abs(one[a] - other[b]) <= tolerance + _SLACK:
+    while a < len(a_times) and b < len(b_times):
+        if abs(a_times[a] - b_times[b]) <= tolerance + _SLACK:
             pairs, a, b = pairs + 1, a + 1, b + 1
-        elif one[a] < other[b]:
+        elif a_times[a] < b_times[b]:
             a += 1
         else:
             b += 1

@@ -1,4 +1,4 @@
-"""The clustered bootstrap: how samples of groups are drawn, and from samples of a statistic to its interval."""
+"""The clustered bootstrap: resampling of groups, and confidence intervals from the resampled statistics."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from proctor.stats.clusters import Floats, Groups, Ints, group_codes, splitmix64
 from proctor.stats.special import ndtr, ndtri, stdtrit
 
 MOST_UNITS = 2048
-"""More groups than this are bundled before they are resampled."""
+"""With more groups than this, random bundles of groups are resampled instead of groups."""
 
-CHUNK = 4_000_000  # numbers held at once in one working array: 32 MB of floats
-_BLOCK = 32  # samples drawn at once, which a processor's cache holds
-_MOST_KEPT = 2 * CHUNK  # weights that are kept for the next call
-_REACH = 5  # samples that must lie beyond an end for the bootstrap to know where it is
-_FEWEST = 5  # groups that carry a variation, below which no sample tells what others would show
-_EXACT = 2.0**53  # whole numbers up to this add up without rounding, in any order
-_MOST_KINDS = 6  # of items, up to which each is asked what more of it would do
+CHUNK = 4_000_000  # elements of one working array: 32 MB of floats
+_BLOCK = 32  # samples drawn at once, so that they fit the processor's cache
+_MAX_CACHED = 2 * CHUNK  # weights kept for the next call
+_MIN_BEYOND = 5  # samples beyond an end that are needed to trust the bootstrap there
+_MIN_CARRYING = 5  # groups that must vary for the bootstrap to represent the variation
+_EXACT = 2.0**53  # integers up to this add up without rounding errors
+_MAX_KINDS = 6  # distinct rows of items up to which each is tried as an unseen group
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A statistic of `n` items in `groups` groups, with its confidence interval.
 
-    `value` is None where it is not defined (no item); `ci_low` and `ci_high` are None together, where there are too few
-    groups. Never NaN.
+    `value` is None if the statistic is undefined (no items); `ci_low` and `ci_high` are both None if there are too few
+    groups. No field is NaN.
 
     >>> Estimate(value=0.5, ci_low=0.4, ci_high=0.6, n=20, groups=4).ci_low
     0.4
@@ -46,17 +46,15 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How an interval is drawn.
+    """The settings of a bootstrap interval.
 
-    draws: bootstrap samples, at least 1. level: the coverage asked for, from 0.5 to below 1.
-    seed: the same seed gives the same numbers. two_level: resample groups and then the items within
-    each; else whole groups (see `mean_interval`). bounds: the lowest and highest value an item can
-    have, where the caller knows them (one may be infinite); intervals then stay inside, and with two
-    finite ones they are better for few groups.
-    method: "bca" (the default, made for few groups of unequal size) or "percentile" (the plain one,
-    too narrow for few groups, for comparison with other programs).
+    draws: number of bootstrap samples, at least 1. level: nominal coverage, from 0.5 to below 1. seed: seed of the
+    resampling. two_level: resample groups, then items within each group; otherwise whole groups (see `mean_interval`).
+    bounds: the lowest and highest possible value of an item, if known (one may be infinite); intervals are clipped to
+    them, and two finite bounds improve intervals for few groups. method: "bca" (suited to few groups of unequal size)
+    or "percentile" (too narrow for few groups; for comparison with other programs).
 
-    Raises `InputError` where one of them makes no sense.
+    Raises `InputError` for invalid settings.
 
     >>> Resampling(draws=500).level
     0.95
@@ -83,17 +81,16 @@ class Resampling:
             raise InputError("method", found=repr(self.method), expected="'bca' or 'percentile'")
 
     def within(self, low: float, high: float) -> Resampling:
-        """The same for values between these bounds."""
+        """The same settings with these bounds."""
         return replace(self, bounds=(low, high))
 
 
 def group_units(n_groups: int, seed: int) -> tuple[Ints, int]:
-    """The resampling unit of each group, and how many units there are.
+    """The resampling unit of each group, and the number of units.
 
-    A group is its own unit. More than `MOST_UNITS` groups are put at random into that many bundles of
-    equal number (the method of random groups: Wolter, Introduction to Variance Estimation, 2007,
-    chapter 2): a bundle's sums vary like its groups' sums added up, so the spread of the mean stays
-    what it is, known to 1/√(2 · 2048) = 1.6 % of itself.
+    Each group is a unit. More than `MOST_UNITS` groups are assigned at random to that many bundles with equal numbers
+    of groups (the random group method: Wolter, Introduction to Variance Estimation, 2007, chapter 2). Bundling keeps
+    the variance of the mean and estimates it with a relative error of 1/√(2 · 2048) = 1.6 %.
     """
     if n_groups <= MOST_UNITS:
         return np.arange(n_groups), n_groups
@@ -104,18 +101,22 @@ def group_units(n_groups: int, seed: int) -> tuple[Ints, int]:
 def weights(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
     """How often each unit is drawn in each bootstrap sample: draws × units, in chunks of draws.
 
-    Each sample draws `n_units` of the units with replacement; the same seed gives the same weights. The last ones are
-    kept: every metric, run and policy of a table has the same. They can't be written to.
+    Each sample draws `n_units` units with replacement. The last weights are cached, since all metrics, runs and
+    policies of a table share them, and are read-only.
     """
-    return iter(_kept(n_units, draws, seed)) if draws * n_units <= _MOST_KEPT else _drawn(n_units, draws, seed)
+    return (
+        iter(_cached_weights(n_units, draws, seed))
+        if draws * n_units <= _MAX_CACHED
+        else _draw_weights(n_units, draws, seed)
+    )
 
 
 @lru_cache(maxsize=2)
-def _kept(n_units: int, draws: int, seed: int) -> tuple[Floats, ...]:
-    return tuple(_drawn(n_units, draws, seed))
+def _cached_weights(n_units: int, draws: int, seed: int) -> tuple[Floats, ...]:
+    return tuple(_draw_weights(n_units, draws, seed))
 
 
-def _drawn(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
+def _draw_weights(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
     rng = generator(seed, "clustered bootstrap")
     step = max(1, CHUNK // max(1, n_units))
     for start in range(0, draws, step):
@@ -130,10 +131,10 @@ def _drawn(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def item_picks(sizes: Ints, plan: Resampling) -> Iterator[tuple[int, Ints, Ints]]:
-    """Two-level samples in chunks: how many samples, and per drawn item its sample and its position.
+    """Two-level samples in chunks: the number of samples, and for each drawn item its sample and its position.
 
-    Groups of the given sizes lie one after the other. Each sample draws as many groups as there are, and
-    in each as many items as it has, both with replacement (Davison and Hinkley 1997, section 3.8).
+    Items are ordered by group; `sizes` are the group sizes. Each sample draws groups and, within each drawn group,
+    items, with replacement and in the original numbers (Davison and Hinkley 1997, section 3.8).
     """
     starts = np.cumsum(sizes) - sizes
     rng = generator(plan.seed, "two-level bootstrap")
@@ -149,7 +150,7 @@ def item_picks(sizes: Ints, plan: Resampling) -> Iterator[tuple[int, Ints, Ints]
 
 
 def ratio(totals: Floats, counts: Floats) -> Floats:
-    """totals / counts, and NaN where there is no count.
+    """totals / counts; NaN where the count is 0.
 
     >>> ratio(np.array([1.0, 3.0, 0.0]), np.array([2, 4, 0])).tolist()
     [0.5, 0.75, nan]
@@ -159,7 +160,7 @@ def ratio(totals: Floats, counts: Floats) -> Floats:
 
 
 def percentile_ends(ordered: Floats, level: float) -> tuple[Floats, Floats]:
-    """The plain percentile interval per column of `ordered` (samples × statistics, ascending, NaN last)."""
+    """The percentile interval of each column of `ordered` (samples × statistics, ascending, NaN last)."""
     drawn = np.isfinite(ordered).sum(axis=0)
     tail = np.full(ordered.shape[1], (1 - level) / 2)
     return _quantile(ordered, drawn, tail), _quantile(ordered, drawn, 1 - tail)
@@ -168,15 +169,14 @@ def percentile_ends(ordered: Floats, level: float) -> tuple[Floats, Floats]:
 def bca_ends(
     ordered: Floats, value: Floats, z: Floats, acceleration: Floats, far: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """The BCa interval per column of `ordered` (samples × statistics, ascending, NaN last).
+    """The BCa interval of each column of `ordered` (samples × statistics, ascending, NaN last).
 
-    `z` is the normal quantile of the level, or what stands in its place. An end beyond which fewer than
-    five samples lie is moved to that of `far` (another interval's ends) if that is farther out. The
-    interval always holds `value`.
+    `z` is the normal quantile of the level or its replacement. An end with fewer than five samples beyond it is
+    replaced by the end of the interval `far` if that is wider. The interval always contains `value`.
     """
     drawn = np.isfinite(ordered).sum(axis=0)
     largest = np.fmax(np.abs(ordered[0]), np.abs(ordered[np.maximum(drawn - 1, 0), np.arange(ordered.shape[1])]))
-    slack = 1e-12 * np.fmax(np.abs(value), largest)  # what rounding may put between equal statistics
+    slack = 1e-12 * np.fmax(np.abs(value), largest)  # tolerance for rounding errors
     below = (ordered < value - slack).sum(axis=0)
     above = (ordered > value + slack).sum(axis=0)
     least = 1 / np.maximum(drawn + 1.0, 2.0)
@@ -184,21 +184,21 @@ def bca_ends(
     tail_low = _adjusted(bias - z, bias, acceleration)
     tail_high = _adjusted(bias + z, bias, acceleration)
     low, high = _quantile(ordered, drawn, tail_low), _quantile(ordered, drawn, tail_high)
-    low = np.where(tail_low * drawn < _REACH, np.fmin(low, far[0]), low)
-    high = np.where((1 - tail_high) * drawn < _REACH, np.fmax(high, far[1]), high)
+    low = np.where(tail_low * drawn < _MIN_BEYOND, np.fmin(low, far[0]), low)
+    high = np.where((1 - tail_high) * drawn < _MIN_BEYOND, np.fmax(high, far[1]), high)
     low = np.where(low > value - slack, value, low)
     return low, np.where(high < value + slack, value, high)
 
 
 def _adjusted(shifted: Floats, bias: Floats, acceleration: Floats) -> Floats:
-    """The share of samples below an end: Φ(z₀ + (z₀ + z) / (1 − a (z₀ + z))), `shifted` being z₀ + z."""
+    """The BCa quantile level Φ(z₀ + (z₀ + z) / (1 − a (z₀ + z))), where `shifted` is z₀ + z."""
     room = 1 - acceleration * shifted
     beyond = np.where(shifted > 0, np.inf, -np.inf)
     return np.asarray(ndtr(bias + np.divide(shifted, room, out=beyond, where=room > 0)), dtype=np.float64)
 
 
 def _quantile(ordered: Floats, drawn: NDArray[np.int64], share: Floats) -> Floats:
-    """The quantile of each column's first `drawn` values, interpolated linearly; NaN where none."""
+    """The quantile of each column's first `drawn` values by linear interpolation; NaN without values."""
     position = share * np.maximum(drawn - 1, 0)
     left = np.floor(position).astype(np.int64)
     right = np.minimum(left + 1, np.maximum(drawn - 1, 0))
@@ -216,11 +216,11 @@ def jackknife_ends(
     plan: Resampling,
     far: Callable[[float], tuple[float, float]],
 ) -> tuple[float, float]:
-    """The interval of a statistic from its samples and its values with each unit left out (`without`).
+    """The interval of a statistic from its bootstrap values and its leave-one-unit-out values (`without`).
 
-    BCa with the acceleration of the pulls; z is √(G / (G − 1)) · t at `df` degrees of freedom (Hesterberg 2015, The
-    American Statistician 69:371), widened by the ratio of the jackknife error to the bootstrap's where that is above 1.
-    `far` gives the ends where the bootstrap can't reach, from t times the jackknife error. NaN: there is no interval.
+    BCa with the jackknife acceleration. z is √(G / (G − 1)) · t with `df` degrees of freedom (Hesterberg 2015, The
+    American Statistician 69:371), multiplied by the ratio of the jackknife to the bootstrap standard error if above 1.
+    `far` maps t times the jackknife error to the ends used where the bootstrap has too few samples. NaN: no interval.
     """
     ordered = np.sort(drawn)[:, None]
     if plan.method == "percentile":
@@ -231,24 +231,24 @@ def jackknife_ends(
     error = float(np.sqrt(squared * (n_units - 1) / n_units))
     skew = float((pull**3).sum()) / squared**1.5 if squared > 0 else 0.0
     t = float(stdtrit(df, (1 + plan.level) / 2))
-    known = drawn[np.isfinite(drawn)]
-    seen = float(known.std()) if known.size else 0.0
-    wider = max(1.0, error / seen) if seen > 0 else 1.0
+    defined = drawn[np.isfinite(drawn)]
+    bootstrap_error = float(defined.std()) if defined.size else 0.0
+    wider = max(1.0, error / bootstrap_error) if bootstrap_error > 0 else 1.0
     z = np.array([t * wider * np.sqrt(n_units / (n_units - 1))])
-    end, other = (np.array([one]) for one in far(t * error))
-    low, high = bca_ends(ordered, np.array([value]), z, np.array([skew / 6]), (end, other))
+    far_low, far_high = (np.array([end]) for end in far(t * error))
+    low, high = bca_ends(ordered, np.array([value]), z, np.array([skew / 6]), (far_low, far_high))
     return float(low[0]), float(high[0])
 
 
 def pulls(without: Floats) -> Floats:
-    """How far each unit pulls a statistic, from its values with each left out: their mean less each of them. One that
-    is not defined without a unit is left out."""
-    known = without[np.isfinite(without)]
-    return known.mean() - known if known.size else np.zeros(1)
+    """The jackknife influence of each unit: the mean of the leave-one-out values minus each value. Units without which
+    the statistic is undefined are excluded."""
+    defined = without[np.isfinite(without)]
+    return defined.mean() - defined if defined.size else np.zeros(1)
 
 
 def carrying_groups(values: Floats, group: Ints) -> int:
-    """In how many groups some value differs from the most frequent one.
+    """The number of groups that contain a value other than the most frequent one.
 
     >>> carrying_groups(np.array([0.0, 0.0, 1.0, 0.0]), np.array([0, 0, 1, 2]))
     1
@@ -258,16 +258,16 @@ def carrying_groups(values: Floats, group: Ints) -> int:
 
 
 def too_few_carry(carrying: int, groups: int) -> bool:
-    """Whether fewer than five groups, and at most half of them, carry a variation.
+    """Whether fewer than five groups, and at most half of all groups, carry the variation.
 
     >>> [too_few_carry(4, 100), too_few_carry(5, 100), too_few_carry(3, 4)]
     [True, False, False]
     """
-    return carrying < _FEWEST and 2 * carrying <= groups
+    return carrying < _MIN_CARRYING and 2 * carrying <= groups
 
 
 Trials = Sequence[Sequence[Sequence[int]]]
-"""For each kind of trial its possible outcomes, and for each of these the columns that count it."""
+"""For each kind of trial its possible outcomes, and for each outcome the columns that count it."""
 
 
 def sums_interval(
@@ -277,32 +277,33 @@ def sums_interval(
     trials: Trials = (),
     plan: Resampling = Resampling(),
 ) -> Estimate:
-    """A statistic of the sums of some columns over all items, with a clustered bootstrap interval.
+    """A statistic of the column sums over all items, with a clustered bootstrap interval.
 
-    `columns` is items × columns (sufficient statistics: counts, products, costs); `statistic` turns sums
-    (samples × columns) into one number a sample, NaN where it is not defined. `groups` and `plan` as in
-    `mean_interval`. The interval is the BCa interval over samples of groups with the acceleration from leaving out
-    each group (Efron 1987, Journal of the American Statistical Association 82:171), z widened to √(G / (G − 1)) · t
-    (Hesterberg 2015, The American Statistician 69:371), and by the ratio of the jackknife error to the bootstrap's
-    where that is above 1. t has Satterthwaite's degrees of freedom from the pulls' kurtosis, at most G − 1: a rare
-    class lies in few groups, so few of them say how far the statistic varies. Where a column isn't 0 in fewer than
-    five groups (and at most half), or the value is at a bound, the interval reaches what the groups may not have
-    shown (see `mean_interval`). `trials` says which columns count the outcomes of the same trials, such as a class's
-    right answers and its wrong ones: an outcome that no group has shown may be a share of these trials, by the number
-    of groups that have any, and the interval reaches what the statistic would be then. Samples in which the statistic
-    is not defined are left out. With `two_level` the items within a drawn group are drawn too, as in `mean_interval`:
-    time grows with draws × items.
+    `columns` is items × columns (sufficient statistics: counts, products, costs). `statistic` maps sums (samples ×
+    columns) to one number per sample, NaN where it is undefined. `groups` and `plan` as in `mean_interval`.
 
-    Edges: no items, or a statistic that is not defined: value None; fewer than three groups, or none
-    that says anything else than the others: no interval.
-    Raises `InputError` for values that are not finite, and for lengths that differ.
+    The interval is the BCa interval over samples of groups with the jackknife acceleration over groups (Efron 1987,
+    Journal of the American Statistical Association 82:171). z is replaced by √(G / (G − 1)) · t (Hesterberg 2015, The
+    American Statistician 69:371), multiplied by the ratio of the jackknife to the bootstrap standard error if above 1.
+    t has Satterthwaite's degrees of freedom from the kurtosis of the jackknife influences, at most G − 1: a rare class
+    occurs in few groups, and only these inform the variance.
+
+    The interval is extended for unseen groups (see `mean_interval`) if a column is nonzero in fewer than five groups
+    (and at most half), or if the value is at a bound. `trials` lists the columns that count outcomes of the same
+    trials, such as the right and wrong answers of a class. For an outcome that no group shows, the interval is extended
+    to the statistic at the upper limit of its share of these trials, with the groups that have such trials as the
+    sample size. Samples in which the statistic is undefined are excluded. With `two_level`, items are resampled within
+    groups as well, as in `mean_interval`; time grows with draws × items.
+
+    Edges: value None without items or if the statistic is undefined; no interval with fewer than three groups, or if
+    no group differs from the others. Raises `InputError` for values that are not finite and for unequal lengths.
 
     >>> hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
     >>> sums_interval(hits, ["a", "b", "c"], lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=100)).value
     0.6666666666666666
     """
-    found = sums_intervals(columns, groups, lambda sums: statistic(sums)[:, None], trials, plan)
-    return found[0] if found else Estimate(None, None, None, 0, 0)
+    estimates = sums_intervals(columns, groups, lambda sums: statistic(sums)[:, None], trials, plan)
+    return estimates[0] if estimates else Estimate(None, None, None, 0, 0)
 
 
 def sums_intervals(
@@ -312,12 +313,13 @@ def sums_intervals(
     trials: Trials = (),
     plan: Resampling = Resampling(),
 ) -> list[Estimate]:
-    """Several statistics of the same sums, each with the interval that `sums_interval` gives it alone: `statistics`
-    turns sums (samples × columns) into samples × statistics at once. No items: an empty list.
+    """Several statistics of the same sums, each with the interval of `sums_interval`.
+
+    `statistics` maps sums (samples × columns) to samples × statistics. Returns an empty list without items.
 
     >>> hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> found = sums_intervals(hits, ["a", "b", "c"], lambda sums: sums / sums[:, 1:], plan=Resampling(draws=100))
-    >>> [one.value for one in found]
+    >>> estimates = sums_intervals(hits, ["a", "b", "c"], lambda sums: sums / sums[:, 1:], plan=Resampling(draws=100))
+    >>> [estimate.value for estimate in estimates]
     [0.6666666666666666, 1.0]
     """
     table = np.asarray(columns, dtype=np.float64)
@@ -328,7 +330,8 @@ def sums_intervals(
         return []
     totals = group_totals(table, code)
     n_groups = len(totals)
-    values = [float(one) if np.isfinite(one) else None for one in statistics(totals.sum(axis=0, keepdims=True))[0]]
+    observed = statistics(totals.sum(axis=0, keepdims=True))[0]
+    values = [float(value) if np.isfinite(value) else None for value in observed]
     if n_groups < 3 or values == [None]:
         return [Estimate(value, None, None, len(table), n_groups) for value in values]
     unit, n_units = group_units(n_groups, plan.seed)
@@ -342,22 +345,22 @@ def sums_intervals(
     thin = _thin_columns(totals, table, plan)
     moved = np.concatenate([thin, _outcomes_unseen(totals, trials, plan)])
     unseen = statistics(moved) if len(moved) else np.zeros((0, len(values)))
-    found = []
+    result = []
     for place, value in enumerate(values):
         if value is None:
-            found.append(Estimate(None, None, None, len(table), n_groups))
+            result.append(Estimate(None, None, None, len(table), n_groups))
             continue
         low, high = _ends(drawn[:, place], without[:, place], value, plan)
         if low is not None and high is not None and plan.method == "bca":
             reached = _reached(unseen[:, place], len(thin), value, n_groups, plan)
             low, high = min(low, *reached, value), max(high, *reached, value)
-        found.append(Estimate(value, low, high, len(table), n_groups))
-    return found
+        result.append(Estimate(value, low, high, len(table), n_groups))
+    return result
 
 
 def group_totals(table: Floats, code: Ints) -> Floats:
-    """The sums of the groups (`group_codes`), in an order of their contents: the same to the last bit in any order of
-    items, and whatever the groups are called."""
+    """The sums of each group (`group_codes`), ordered by their contents: bitwise equal for any order of items and any
+    group names."""
     if (table == np.rint(table)).all() and np.abs(table).sum(axis=0).max(initial=0) < _EXACT:
         totals = np.stack([summed(code, column, int(code.max()) + 1) for column in table.T], axis=1)
     else:
@@ -368,8 +371,8 @@ def group_totals(table: Floats, code: Ints) -> Floats:
 
 
 def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:
-    """The sums of every two-level sample. Rows that are alike are one kind; groups, and the items within each, stand
-    in an order that is made from kinds alone."""
+    """The sums of every two-level sample. Equal rows are one kind; groups and their items are ordered by kind alone, so
+    that the draws do not depend on names or on the order of items."""
     distinct, which = np.unique(table, axis=0, return_inverse=True)
     kind, n = which.reshape(-1), len(distinct)
     contents = np.zeros(int(code.max()) + 1, dtype=np.uint64)
@@ -384,22 +387,22 @@ def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:
 
 
 def _ends(drawn: Floats, without: Floats, value: float, plan: Resampling) -> tuple[float | None, float | None]:
-    pull, known = pulls(without), drawn[np.isfinite(drawn)]
-    alike = float((pull**2).sum()) <= 1e-24 * max(1.0, value**2) and (known == known[:1]).all()
-    if alike and plan.method == "bca":  # no group says anything else than the others: that is no certainty
+    pull, defined = pulls(without), drawn[np.isfinite(drawn)]
+    alike = float((pull**2).sum()) <= 1e-24 * max(1.0, value**2) and (defined == defined[:1]).all()
+    if alike and plan.method == "bca":  # equal groups do not mean that the value is known exactly
         return (value, value) if value in (plan.bounds or ()) else (None, None)
     low, high = jackknife_ends(
         drawn, without, value, _degrees(pull), plan, lambda reach: (value - reach, value + reach)
     )
     if not (np.isfinite(low) and np.isfinite(high)):
         return None, None
-    least, most = plan.bounds or (-np.inf, np.inf)
-    return float(np.clip(low, least, most)), float(np.clip(high, least, most))
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    return float(np.clip(low, lowest, highest)), float(np.clip(high, lowest, highest))
 
 
 def _degrees(pull: Floats) -> float:
-    """Satterthwaite's degrees of freedom of Σ pull², from the pulls' own kurtosis: G − 1 where they are normal, fewer
-    where a few groups say most; at least 1."""
+    """Satterthwaite's degrees of freedom of Σ pull², from the kurtosis of the pulls: G − 1 for normal pulls, fewer if a
+    few groups dominate; at least 1."""
     n, squared = len(pull), float((pull**2).sum())
     if n < 4 or squared <= 0:
         return max(1.0, n - 1.0)
@@ -408,37 +411,37 @@ def _degrees(pull: Floats) -> float:
 
 
 def _reached(unseen: Floats, thin: int, value: float, groups: int, plan: Resampling) -> list[float]:
-    """Where the interval has to reach for what the groups may not have shown (a share of them, see `mean_interval`).
+    """The values that the interval has to include because of unseen groups (see `mean_interval`).
 
-    At a bound: the same share of the way to the other one, in place of the `thin` values that come first in `unseen`.
+    For a value at a bound this is a step towards the other bound, which replaces the first `thin` values of `unseen`.
     """
-    least, most = plan.bounds or (-np.inf, np.inf)
-    at_bound = value in (least, most) and bool(np.isfinite((least, most)).all())
-    way = [value + _share(groups, plan) * ((most if value == least else least) - value)] if at_bound else []
-    known = unseen[thin:] if at_bound else unseen
-    return way + [float(one) for one in known[np.isfinite(known)]]
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    at_bound = value in (lowest, highest) and bool(np.isfinite((lowest, highest)).all())
+    step = [value + _share(groups, plan) * ((highest if value == lowest else lowest) - value)] if at_bound else []
+    candidates = unseen[thin:] if at_bound else unseen
+    return [*step, *map(float, candidates[np.isfinite(candidates)])]
 
 
 def _share(groups: int, plan: Resampling) -> float:
-    """The share of all groups that a kind of group may be which none of these is (Clopper and Pearson 1934)."""
+    """The upper limit of the share of a kind of group that none of `groups` groups shows (Clopper and Pearson 1934)."""
     return float(1 - ((1 - plan.level) / 2) ** (1 / groups))
 
 
 def _thin_columns(totals: Floats, table: Floats, plan: Resampling) -> Floats:
-    """Where a column is carried by fewer than five groups: the sums if a share of the groups had all their items of one
-    kind, for each kind of item."""
+    """If fewer than five groups carry a column: for each kind of item, the sums if a share of the groups had only items
+    of this kind."""
     carrying = (totals != 0).sum(axis=0)
-    thin = any(too_few_carry(int(one), len(totals)) for one in carrying if one)
+    thin = any(too_few_carry(int(count), len(totals)) for count in carrying if count)
     kinds = np.unique(table, axis=0) if thin else table[:0]
-    if len(kinds) > _MOST_KINDS:
+    if len(kinds) > _MAX_KINDS:
         kinds = kinds[:0]
     share = _share(len(totals), plan)
     return np.asarray((1 - share) * totals.sum(axis=0) + share * len(table) * kinds, dtype=np.float64)
 
 
 def _outcomes_unseen(totals: Floats, trials: Trials, plan: Resampling) -> Floats:
-    """The sums if a share of some trials had an outcome that none of their groups has shown, for each of these."""
-    sums, found = totals.sum(axis=0), []
+    """For each outcome that no group shows: the sums if a share of its trials had this outcome."""
+    sums, result = totals.sum(axis=0), []
     for outcomes in trials:
         columns = [column for outcome in outcomes for column in outcome]
         groups = int((totals[:, columns].sum(axis=1) != 0).sum())
@@ -450,5 +453,5 @@ def _outcomes_unseen(totals: Floats, trials: Trials, plan: Resampling) -> Floats
                 moved = sums.copy()
                 moved[columns] *= 1 - share
                 moved[outcome[0]] = share * sums[columns].sum()
-                found.append(moved)
-    return np.array(found, dtype=np.float64).reshape(len(found), len(sums))
+                result.append(moved)
+    return np.array(result, dtype=np.float64).reshape(len(result), len(sums))

@@ -1,10 +1,10 @@
-"""How often one system is preferred to another, from comparisons of two at a time: the model of Bradley and Terry, with
-ties."""
+"""The Bradley-Terry model with ties: strengths and win probabilities of systems from pairwise comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,18 @@ from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_c
 
 Bools = NDArray[np.bool_]
 
-_STEPS = 100
-_HALVINGS = 30
-_EXACT = 1e-10  # what one more step of the fit would add to the log likelihood
-_FARTHEST = 5.0  # that a parameter moves in one step
-_RIDGE = 1e-9  # so small that it tells in no digit shown, and keeps finite what nothing bounds
+_MAX_STEPS = 100
+_MAX_HALVINGS = 30
+_TOLERANCE = 1e-10  # expected gain in log likelihood below which the fit has converged
+_MAX_STEP = 5.0  # largest change of a parameter in one step
+_RIDGE = 1e-9  # keeps unbounded parameters finite; too small to change any digit shown
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredSystem:
-    """One system. `points` is the share of points that the model expects from comparisons with each of the others
-    equally often (preferred 1, tie ½, other preferred 0): 0.5 is the average. `strength` is the log of Bradley and
-    Terry's parameter, less the mean of its `part`; None where no finite one is the likeliest.
+    """One system. `points` is its expected share of points (win 1, tie ½, loss 0) if it is compared with each other
+    system equally often; 0.5 is average. `strength` is the log of its Bradley-Terry parameter, centred within its
+    `part`; None if there is no finite maximum likelihood estimate.
 
     >>> PreferredSystem("a", 0.7, 0, Estimate(0.66, 0.5, 0.8, n=30, groups=10)).points.value
     0.66
@@ -40,10 +40,10 @@ class PreferredSystem:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceModel:
-    """The systems, most points first, then by name (those without points last); `wins` has for every two systems
-    (first, second) the probability that the first is preferred, `ties` is Davidson's ν: two systems of equal strength
-    tie in ν / (2 + ν) of comparisons; None where no finite one is the likeliest. `problems` say in one sentence each
-    what the comparisons leave open.
+    """A fitted model. `systems` are ordered by points, descending, then by name (those without points last). `wins` has
+    the probability that the first system is preferred to the second for every ordered pair. `ties` is Davidson's ν: two
+    systems of equal strength tie in ν / (2 + ν) of comparisons; None if there is no finite estimate. `problems` has one
+    sentence for each quantity that the comparisons do not identify.
 
     >>> PreferenceModel((), {}, None, ("no comparisons",)).problems
     ('no comparisons',)
@@ -58,31 +58,31 @@ class PreferenceModel:
 def bradley_terry(
     first: Sequence[str], second: Sequence[str], points: Values, groups: Groups, plan: Resampling = Resampling()
 ) -> PreferenceModel:
-    """Strengths and probabilities of preference from comparisons of two systems at a time, with clustered intervals.
+    """Strengths and preference probabilities from pairwise comparisons, with clustered intervals.
 
-    One entry per comparison: its two systems in any order, the points of the first (1: it is preferred, 0: the second
-    is, 0.5: a tie) and its group. The model is that of Bradley and Terry (1952, Biometrika 39:324) with ties after
-    Davidson (1970, Journal of the American Statistical Association 65:317): a is preferred to b with π_a / D, b to a
-    with π_b / D, and they tie with ν √(π_a π_b) / D, D being the sum of the three; without any tie ν is 0. It is fitted
-    by maximum likelihood.
+    One entry per comparison: its two systems in any order, the points of the first (1: preferred, 0: the second is
+    preferred, 0.5: tie) and its group. The model is that of Bradley and Terry (1952, Biometrika 39:324) with ties as in
+    Davidson (1970, Journal of the American Statistical Association 65:317): a is preferred with probability π_a / D, b
+    with π_b / D, and they tie with ν √(π_a π_b) / D, where D is the sum of the three numerators; ν is 0 without ties.
+    It is fitted by maximum likelihood.
 
-    Identifiability (Ford 1957, American Mathematical Monthly 64:28): strengths can be compared within a `part`, a
-    largest set of systems in which each was preferred to, or tied with, some other across every division in two. Where
-    one part was always preferred to another the likeliest probability is 1, and no strength is finite: there are none
-    across parts. Systems that no comparisons link, or that others link in no direction, have no probability (value
-    None), and no points. Where no circle of comparisons has more preferences (all one way) than ties, no finite ν and
-    strengths are the likeliest, and there are none; probabilities are the limits. `problems` names all of this.
+    Identifiability (Ford 1957, American Mathematical Monthly 64:28): strengths are comparable within a `part`, a
+    strongly connected component of the graph with an edge from a to b if a was preferred to, or tied with, b. If one
+    part was always preferred to another, the estimated probability is 1 and there is no finite strength. Systems that
+    no comparisons link, or link in neither direction, have no probability (value None) and no points. If no cycle has
+    more preferences (all in one direction) than ties, ν and the strengths have no finite estimate, and probabilities
+    are limits. `problems` describes all of these cases.
 
-    The intervals are those of `sums_interval`, each for itself (not simultaneous), over samples of groups; a preference
-    that no group has shown may be a share of the pair's comparisons, by the number of groups that have any. Samples in
-    which two systems can't be compared are left out. Time grows with samples × systems². What 95 % covers by simulation
-    stands in docs/reference/statistics.md.
+    Intervals are those of `sums_interval`, for each quantity alone (not simultaneous). For a preference that no group
+    shows, the interval includes its upper limit given the number of groups that compare the pair. Samples in which two
+    systems are not comparable are excluded. Time grows with samples × systems². For the simulated coverage see
+    docs/reference/statistics.md.
 
-    Edges: no comparisons: no systems; fewer than three groups: no interval. Raises `InputError` for lengths that
-    differ, points other than 1, 0.5 and 0, and a system compared with itself.
+    Edges: no systems without comparisons; no interval with fewer than three groups. Raises `InputError` for unequal
+    lengths, points other than 1, 0.5 and 0, and a system compared with itself.
 
-    >>> found = bradley_terry(list("aab"), list("bbc"), [1, 0, 0.5], ["v1", "v2", "v3"], Resampling(draws=50))
-    >>> [(one.name, round(one.points.value, 3)) for one in found.systems]
+    >>> model = bradley_terry(list("aab"), list("bbc"), [1, 0, 0.5], ["v1", "v2", "v3"], Resampling(draws=50))
+    >>> [(system.name, round(system.points.value, 3)) for system in model.systems]
     [('a', 0.5), ('b', 0.5), ('c', 0.5)]
     >>> bradley_terry(["a"], ["b"], [1], ["v1"]).problems[0]
     'a: preferred in every comparison with other systems, no finite strength beside theirs'
@@ -101,17 +101,17 @@ def bradley_terry(
     if not names:
         return PreferenceModel((), {}, None, ("no comparisons",))
     counts = _Counts.of(first, second, outcome, names)
-    found = sums_intervals(counts.table, code, counts.statistics, counts.trials(), plan.within(0, 1))
-    return _model(names, counts, found)
+    estimates = sums_intervals(counts.table, code, counts.statistics, counts.trials(), plan.within(0, 1))
+    return _model(names, counts, estimates)
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Comparisons × outcomes that occur, and for each of these its two systems (the preferred one first, or in order)
-    and whether it is a tie. Of every two systems that were compared both preferences have a column."""
+    """Comparisons × outcomes. Each outcome has two systems (`preferred` is preferred to `other`, or they are in order
+    and `tie` is true). Every pair that was compared has a column for the preference in either direction."""
 
     table: Floats
-    one: Ints
+    preferred: Ints
     other: Ints
     tie: Bools
     systems: int
@@ -119,7 +119,7 @@ class _Counts:
     @classmethod
     def of(cls, first: Sequence[str], second: Sequence[str], points: Floats, names: Sequence[str]) -> _Counts:
         place, k = {name: number for number, name in enumerate(names)}, len(names)
-        a, b = (np.array([place[name] for name in some], dtype=np.int64) for some in (first, second))
+        a, b = (np.array([place[name] for name in side], dtype=np.int64) for side in (first, second))
         low, high, tied = np.minimum(a, b), np.maximum(a, b), points == 0.5
         swap = np.where(tied, a > b, points == 0)
         outcome = np.where(tied, k * k, 0) + np.where(swap, b * k + a, a * k + b)
@@ -128,22 +128,22 @@ class _Counts:
         return cls(table, kinds % (k * k) // k, kinds % k, kinds >= k * k, k)
 
     def trials(self) -> list[list[list[int]]]:
-        """The columns of every two systems' comparisons."""
+        """The columns of each pair of systems."""
         pairs: dict[tuple[int, int], list[list[int]]] = {}
-        for column, pair in enumerate(zip(self.one.tolist(), self.other.tolist(), strict=True)):
+        for column, pair in enumerate(zip(self.preferred.tolist(), self.other.tolist(), strict=True)):
             pairs.setdefault((min(pair), max(pair)), []).append([column])
         return list(pairs.values())
 
     def tables(self, sums: Floats) -> tuple[Floats, Floats]:
-        """Preferences (of the row over the column) and ties (both ways) of every sample."""
+        """Preferences (of the row over the column) and ties (symmetric) in each sample."""
         shape = (len(sums), self.systems, self.systems)
         wins, ties = np.zeros(shape), np.zeros(shape)
-        wins[:, self.one[~self.tie], self.other[~self.tie]] = sums[:, ~self.tie]
-        ties[:, self.one[self.tie], self.other[self.tie]] = sums[:, self.tie]
+        wins[:, self.preferred[~self.tie], self.other[~self.tie]] = sums[:, ~self.tie]
+        ties[:, self.preferred[self.tie], self.other[self.tie]] = sums[:, self.tie]
         return wins, ties + ties.transpose(0, 2, 1)
 
     def statistics(self, sums: Floats) -> Floats:
-        """Of every sample the points of every system, then the probability of every preference, row by row."""
+        """For each sample the points of each system, then the probability of each preference, row by row."""
         step = max(1, CHUNK // (8 * self.systems**2))
         parts = [_Fit.of(*self.tables(sums[k : k + step])).statistics() for k in range(0, len(sums), step)]
         return np.concatenate(parts)
@@ -151,8 +151,8 @@ class _Counts:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """The likeliest parameters of every sample: differences of log strengths (within parts) and ν; `reach` says which
-    systems a chain of preferences and ties leads to, from the row to the column."""
+    """The maximum likelihood estimates in each sample: log strengths (within parts) and ν. `reach` is true if a chain
+    of preferences and ties leads from the row to the column."""
 
     reach: Bools
     strength: Floats
@@ -167,7 +167,7 @@ class _Fit:
         return cls(reach, *_likeliest(wins * together, ties * together, together))
 
     def probabilities(self) -> tuple[Floats, Floats]:
-        """Of every two systems: that the row is preferred, and that they tie; NaN where nothing says so."""
+        """The probabilities that the row is preferred to the column, and that they tie; NaN if not identified."""
         win, tie = _shares(self.strength[:, :, None] - self.strength[:, None, :], self.ties[:, None, None])
         there, back = self.reach, self.reach.transpose(0, 2, 1)
         apart = np.where(there == back, np.nan, there)
@@ -176,30 +176,30 @@ class _Fit:
     def statistics(self) -> Floats:
         """See `_Counts.statistics`."""
         win, tie = self.probabilities()
-        off = ~np.eye(win.shape[1], dtype=np.bool_)
-        points = np.where(off, win + tie / 2, 0.0).sum(axis=2) / max(1, win.shape[1] - 1)
-        return np.concatenate([points, win[:, off]], axis=1)
+        off_diagonal = ~np.eye(win.shape[1], dtype=np.bool_)
+        points = np.where(off_diagonal, win + tie / 2, 0.0).sum(axis=2) / max(1, win.shape[1] - 1)
+        return np.concatenate([points, win[:, off_diagonal]], axis=1)
 
 
 def _shares(difference: Floats, ties: Floats) -> tuple[Floats, Floats]:
-    """Davidson's probabilities of a preference and of a tie, from the difference of log strengths and ν."""
+    """Davidson's probabilities of a preference and of a tie, given the difference of log strengths and ν."""
     half = np.exp(np.clip(difference, -600, 600) / 2)
     whole = half + 1 / half + ties
     return half / whole, np.broadcast_to(ties / whole, whole.shape)
 
 
 def _likeliest(wins: Floats, ties: Floats, together: Bools) -> tuple[Floats, Floats]:
-    """Log strengths, with mean 0 in every part, and ν of every sample; `wins` and `ties` are those within parts."""
+    """Log strengths, centred in each part, and ν of each sample; `wins` and `ties` are those within parts."""
     tied, n = ties.sum(axis=(1, 2)) / 2, wins.sum(axis=(1, 2)) + ties.sum(axis=(1, 2)) / 2
     likelihood = _Likelihood(wins, ties, together, tied)
     at = np.zeros((len(wins), wins.shape[1] + 1))
     at[:, -1] = np.where(tied > 0, np.log(np.maximum(2 * tied, 1) / np.maximum(n - tied, 0.25)), 0.0)
     active = np.arange(len(wins))
-    for _ in range(_STEPS):
-        some = likelihood.of(active)
-        step, gain = some.step(at[active])
-        at[active] = some.climbed(at[active], step)
-        active = active[gain > _EXACT]
+    for _ in range(_MAX_STEPS):
+        subset = likelihood.of(active)
+        step, gain = subset.step(at[active])
+        at[active] = subset.climbed(at[active], step)
+        active = active[gain > _TOLERANCE]
         if not len(active):
             break
     return at[:, :-1], np.where(tied > 0, np.exp(at[:, -1]), 0.0)
@@ -207,7 +207,7 @@ def _likeliest(wins: Floats, ties: Floats, together: Bools) -> tuple[Floats, Flo
 
 @dataclass(frozen=True, slots=True)
 class _Likelihood:
-    """The log likelihood of log strengths and log ν (last) in every sample; log ν says nothing without ties."""
+    """The log likelihood of log strengths and log ν (last) in each sample; without ties log ν has no effect."""
 
     wins: Floats
     ties: Floats
@@ -220,12 +220,12 @@ class _Likelihood:
     def value(self, at: Floats) -> Floats:
         apart, nu = self._parameters(at)
         half = np.exp(np.clip(apart, -600, 600) / 2)
-        both = self.wins + self.wins.transpose(0, 2, 1) + self.ties  # each pair stands twice
-        said = (self.wins * apart - both * np.log(half + 1 / half + nu)).sum(axis=(1, 2)) / 2
-        return np.asarray(said + self.tied * at[:, -1] - _RIDGE * (at**2).sum(axis=1) / 2)
+        both = self.wins + self.wins.transpose(0, 2, 1) + self.ties  # each pair occurs twice
+        total = (self.wins * apart - both * np.log(half + 1 / half + nu)).sum(axis=(1, 2)) / 2
+        return np.asarray(total + self.tied * at[:, -1] - _RIDGE * (at**2).sum(axis=1) / 2)
 
     def step(self, at: Floats) -> tuple[Floats, Floats]:
-        """Newton's step, no part of it longer than `_FARTHEST`, and what it promises to add."""
+        """The Newton step, scaled down to at most `_MAX_STEP` in every coordinate, and its expected gain."""
         apart, nu = self._parameters(at)
         win, tie = _shares(apart, nu)
         both, mean = self.wins + self.wins.transpose(0, 2, 1) + self.ties, win + tie / 2
@@ -234,7 +234,7 @@ class _Likelihood:
         slope[:, :k] = (self.wins + self.ties / 2 - both * mean).sum(axis=2)
         slope[:, k] = self.tied - (both * tie).sum(axis=(1, 2)) / 2
         spread = both * (win + tie / 4 - mean**2)
-        bend[:, :k, :k] = self.together - spread  # strengths of a part may all move by the same: they shall not
+        bend[:, :k, :k] = self.together - spread  # fixes the mean of each part, which the likelihood leaves open
         bend[:, diagonal[:k], diagonal[:k]] += spread.sum(axis=2)
         bend[:, :k, k] = bend[:, k, :k] = (both * tie * (0.5 - mean)).sum(axis=2)
         bend[:, k, k] = np.where(self.tied > 0, (both * tie * (1 - tie)).sum(axis=(1, 2)) / 2, 1.0)
@@ -242,16 +242,16 @@ class _Likelihood:
         bend[:, diagonal, diagonal] += _RIDGE
         step = np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
         gain = (slope * step).sum(axis=1)
-        return step * np.minimum(1.0, _FARTHEST / np.maximum(np.abs(step).max(axis=1), 1e-12))[:, None], gain
+        return step * np.minimum(1.0, _MAX_STEP / np.maximum(np.abs(step).max(axis=1), 1e-12))[:, None], gain
 
     def climbed(self, at: Floats, step: Floats) -> Floats:
-        """A step on, or half of it, or a quarter …: the first that does not go down."""
+        """Backtracking: the step, halved until the likelihood does not decrease."""
         before, share = self.value(at), np.ones((len(at), 1))
-        for _ in range(_HALVINGS):
-            down = self.value(at + share * step) < before - 1e-12 * np.abs(before)
-            if not down.any():
+        for _ in range(_MAX_HALVINGS):
+            decreases = self.value(at + share * step) < before - 1e-12 * np.abs(before)
+            if not decreases.any():
                 break
-            share[down] /= 2
+            share[decreases] /= 2
         return np.asarray(at + share * step, dtype=np.float64)
 
     def _parameters(self, at: Floats) -> tuple[Floats, Floats]:
@@ -260,41 +260,41 @@ class _Likelihood:
         return strength[:, :, None] - strength[:, None, :], nu[:, None, None]
 
 
-def _model(names: Sequence[str], counts: _Counts, found: Sequence[Estimate]) -> PreferenceModel:
+def _model(names: Sequence[str], counts: _Counts, estimates: Sequence[Estimate]) -> PreferenceModel:
     wins, ties = counts.tables(counts.table.sum(axis=0, keepdims=True))
     fit, k = _Fit.of(wins, ties), len(names)
     reach = fit.reach[0]
-    part = np.argmax(reach & reach.T, axis=1)  # the first system of it
+    part = np.argmax(reach & reach.T, axis=1)  # the first system of the part
     inside = part[:, None] == part
     bounded = _bounded(wins[0] * inside, ties[0] * inside)
     shared = np.bincount(part, minlength=k)[part] > 1
-    number = {int(one): place for place, one in enumerate(dict.fromkeys(part.tolist()))}
+    number = {int(first): place for place, first in enumerate(dict.fromkeys(part.tolist()))}
     systems = [
         PreferredSystem(
             name=name,
             strength=float(fit.strength[0, place]) if shared[place] and bounded else None,
             part=number[int(part[place])],
-            points=found[place],
+            points=estimates[place],
         )
         for place, name in enumerate(names)
     ]
-    pairs = [(one, other) for one in names for other in names if one != other]
+    pairs = list(permutations(names, 2))
     return PreferenceModel(
         systems=tuple(sorted(systems, key=_best_first)),
-        wins=dict(zip(pairs, found[k:], strict=True)),
+        wins=dict(zip(pairs, estimates[k:], strict=True)),
         ties=float(fit.ties[0]) if bounded else None,
         problems=tuple(_problems(names, reach, bounded=bounded)),
     )
 
 
-def _best_first(one: PreferredSystem) -> tuple[float, str]:
-    return 1.0 if one.points.value is None else -one.points.value, one.name
+def _best_first(system: PreferredSystem) -> tuple[float, str]:
+    return 1.0 if system.points.value is None else -system.points.value, system.name
 
 
 def _bounded(wins: Floats, ties: Floats) -> bool:
-    """Whether a finite ν is the likeliest: without ties (0), or where some circle has more preferences, each of a
-    system over the next, than ties. Else strengths can move apart, each preference by two at least and each tie by two
-    at most, and ν with them, and every outcome only gets likelier. (Floyd and Warshall's shortest paths.)"""
+    """Whether ν has a finite estimate: there are no ties, or some cycle has more preferences, each of a system over the
+    next, than ties. Otherwise strengths can move apart together with ν so that every outcome gets more likely. Finds a
+    negative cycle by the Floyd-Warshall algorithm."""
     if not ties.any():
         return True
     path = np.where(wins > 0, -1.0, np.where(ties > 0, 1.0, np.inf))
@@ -306,24 +306,24 @@ def _bounded(wins: Floats, ties: Floats) -> bool:
 
 
 def _problems(names: Sequence[str], reach: Bools, *, bounded: bool) -> list[str]:
-    found, beside = [], "no finite strength beside theirs"
+    problems, beside = [], "no finite strength beside theirs"
     linked = reach | reach.T
     for _ in names:
         linked = np.matmul(linked, linked)
     sets = dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in linked)
     if len(sets) > 1:
-        told = " | ".join(", ".join(names[one] for one in some) for some in sets)
-        found.append(f"no comparisons link these: {told}")
+        listed = " | ".join(", ".join(names[system] for system in members) for members in sets)
+        problems.append(f"no comparisons link these: {listed}")
     for part in dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in reach & reach.T):
         others = np.setdiff1d(np.flatnonzero(linked[part[0]]), part)
         above, below = reach[others, part[0]].any(), reach[part[0], others].any()
-        told = ", ".join(names[one] for one in part)
+        listed = ", ".join(names[system] for system in part)
         if below and not above:
-            found.append(f"{told}: preferred in every comparison with other systems, {beside}")
+            problems.append(f"{listed}: preferred in every comparison with other systems, {beside}")
         elif above and not below:
-            found.append(f"{told}: neither preferred nor tied in any comparison with other systems, {beside}")
+            problems.append(f"{listed}: neither preferred nor tied in any comparison with other systems, {beside}")
         elif above and below:
-            found.append(f"{told}: preferred in every comparison with some systems, in none with others, {beside}")
+            problems.append(f"{listed}: preferred in every comparison with some systems, in none with others, {beside}")
     if not bounded:
-        found.append("too few preferences beside ties: no finite strengths are the likeliest")
-    return found
+        problems.append("too few preferences beside ties: no finite strengths are the likeliest")
+    return problems

@@ -1,4 +1,4 @@
-"""Systems in buckets of questions: scores, the paired clustered test, and ranks that differences share."""
+"""Systems in buckets of questions: scores, paired clustered tests, and ranks within each bucket."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from proctor.stats.signflip import common_measures, sign_flip
 from proctor.stats.special import ndtr
 
 Correction = Literal["holm", "holm-board", "none"]
-"""For the many tests: Holm over the pairs of a bucket, over the pairs of all buckets, or none."""
+"""Multiplicity correction: Holm over the pairs of each bucket, Holm over the pairs of all buckets, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketSums:
-    """`totals` is buckets × units × systems, `counts` buckets × units × systems, or × 1 where every system has a value
-    for every item; units are groups (or bundles of very many). `paired` is buckets × units × systems × systems: the
-    sum of a − b over the items that both have, and `shared` how many these are (buckets × systems × systems); None
-    where that follows from the totals. Units and systems stand in an order made from their contents; `order` says which
-    system is where."""
+    """Sums per bucket, unit and system; units are groups or bundles of groups (`group_units`).
+
+    `totals` is buckets × units × systems. `counts` has the same shape, or × 1 if every system has a value for every
+    item. If values are missing, `paired` (buckets × units × systems × systems) is the sum of a − b over the items that
+    both systems have, and `shared` (buckets × systems × systems) the number of these items; otherwise both are None.
+    Units and systems are ordered by their contents; `order` has the original index of each system.
+    """
 
     totals: Floats
     counts: Floats
@@ -35,13 +37,13 @@ class BucketSums:
     shared: Floats | None = None
 
     def __post_init__(self) -> None:
-        # Products with arrays that are not contiguous take a hundred times as long.
+        # Matrix products of non-contiguous arrays are a hundred times slower.
         for name in ("totals", "counts"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     def scores(self, drawn: Floats | None = None) -> Floats:
-        """Each system's mean in each bucket: buckets × systems; with weights (samples × units) of every
-        sample: samples × buckets × systems. NaN where it has no item."""
+        """The mean of each system in each bucket (buckets × systems), or with weights (samples × units) in each sample
+        (samples × buckets × systems). NaN without items."""
         if drawn is None:
             totals = self.totals.sum(axis=1)
             return ratio(totals, np.broadcast_to(self.counts.sum(axis=1), totals.shape))
@@ -49,28 +51,28 @@ class BucketSums:
         return ratio(sums, np.broadcast_to(counts, sums.shape))
 
     def apart(self, bucket: int, first: Ints, second: Ints) -> Floats:
-        """Sums of a − b per unit: units × pairs."""
+        """The sum of a − b in each unit: units × pairs."""
         if self.paired is not None:
             return np.asarray(self.paired[bucket][:, first, second])
         return np.asarray(self.totals[bucket][:, first] - self.totals[bucket][:, second])
 
     def mean_apart(self, first: Ints, second: Ints) -> Floats:
-        """What each unit adds to the difference of the means over buckets, of every pair: units × pairs."""
-        found = np.zeros((self.totals.shape[1], len(first)))
+        """The contribution of each unit to the difference of the means over buckets: units × pairs."""
+        contributions = np.zeros((self.totals.shape[1], len(first)))
         for bucket in range(len(self.totals)):
             if self.shared is None:
                 items = np.full(len(first), self.counts[bucket].sum())
             else:
                 items = self.shared[bucket][first, second]
-            found += ratio(self.apart(bucket, first, second), np.maximum(items, 1.0)[None])
-        return found
+            contributions += ratio(self.apart(bucket, first, second), np.maximum(items, 1.0)[None])
+        return contributions
 
     def filled(self) -> NDArray[np.bool_]:
-        """Which units have an item in which bucket: buckets × units."""
+        """Whether a unit has items in a bucket: buckets × units."""
         return np.asarray(self.counts.max(axis=2, initial=0) > 0)
 
     def exchanged(self, rng: np.random.Generator) -> BucketSums:
-        """The systems' names exchanged at random within every unit: what equal systems would give."""
+        """The sums with system names permuted at random within each unit, as if systems were equal."""
         n_units, n_systems = self.totals.shape[1:]
         rows = np.arange(n_units)[:, None]
         new = np.argsort(rng.random((n_units, n_systems)), axis=1)
@@ -81,13 +83,13 @@ class BucketSums:
         return BucketSums(self.totals[:, rows, new], counts, self.order, paired)
 
     def of(self, systems: Ints) -> BucketSums:
-        """Some of the systems alone, to be scored."""
+        """The sums of these systems alone, for scoring."""
         counts = self.counts if self.counts.shape[2] == 1 else self.counts[:, :, systems]
         return BucketSums(self.totals[:, :, systems], counts, systems)
 
 
 def _sampled(drawn: Floats, sums: Floats) -> Floats:
-    """The sums (buckets × units × systems) of every sample: samples × buckets × systems."""
+    """The sums (buckets × units × systems) in each sample: samples × buckets × systems."""
     n_buckets, n_units, n_systems = sums.shape
     by_unit = sums.transpose(1, 0, 2).reshape(n_units, n_buckets * n_systems)
     return np.asarray((drawn @ by_unit).reshape(len(drawn), n_buckets, n_systems))
@@ -95,9 +97,11 @@ def _sampled(drawn: Floats, sums: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BucketTable:
-    """Rows of values (rows × items, 0 where there is none) with their sums per group, of which some at a time are
-    summed up (`of`): `totals` is buckets × groups × rows, `sizes` buckets × groups × 1, `counts` as `totals`.
-    `there` says which items a row has a value for, `bucket` and `code` where an item is."""
+    """Rows of values (rows × items, 0 if missing) with their sums per group, from which `of` selects rows.
+
+    `totals` and `counts` are buckets × groups × rows, `sizes` is buckets × groups × 1. `there` marks the items for
+    which a row has a value; `bucket` and `code` are the bucket and group of each item.
+    """
 
     values: Floats
     there: NDArray[np.bool_]
@@ -110,12 +114,12 @@ class BucketTable:
 
     @property
     def bundled(self) -> bool:
-        """Whether groups are resampled in bundles, which depend on all rows that are chosen."""
+        """Whether bundles of groups are resampled; these depend on all selected rows."""
         n_groups = self.totals.shape[1]
         return bool(group_units(n_groups, self.seed)[1] < n_groups)
 
     def of(self, rows: Ints) -> BucketSums:
-        """The sums of these rows alone; `order` says which row is where."""
+        """The sums of these rows."""
         n_buckets, n_groups = self.totals.shape[:2]
         complete = bool(self.there[rows].all())
         totals, counts = self.totals[:, :, rows], self.sizes if complete else self.counts[:, :, rows]
@@ -141,35 +145,34 @@ class BucketTable:
 
 @dataclass(frozen=True, slots=True)
 class KnownTests:
-    """The tests of pairs of rows of a `BucketTable` in its buckets: `p` and `lead` (sum of differences) are buckets ×
-    rows × rows, NaN where a pair has not been tested yet."""
+    """A cache of the tests of pairs of rows of a `BucketTable`: `p` and `lead` (the sum of differences) are buckets ×
+    rows × rows, NaN for pairs that are not yet tested."""
 
     p: Floats
     lead: Floats
 
     @classmethod
     def none(cls, n_buckets: int, n_rows: int) -> KnownTests:
-        """Nothing has been tested yet."""
+        """An empty cache."""
         return cls(*np.full((2, n_buckets, n_rows, n_rows), np.nan))
 
     def among(self, sums: BucketSums, bucket: int) -> tuple[Floats, Floats]:
-        """The p (not adjusted) and the lead of every two systems of the sums in a bucket; a pair that is asked for
-        again is not tested again."""
+        """The unadjusted p and the lead of each pair of systems in a bucket; computed once per pair."""
         first, second = np.triu_indices(len(sums.order), 1)
         pairs = bucket, sums.order[first], sums.order[second]
         unknown = np.flatnonzero(np.isnan(self.p[pairs]))
         if len(unknown):
             apart = sums.apart(bucket, first[unknown], second[unknown])[sums.filled()[bucket]]
-            for known, found, turned in ((self.p, sign_flip(apart), 1), (self.lead, apart.sum(axis=0), -1)):
-                known[bucket, pairs[1][unknown], pairs[2][unknown]] = found
-                known[bucket, pairs[2][unknown], pairs[1][unknown]] = turned * found
+            for known, values, mirror in ((self.p, sign_flip(apart), 1), (self.lead, apart.sum(axis=0), -1)):
+                known[bucket, pairs[1][unknown], pairs[2][unknown]] = values
+                known[bucket, pairs[2][unknown], pairs[1][unknown]] = mirror * values
         return self.p[pairs], self.lead[pairs]
 
 
 @dataclass(frozen=True, slots=True)
 class BucketTests:
-    """`ranks` is buckets × systems, `p_values` buckets × systems × systems: adjusted, 1 on the diagonal. `reach` is the
-    smallest adjusted p that a bucket's number of groups allows; None where there is nothing to test."""
+    """`ranks` is buckets × systems; `p_values` is buckets × systems × systems, adjusted, 1 on the diagonal. `reach` is
+    the smallest adjusted p possible with the number of groups of each bucket; None if there is nothing to test."""
 
     ranks: Floats
     p_values: Floats
@@ -179,10 +182,10 @@ class BucketTests:
 def bucket_table(
     matrix: NDArray[Any], groups: Groups, buckets: NDArray[np.int64], n_buckets: int, seed: int = 0
 ) -> BucketTable:
-    """A matrix of systems × items by bucket and group; `buckets` says per item which bucket it is in, −1 for none. NaN
-    is an item that a system has no value for; it is left out of that system's sums, and of those of its pairs.
+    """Sum up a matrix (systems × items) by bucket and group.
 
-    Raises `InputError` for infinite values, lengths that differ, and a bucket that is none.
+    `buckets` is the bucket of each item, −1 for none. NaN marks a missing value, which is excluded from the sums of
+    that system and of its pairs. Raises `InputError` for infinite values, unequal lengths, and an invalid bucket.
     """
     n = len(groups)
     if matrix.ndim != 2 or matrix.shape[1] != n or len(buckets) != n:
@@ -211,14 +214,14 @@ def bucket_table(
 def bucket_sums(
     matrix: NDArray[Any], groups: Groups, buckets: NDArray[np.int64], n_buckets: int, seed: int = 0
 ) -> BucketSums:
-    """The sums of all systems of a matrix (see `bucket_table`)."""
+    """The sums of all systems of a matrix, as in `bucket_table`."""
     return bucket_table(matrix, groups, buckets, n_buckets, seed).of(np.arange(len(matrix)))
 
 
 def _summed(
     values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]
 ) -> tuple[Floats, Floats, Floats]:
-    """Totals and counts per cell and system, and the items per cell (× 1)."""
+    """Totals and counts per cell and system, and the number of items per cell (× 1)."""
     totals, counts = np.zeros((2, *shape, len(values)))
     sizes = np.bincount(cell, minlength=shape[0] * shape[1]).astype(np.float64).reshape(*shape, 1)
     for number, (row, known) in enumerate(zip(values, there, strict=True)):
@@ -231,19 +234,19 @@ def _paired(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[i
     known = there.astype(np.float64)
     placed = np.argsort(cell, kind="stable")
     starts = np.flatnonzero(np.diff(cell[placed], prepend=-1))
-    found = np.zeros((shape[0] * shape[1], len(values), len(values)))
-    for some in np.split(placed, starts[1:]):
-        if len(some):
-            sums = values[:, some] @ known[:, some].T  # a's values on the items that b has, too
-            found[cell[some[0]]] = np.round(sums - sums.T, 9)
-    return found.reshape(*shape, len(values), len(values))
+    paired = np.zeros((shape[0] * shape[1], len(values), len(values)))
+    for items in np.split(placed, starts[1:]):
+        if len(items):
+            sums = values[:, items] @ known[:, items].T  # a's values on the items that b has too
+            paired[cell[items[0]]] = np.round(sums - sums.T, 9)
+    return paired.reshape(*shape, len(values), len(values))
 
 
 def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
-    """Orders of groups and of systems that depend on what they hold, not on names or places.
+    """Orders of groups and of systems that depend on their contents only, not on names or positions.
 
-    Each is known by a hash of its cells, cells by a hash of theirs: two rounds of refining, as when graphs
-    are compared (Weisfeiler and Leman 1968).
+    Groups and systems are hashed by their cells, and cells by their groups: two rounds of the colour refinement of
+    Weisfeiler and Leman (1968).
     """
     cells = np.zeros(totals.shape[1:], dtype=np.uint64)
     for bucket, (sums, sizes) in enumerate(zip(totals, counts, strict=True)):
@@ -260,12 +263,12 @@ def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
 def bucket_ranks(
     sums: BucketSums, *, alpha: float = 0.05, correction: Correction = "holm", known: KnownTests | None = None
 ) -> BucketTests:
-    """Ranks and adjusted p in every bucket; `known` are the tests of the rows that the sums were chosen from.
+    """Ranks and adjusted p values in each bucket; `known` caches the tests of the table that the sums come from.
 
-    A system is significantly better where the sum of differences is above 0 and p ≤ `alpha` in the paired test that
-    flips the groups' signs (`sign_flip`), adjusted over the pairs of the bucket ("holm"), of all buckets
-    ("holm-board"), or not ("none"). The rank is 1 + the number of significantly better systems, and never better than
-    that of a system with a higher score (`ordered_ranks`). NaN where a system has no item in the bucket.
+    A system is significantly better if the sum of differences is above 0 and p ≤ `alpha` in the sign-flip test
+    (`sign_flip`), adjusted over the pairs of the bucket ("holm"), of all buckets ("holm-board"), or not ("none"). The
+    rank is 1 + the number of significantly better systems, but not better than that of a system with a higher score
+    (`ordered_ranks`). It is NaN if a system has no item in the bucket.
     """
     n_buckets, _, n_systems = sums.totals.shape
     first, second = np.triu_indices(n_systems, 1)
@@ -297,12 +300,12 @@ def bucket_ranks(
 def resampled_ranks(
     sums: BucketSums, drawn: Floats, *, alpha: float = 0.05, correction: Correction = "holm"
 ) -> tuple[Floats, Floats]:
-    """The ranks in every sample, and the scores: samples × buckets × systems, from weights (samples × units).
+    """The ranks and the scores in each sample, given weights (samples × units): samples × buckets × systems.
 
-    The same test on every sample would have to flip signs again each time. Its distribution is known well
-    enough from its moments: Σ ±d has variance Σ w d² and fourth cumulant −2 Σ w d⁴, and the tail is that of
-    Edgeworth's series up to these (Hall 1992, The Bootstrap and Edgeworth Expansion, 2.3), with a correction
-    for continuity and never below 2 / 2^(drawn units that differ). All three sums are matrix products.
+    Repeating the sign-flip test in each sample would be slow, so its p is approximated from moments: Σ ±d has variance
+    Σ w d² and fourth cumulant −2 Σ w d⁴. The tail is that of the Edgeworth expansion up to these (Hall 1992, The
+    Bootstrap and Edgeworth Expansion, 2.3) with a continuity correction, and at least 2 / 2^(drawn units that differ).
+    All sums are matrix products.
     """
     n_buckets, _, n_systems = sums.totals.shape
     first, second = np.triu_indices(n_systems, 1)
@@ -314,10 +317,10 @@ def resampled_ranks(
     better = np.zeros_like(lead)
     if correction == "holm-board":
         flat = p[:, filled].reshape(len(drawn), -1)
-        better[:, filled] = _held(flat, alpha).reshape(len(drawn), len(filled), len(first))
+        better[:, filled] = _holm_rejected(flat, alpha).reshape(len(drawn), len(filled), len(first))
     else:
         for bucket in filled.tolist():
-            better[:, bucket] = _held(p[:, bucket], alpha) if correction == "holm" else p[:, bucket] <= alpha
+            better[:, bucket] = _holm_rejected(p[:, bucket], alpha) if correction == "holm" else p[:, bucket] <= alpha
     scores = sums.scores(drawn)
     ranks = significant_ranks(better * lead, scores)
     ranks[:, ~sums.filled().any(axis=1)] = np.nan
@@ -325,9 +328,9 @@ def resampled_ranks(
 
 
 def tails(drawn: Floats, apart: Floats) -> Floats:
-    """p of every pair in every sample, as `resampled_ranks` approximates it: samples × pairs."""
+    """The approximate p of each pair in each sample (see `resampled_ranks`): samples × pairs."""
     squares = apart**2
-    # Sums ±d of multiples of some number lie two of it apart, so their tail begins one of it below.
+    # Σ ±d of multiples of m takes values 2 m apart, so the continuity correction is m.
     total, variance = np.maximum(np.abs(drawn @ apart) - common_measures(apart), 0.0), drawn @ squares
     z = np.divide(total, np.sqrt(variance), out=np.zeros_like(total), where=variance > 0)
     fourth = drawn @ squares**2
@@ -338,14 +341,13 @@ def tails(drawn: Floats, apart: Floats) -> Floats:
     return np.clip(np.where(z > 0, np.maximum(p, least), 1.0), 0.0, 1.0)
 
 
-def _held(p: Floats, alpha: float) -> NDArray[np.bool_]:
-    """Which p of each row Holm lets stand: the smallest of m against alpha / m, the next against alpha / (m − 1) …,
-    until one fails."""
+def _holm_rejected(p: Floats, alpha: float) -> NDArray[np.bool_]:
+    """Which p of each row Holm's test rejects: the smallest of m is compared with alpha / m, the next with
+    alpha / (m − 1), and so on until one is larger."""
     if not p.shape[1]:
         return np.zeros(p.shape, dtype=np.bool_)
     ordered = np.sort(p, axis=1)
-    passed = ordered <= alpha / np.arange(p.shape[1], 0, -1)
-    held = np.logical_and.accumulate(passed, axis=1)
-    last = np.where(held[:, 0], held.sum(axis=1) - 1, 0)
-    limit = np.where(held[:, 0], ordered[np.arange(len(p)), last], -1.0)
+    rejected = np.logical_and.accumulate(ordered <= alpha / np.arange(p.shape[1], 0, -1), axis=1)
+    last = np.where(rejected[:, 0], rejected.sum(axis=1) - 1, 0)
+    limit = np.where(rejected[:, 0], ordered[np.arange(len(p)), last], -1.0)
     return np.asarray(p <= limit[:, None])

@@ -1,9 +1,8 @@
-"""Items to sums per group and slice: all that a clustered mean, and any resample of it, needs.
+"""Sums per group and slice: the sufficient statistics of a clustered mean and of its resamples.
 
-Within each slice groups are put into a canonical order that is made from their contents there alone, so that the
-weights a seed draws fall on the same groups whatever the groups are called, however the items are ordered, and
-whatever other slices there are.
-Groups with the same contents are exchangeable, so their order among themselves is of no consequence.
+Within each slice groups have a canonical order, which depends only on their contents. So the weights drawn from a seed
+apply to the same groups whatever their names, the order of items and the other slices. Groups with equal contents are
+exchangeable.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of
 
-_EXACT = 2.0**53  # whole numbers up to this add up without rounding
+_EXACT = 2.0**53  # integers up to this add up without rounding errors
 
 Floats = NDArray[np.float64]
 """An array of floats."""
@@ -30,18 +29,18 @@ Values = Sequence[float] | NDArray[Any]
 """One number per item."""
 
 Groups = Sequence[Hashable] | NDArray[Any]
-"""The group of each item: any hashable labels (but None and NaN), or whole numbers."""
+"""The group of each item: hashable labels (not None or NaN), or integers."""
 
 
-_MOST_CELLS = 4  # an item, up to which it is faster to count them all than to sort the items
+_MAX_CELLS = 4  # cells per item up to which counting all cells is faster than sorting the items
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Count and total of each group in each slice where it has items (one entry per such cell).
+    """Count and total of each cell, that is, of each group in each slice where it has items.
 
-    `slice_` and `group` number the cell, groups from 0 in each slice, in its canonical order; `squares` holds the
-    sum of squared values per slice.
+    `slice_` and `group` identify the cell; groups are numbered from 0 in each slice, in canonical order. `squares` is
+    the sum of squared values per slice.
     """
 
     group: Ints
@@ -54,7 +53,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The items that belong to a slice, those of a cell together and sorted by value; `group` as in `Sums`."""
+    """The items that are in a slice, ordered by cell and value; `group` as in `Sums`."""
 
     values: Floats
     group: Ints
@@ -63,7 +62,7 @@ class Items:
 
 
 def finite(values: Values, what: str = "value") -> Floats:
-    """The values as a float array of one dimension; `InputError` names the first that is no number.
+    """The values as a one-dimensional float array. Raises `InputError` with the first value that is not finite.
 
     >>> finite([1, 0])
     array([1., 0.])
@@ -82,7 +81,7 @@ def finite(values: Values, what: str = "value") -> Floats:
 
 
 def group_codes(groups: Groups, n: int) -> Ints:
-    """A number from 0 per item that says its group; the groups may carry any hashable labels.
+    """The groups of the items as integers from 0. Raises `InputError` for a missing label and unequal lengths.
 
     >>> group_codes(["v2", "v1", "v2"], 3)
     array([0, 1, 0])
@@ -90,7 +89,7 @@ def group_codes(groups: Groups, n: int) -> Ints:
     if len(groups) != n:
         raise InputError("groups", found=count_of(len(groups), "label"), expected=f"{n}, one per item")
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
-        if n and groups.min() >= 0 and groups.max() < _MOST_CELLS * n:  # numbered already, perhaps with gaps
+        if n and groups.min() >= 0 and groups.max() < _MAX_CELLS * n:  # already numbered, perhaps with gaps
             return (np.cumsum(np.bincount(groups.astype(np.int64, copy=False)) > 0) - 1)[groups]
         return np.unique(groups, return_inverse=True)[1].astype(np.int64, copy=False).reshape(-1)
     labels = groups.tolist() if isinstance(groups, np.ndarray) else groups
@@ -104,8 +103,8 @@ def group_codes(groups: Groups, n: int) -> Ints:
 
 
 def linked(labels: Sequence[Iterable[Hashable]]) -> Ints:
-    """A number from 0 per item that says its cluster: items that share a label belong together, and so do all that are
-    linked through others. Clusters are numbered in the order of their first items.
+    """The cluster of each item as an integer from 0: items are in one cluster if they share a label, directly or
+    through other items. Clusters are numbered in the order of their first items.
 
     >>> linked([["video 1"], ["video 2", "patient 7"], ["video 3", "patient 7"], ["video 1"], []]).tolist()
     [0, 1, 1, 0, 2]
@@ -114,25 +113,23 @@ def linked(labels: Sequence[Iterable[Hashable]]) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     known: dict[Hashable, int] = {}
-    pairs = [(item, known.setdefault(label, len(known))) for item, some in enumerate(labels) for label in some]
+    pairs = [(item, known.setdefault(label, len(known))) for item, own in enumerate(labels) for label in own]
     size = len(labels) + len(known)
     rows, columns = [item for item, _ in pairs], [len(labels) + label for _, label in pairs]
     graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(size, size))
-    found = connected_components(graph, directed=False)[1][: len(labels)]
-    first = {int(code): place for place, code in reversed(list(enumerate(found)))}
-    order = {code: number for number, code in enumerate(sorted(first, key=first.__getitem__))}
-    return np.array([order[int(code)] for code in found], dtype=np.int64)
+    components = connected_components(graph, directed=False)[1][: len(labels)].tolist()
+    numbers: dict[int, int] = {}
+    return np.array([numbers.setdefault(code, len(numbers)) for code in components], dtype=np.int64)
 
 
 def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items:
-    """Sorts the items of all slices and sums them up; items with slice −1 are left out."""
+    """Sort the items of all slices and sum them up; items with slice −1 are excluded."""
     values, key = _keyed(values, groups, slices, n_slices)
     order = np.lexsort((values, key))
     values, key = values[order], key[order]
     starts = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(starts, append=len(key)).astype(np.float64)
-    # Values within a cell and then cells are summed in sorted order, so that every sum is the same to
-    # the last bit in any order of items.
+    # Values are summed in sorted order, so that every sum is bitwise equal for any order of items.
     total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
     squares = np.add.reduceat(values**2, starts) if len(starts) else np.zeros(0)
     contents = np.add.reduceat(_hashed(values), starts) if len(starts) else starts.astype(np.uint64)
@@ -142,11 +139,11 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
 
 
 def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sums:
-    """The sums of `tabulate`. Marks of 0 and 1 are counted, which gives the same to the last bit: whole numbers add up
-    exactly in any order."""
+    """The sums of `tabulate`. Values of 0 and 1 are counted, which is faster and gives bitwise equal sums, since
+    integers add up exactly in any order."""
     marks, key = _keyed(values, groups, slices, n_slices)
     ones, n_cells = marks == 1, int(key.max(initial=-1)) + 1
-    if n_cells > _MOST_CELLS * len(key) or not np.all(ones | (marks == 0)):
+    if n_cells > _MAX_CELLS * len(key) or not np.all(ones | (marks == 0)):
         return tabulate(values, groups, slices, n_slices).sums
     count = np.bincount(key, minlength=n_cells)
     cell = np.flatnonzero(count)
@@ -158,7 +155,7 @@ def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sum
 
 
 def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[Floats, Ints]:
-    """The values of the items that are in a slice, and the number of each one's cell."""
+    """The values of the items that are in a slice, and their cells."""
     if len(slices) != len(values):
         raise InputError("slices", found=count_of(len(slices), "code"), expected=f"{len(values)}")
     if slices.size and not -1 <= slices.min() <= slices.max() < n_slices:
@@ -174,8 +171,8 @@ def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[F
 def _placed(
     cell: Ints, count: Floats, total: Floats, squares: Floats, contents: NDArray[np.uint64], n_slices: int
 ) -> tuple[Sums, Ints]:
-    """The sums of cells (ascending numbers) in the canonical order, and the place that each one's group has in its
-    slice. Of each cell are known the number of its values, their sum, that of their squares and that of their hashes."""
+    """The sums of cells (ascending) in canonical order, and the position of each cell's group in its slice. The
+    arguments are, per cell, the number of values, and the sums of values, of squares and of hashes."""
     slice_ = cell % n_slices
     placed = np.lexsort((contents, cell_hash(np.zeros_like(slice_), count, total), slice_))
     in_order = slice_[placed]
@@ -197,7 +194,7 @@ def _hashed(values: Floats) -> NDArray[np.uint64]:
 
 
 def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:
-    """The sum of the values of every cell.
+    """The sum of the values of each cell.
 
     >>> summed(np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]), 3)
     array([4., 0., 2.])
@@ -206,8 +203,8 @@ def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:
 
 
 def ordered_sums(cell: Ints, values: Floats, n_cells: int) -> Floats:
-    """The sum of the values of every cell, the same to the last bit in any order of items: they are added in ascending
-    order, but for whole numbers, which have no rounding.
+    """The sum of the values of each cell, bitwise equal for any order of items: values are added in ascending order,
+    except integers, whose sums are exact.
 
     >>> ordered_sums(np.array([0, 2, 0]), np.array([1.0, 2.5, 3.0]), 3)
     array([4. , 0. , 2.5])
@@ -219,7 +216,7 @@ def ordered_sums(cell: Ints, values: Floats, n_cells: int) -> Floats:
 
 
 def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:
-    """64 bits per cell; a group's hash is their sum, whatever their order."""
+    """A 64-bit hash of each cell; the hash of a group is the sum of its cells' hashes."""
     bits = splitmix64(slice_.astype(np.uint64))
     for part in (count, total):
         bits = splitmix64(bits ^ (part + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
@@ -227,7 +224,7 @@ def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:
 
 
 def splitmix64(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit touches every other."""
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), which mixes the bits of each number."""
     bits = (bits + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

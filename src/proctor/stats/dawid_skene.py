@@ -1,5 +1,5 @@
-"""What is true of items that several annotators labelled, and how reliable each annotator is, without a reference:
-the latent class model of Dawid and Skene (1979), fitted by expectation maximisation."""
+"""The latent class model of Dawid and Skene (1979), fitted by expectation maximisation: true labels of items and the
+reliability of annotators, without reference labels."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from proctor.stats.correlation import Resamples
 from proctor.stats.means import mean_interval
 
 MOST_ITERATIONS = 500
-"""Of expectation maximisation; a fit that needs more is reported as not converged."""
+"""The maximum number of EM iterations; a fit that needs more is reported as not converged."""
 
 TOLERANCE = 1e-7
-"""A fit has converged where no posterior probability changes by more than this from one iteration to the next."""
+"""A fit has converged if no posterior probability changes by more than this in an iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelVotes:
-    """Votes by position: each has an item, an annotator, a label, and its item's stratum and group (the video).
+    """Votes as parallel columns: item, annotator, label, and the item's stratum and group (such as its video).
 
-    Items of one stratum share the prior of the labels; annotators have one confusion matrix over all strata.
+    Items of a stratum share a prior of the labels; each annotator has one confusion matrix over all strata. Raises
+    `InputError` for columns of unequal length.
 
     >>> LabelVotes(["a", "a"], ["r1", "r2"], ["yes", "no"], ["x", "x"], ["v", "v"]).labels
     ['yes', 'no']
@@ -41,39 +42,39 @@ class LabelVotes:
     groups: Sequence[str]
 
     def __post_init__(self) -> None:
-        sizes = {len(one) for one in (self.items, self.annotators, self.labels, self.strata, self.groups)}
+        sizes = {len(column) for column in (self.items, self.annotators, self.labels, self.strata, self.groups)}
         if len(sizes) > 1:
             raise InputError("votes", found=f"columns of {sorted(sizes)} entries", expected="one of each a vote")
 
     def without(self, *annotators: Hashable) -> LabelVotes:
-        """The votes of all others.
+        """The votes of all other annotators.
 
         >>> LabelVotes(["a", "a"], ["r1", "r2"], [0, 1], ["", ""], ["v", "v"]).without("r1").labels
         [1]
         """
-        kept = [place for place, one in enumerate(self.annotators) if one not in annotators]
-        items, said, labels, strata = (
+        kept = [place for place, annotator in enumerate(self.annotators) if annotator not in annotators]
+        items, others, labels, strata = (
             [column[place] for place in kept] for column in (self.items, self.annotators, self.labels, self.strata)
         )
-        return LabelVotes(items, said, labels, strata, [self.groups[place] for place in kept])
+        return LabelVotes(items, others, labels, strata, [self.groups[place] for place in kept])
 
 
 @dataclass(frozen=True, slots=True)
 class LatentLabels:
-    """A fitted model. `items`, `annotators` and `strata` stand in order of appearance, `levels` as they were given.
+    """A fitted model. `items`, `annotators` and `strata` are in order of appearance, `levels` in the given order.
 
-    `prior` is strata × levels. `confusion` is annotators × true level × level said, rows sum to 1. `posterior` is
-    items × levels: the probability of each level given all votes; `low` and `high` are the ends of its percentile
-    interval over the bootstrap samples (NaN with fewer than three groups), which tells how much of it is due to not
-    knowing the annotators. `log_likelihood` is that of the votes, without the pseudo-counts.
+    `prior` is strata × levels. `confusion` is annotators × true level × reported level; rows sum to 1. `posterior` is
+    items × levels: the probability of each level given all votes. `low` and `high` are its percentile interval over the
+    bootstrap samples (NaN with fewer than three groups), which reflects the uncertainty about the annotators.
+    `log_likelihood` is that of the votes, without the pseudo-counts.
 
-    `reliability` has one estimate per annotator: (K · mean of the diagonal − 1) / (K − 1) for K levels, Youden's J for
-    two: 1 is always right, 0 says nothing of the truth (always the same answer, or one at random), below 0 is
-    inverted. Its interval is clustered by group (`Resamples`), `n` counts the annotator's votes.
+    `reliability` has one estimate per annotator: (K · mean of the diagonal − 1) / (K − 1) for K levels, which is
+    Youden's J for K = 2. 1 is always right, 0 is uninformative (a constant or random answer), below 0 is inverted. Its
+    interval is clustered by group (`Resamples`); `n` counts the annotator's votes.
 
     >>> votes = LabelVotes(list("aabbcc"), ["r", "s"] * 3, [1, 1, 0, 0, 0, 0], [""] * 6, ["v"] * 6)
-    >>> found = dawid_skene(votes, [0, 1], smoothing=0, plan=None)
-    >>> found.posterior.shape, found.reliability[0].value, found.converged
+    >>> fit = dawid_skene(votes, [0, 1], smoothing=0, plan=None)
+    >>> fit.posterior.shape, fit.reliability[0].value, fit.converged
     ((3, 2), 1.0, True)
     """
 
@@ -99,20 +100,20 @@ def dawid_skene(
     smoothing: float = 0.5,
     plan: Resampling | None = Resampling(draws=500),
 ) -> LatentLabels:
-    """Fits the model of Dawid and Skene (1979, Applied Statistics 28:20) to votes.
+    """Fit the model of Dawid and Skene (1979, Applied Statistics 28:20) to votes.
 
-    Given an item's true level the votes are independent, each by its annotator's confusion matrix. Parameters and
-    true levels are estimated in turns from the shares of votes on, as in the paper, until no posterior changes by more
-    than `TOLERANCE`, at most `MOST_ITERATIONS` times. `smoothing` pseudo-counts are added to each cell of a confusion
-    matrix and of a prior (the mode under a Dirichlet prior), so that an annotator with few votes of a level is not
-    said never to err; 0 is maximum likelihood, where a row without votes is uniform. An annotator may vote on an item
-    several times. With `plan` the fit is repeated on every bootstrap sample of groups, from the full fit on.
+    Given the true level of an item, votes are independent and follow the confusion matrix of their annotator. EM starts
+    from the vote shares, as in the paper, and stops if no posterior changes by more than `TOLERANCE`, or after
+    `MOST_ITERATIONS` iterations. `smoothing` pseudo-counts are added to each cell of the confusion matrices and priors
+    (the mode under a Dirichlet prior), so that annotators with few votes for a level are not estimated as infallible;
+    0 is maximum likelihood, with uniform rows where there are no votes. An annotator may vote on an item several times.
+    With `plan`, the fit is repeated on each bootstrap sample of groups, starting from the full fit.
 
-    The labels are those of the majority: where most annotators are inverted, so is the result. Annotators who copy
-    one another are taken for independent ones; `copying` finds them.
+    The model follows the majority: if most annotators are inverted, so is the result. Annotators are assumed to be
+    independent; `copying` finds those who copy each other.
 
-    Raises `InputError` for no votes, a level given twice, fewer than two levels, a label that is no level, an item in
-    two strata or groups, and a negative smoothing.
+    Raises `InputError` for no votes, a duplicate level, fewer than two levels, a label that is not in `levels`, an item
+    in two strata or groups, and negative smoothing.
 
     >>> votes = LabelVotes(list("aaabbbcccddd"), [1, 2, 3] * 4, [1, 1, 0, 0, 0, 0] * 2, [""] * 12, ["v"] * 12)
     >>> dawid_skene(votes, [0, 1], smoothing=0.1, plan=None).posterior[:2].round(2).tolist()
@@ -127,8 +128,8 @@ def dawid_skene(
     reliability = _reliability(fit.confusion)
     per_annotator = table.counts[table.pattern].sum(axis=(0, 2)).astype(int)
     estimates = [
-        Estimate(float(one), None, None, int(n), table.groups[k])
-        for k, (one, n) in enumerate(zip(reliability[0], per_annotator, strict=True))
+        Estimate(float(value), None, None, int(n), table.groups[k])
+        for k, (value, n) in enumerate(zip(reliability[0], per_annotator, strict=True))
     ]
     if plan is not None and len(table.labels) >= 3:
         samples = Resamples(table.labels, plan=plan)
@@ -137,8 +138,8 @@ def dawid_skene(
         low, high = tails[0][table.pattern], tails[1][table.pattern]
         units = samples.units(table.labels)
         estimates = [
-            samples.sampled(reliable[:, k], units, n=one.n, groups=one.groups).estimate()
-            for k, one in enumerate(estimates)
+            samples.sampled(reliable[:, k], units, n=estimate.n, groups=estimate.groups).estimate()
+            for k, estimate in enumerate(estimates)
         ]
     return LatentLabels(
         table.items, table.annotators, tuple(levels), table.strata, fit.prior[0], fit.confusion[0], posterior, low,
@@ -148,8 +149,8 @@ def dawid_skene(
 
 @dataclass(frozen=True, slots=True)
 class _VoteTable:
-    """Items with the same votes in the same stratum are one pattern: `counts` is patterns × annotators × levels,
-    `weights` 1 × patterns how many items have it, `per_group` the same by group."""
+    """Votes by pattern: items with equal votes in the same stratum are one pattern. `counts` is patterns × annotators ×
+    levels; `weights` (1 × patterns) is the number of items with a pattern, `per_group` that in each group."""
 
     items: tuple[Hashable, ...]
     annotators: tuple[Hashable, ...]
@@ -181,15 +182,15 @@ def _tabulated(votes: LabelVotes, levels: Sequence[Hashable], smoothing: float) 
     if wrong is not None:
         expected = "one of " + ", ".join(map(str, levels))
         raise InputError(f"label of vote {wrong}", found=repr(votes.labels[wrong]), expected=expected)
-    label = np.array([place[one] for one in votes.labels])
+    label = np.array([place[label] for label in votes.labels])
     item, annotator = group_codes(votes.items, n), group_codes(votes.annotators, n)
     stratum, group = group_codes(votes.strata, n), group_codes(votes.groups, n)
     own = np.zeros((int(item.max()) + 1, 2), dtype=np.int64)
     own[item] = np.stack([stratum, group], axis=1)
     for column, what in ((stratum, "stratum"), (group, "group")):
-        found = own[item, 0 if what == "stratum" else 1] != column
-        if found.any():
-            at = int(np.flatnonzero(found)[0])
+        differs = own[item, 0 if what == "stratum" else 1] != column
+        if differs.any():
+            at = int(np.flatnonzero(differs)[0])
             raise InputError(f"item {votes.items[at]!r}", found=f"a second {what}", expected="one")
     cells = np.zeros((len(own), int(annotator.max()) + 1, len(levels)))
     np.add.at(cells, (item, annotator, label), 1.0)
@@ -209,7 +210,7 @@ def _tabulated(votes: LabelVotes, levels: Sequence[Hashable], smoothing: float) 
 
 @dataclass(frozen=True, slots=True)
 class _Fits:
-    """Fits to several weightings of the patterns (rows) at once; arrays as in `LatentLabels`, one more axis first."""
+    """Fits for several weightings of the patterns; arrays as in `LatentLabels`, with the weightings as first axis."""
 
     prior: Floats
     confusion: Floats
@@ -220,10 +221,10 @@ class _Fits:
 
 
 def _fitted(table: _VoteTable, weights: Floats, start: Floats) -> _Fits:
-    """Expectation maximisation for every row of weights, from these posteriors (rows × patterns × levels) on."""
+    """EM for each row of weights, starting from these posteriors (rows × patterns × levels)."""
     posterior = np.broadcast_to(start, (len(weights), *start.shape[1:]))
     iteration = 0
-    for iteration in range(1, MOST_ITERATIONS + 1):  # noqa: B007 - the number is told
+    for iteration in range(1, MOST_ITERATIONS + 1):  # noqa: B007 - reported below
         prior, confusion = _maximised(table, weights, posterior)
         likelihood = _log_joint(table, prior, confusion)
         peak = likelihood.max(axis=2, keepdims=True)
@@ -241,31 +242,31 @@ def _maximised(table: _VoteTable, weights: Floats, posterior: Floats) -> tuple[F
     n_strata = int(table.stratum.max()) + 1
     prior = np.stack([weighted[:, table.stratum == s].sum(axis=1) for s in range(n_strata)], axis=1)
     flat = table.counts.reshape(len(table.counts), -1)
-    said = np.swapaxes(weighted, 1, 2) @ flat
-    said = said.reshape(len(weights), posterior.shape[2], *table.counts.shape[1:]).swapaxes(1, 2)
-    return _shares(prior + table.smoothing), _shares(said + table.smoothing)
+    reported = np.swapaxes(weighted, 1, 2) @ flat
+    reported = reported.reshape(len(weights), posterior.shape[2], *table.counts.shape[1:]).swapaxes(1, 2)
+    return _shares(prior + table.smoothing), _shares(reported + table.smoothing)
 
 
 def _shares(counts: Floats) -> Floats:
-    """Counts as shares of their last axis, equal ones where there are none."""
+    """Counts divided by their sum over the last axis; uniform where the sum is 0."""
     totals = counts.sum(axis=-1, keepdims=True)
     shares: Floats = np.divide(counts, totals, out=np.full(counts.shape, 1 / counts.shape[-1]), where=totals > 0)
     return shares
 
 
 def _log_joint(table: _VoteTable, prior: Floats, confusion: Floats) -> Floats:
-    """The log of prior × likelihood of every pattern and level; what is impossible is −700 for each vote, so that an
-    item that is impossible under all levels still has a posterior."""
+    """The log of prior × likelihood of each pattern and level. log 0 is replaced by −700, so that an item that is
+    impossible under all levels still has a posterior."""
     logs = np.log(np.maximum(confusion, 1e-304))
     flat = table.counts.reshape(len(table.counts), -1)
-    rows, annotators, true, said = logs.shape
-    per_level = logs.swapaxes(1, 2).reshape(rows, true, annotators * said)
+    rows, annotators, true, reported = logs.shape
+    per_level = logs.swapaxes(1, 2).reshape(rows, true, annotators * reported)
     joint: Floats = np.swapaxes(per_level @ flat.T, 1, 2) + np.log(np.maximum(prior, 1e-304))[:, table.stratum]
     return joint
 
 
 def _reliability(confusion: Floats) -> Floats:
-    """Rows × annotators."""
+    """The reliability of each annotator: rows × annotators."""
     levels = confusion.shape[-1]
     right = np.diagonal(confusion, axis1=2, axis2=3).mean(axis=2)
     reliability: Floats = (levels * right - 1) / (levels - 1)
@@ -273,8 +274,8 @@ def _reliability(confusion: Floats) -> Floats:
 
 
 def _resampled(table: _VoteTable, samples: Resamples, start: Floats) -> tuple[Floats, Floats]:
-    """Posteriors of every pattern in the bootstrap samples, and reliabilities under every row of weights; NaN for an
-    annotator of whom a sample has no vote."""
+    """The posteriors of each pattern in the bootstrap samples, and the reliabilities for each row of weights; NaN for
+    an annotator without votes in a sample."""
     units = samples.units(table.labels)
     per_unit = np.zeros((samples.n_units, table.per_group.shape[1]))
     np.add.at(per_unit, units, table.per_group)
@@ -291,7 +292,7 @@ def _resampled(table: _VoteTable, samples: Resamples, start: Floats) -> tuple[Fl
 
 
 def entropy(probabilities: NDArray[Any]) -> Floats:
-    """Bits of each row of probabilities (which sum to 1): 0 is certain, the log₂ of their number is knowing nothing.
+    """The entropy in bits of each row of probabilities (which sum to 1): from 0 (certain) to log₂ K (uniform).
 
     >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
     [1.0, 0.0]
@@ -303,25 +304,25 @@ def entropy(probabilities: NDArray[Any]) -> Floats:
 
 
 COPIED = 0.98
-"""Two annotators who copy agree on at least this share of the items that both labelled."""
+"""The minimum observed agreement of a pair that is checked for copying, as a share of their shared items."""
 
 BEYOND = 0.02
-"""By how much, at the low end of its interval, they agree more often than annotators who work alone would."""
+"""The minimum excess agreement of a reported pair, at the lower end of its confidence interval."""
 
-_FEWEST_SHARED = 20
+_MIN_SHARED = 20
 
 
 def copying(
     votes: LabelVotes, levels: Sequence[Hashable], plan: Resampling = Resampling(draws=500)
 ) -> list[tuple[Hashable, Hashable, Estimate]]:
-    """Pairs of annotators who agree more than two who work alone would: each pair with how much more often (a share
-    of the items that both labelled, with its clustered interval).
+    """Pairs of annotators who agree more often than independent annotators would, each with its excess agreement (a
+    share of the items that both labelled, with a clustered interval).
 
-    For two who agree on at least `COPIED` of 20 or more items the model is fitted to the votes of all others, which
-    copying can't have changed; against its posteriors each of the two has a confusion matrix, and so an expected
-    agreement on every item. Reported are pairs where the interval of observed less expected agreement begins above
-    `BEYOND`. At least two others are needed: else nothing can be said, and no pair is reported. Items that are hard
-    for everybody make honest annotators agree on what is wrong: it is a reason to ask, not a proof.
+    Pairs that agree on at least `COPIED` of 20 or more shared items are checked. The model is fitted to the votes of
+    all other annotators, which copying can't have affected. Its posteriors give each of the two a confusion matrix and
+    so an expected agreement on each item. A pair is reported if the interval of observed minus expected agreement
+    begins above `BEYOND`. Without at least two other annotators no pair is reported. Independent annotators may also
+    agree on wrong labels of hard items, so a reported pair is a reason to ask, not a proof.
 
     >>> copying(LabelVotes(["a"], ["r"], [0], [""], ["v"]), [0, 1])
     []
@@ -331,23 +332,23 @@ def copying(
     for item, annotator, label in zip(votes.items, votes.annotators, votes.labels, strict=True):
         first.setdefault(annotator, {}).setdefault(item, place[label])
     group = dict(zip(votes.items, votes.groups, strict=True))
-    found = []
-    for one, other in combinations(first, 2):
-        shared = [item for item in first[one] if item in first[other]]
-        same = np.array([first[one][item] == first[other][item] for item in shared], dtype=np.float64)
-        if len(shared) < _FEWEST_SHARED or same.mean() < COPIED or len(first) < 4:
+    pairs = []
+    for a, b in combinations(first, 2):
+        shared = [item for item in first[a] if item in first[b]]
+        same = np.array([first[a][item] == first[b][item] for item in shared], dtype=np.float64)
+        if len(shared) < _MIN_SHARED or same.mean() < COPIED or len(first) < 4:
             continue
-        rest = dawid_skene(votes.without(one, other), levels, plan=None)
+        rest = dawid_skene(votes.without(a, b), levels, plan=None)
         known = dict(zip(rest.items, rest.posterior, strict=True))
         kept = [place for place, item in enumerate(shared) if item in known]
-        if len(kept) < _FEWEST_SHARED:
+        if len(kept) < _MIN_SHARED:
             continue
         posterior = np.array([known[shared[place]] for place in kept])
-        said = [np.eye(len(levels))[[first[who][shared[place]] for place in kept]] for who in (one, other)]
-        a, b = (_shares(posterior.T @ labels + 0.5) for labels in said)
-        expected = posterior @ (a * b).sum(axis=1)
+        labels = [np.eye(len(levels))[[first[who][shared[place]] for place in kept]] for who in (a, b)]
+        a_confusion, b_confusion = (_shares(posterior.T @ own + 0.5) for own in labels)
+        expected = posterior @ (a_confusion * b_confusion).sum(axis=1)
         groups = [group[shared[place]] for place in kept]
         beyond = mean_interval(same[kept] - expected, groups, plan.within(-1, 1))
         if beyond.ci_low is not None and beyond.ci_low > BEYOND:
-            found.append((one, other, beyond))
-    return found
+            pairs.append((a, b, beyond))
+    return pairs

@@ -1,7 +1,7 @@
-"""What scores on the same hidden questions give away: how far above its true accuracy the best of many submissions
-stands, by luck alone or by an attack, when all scores are shown or only those that climb the ladder.
+"""The optimism of leaderboards: how far the best of many scores on the same hidden questions exceeds its true accuracy,
+by luck or by an attack, if all scores are shown or only those of the ladder mechanism.
 
-The ladder (Blum and Hardt 2015, ICML, 1006) shows a submission's score only where it is better than the last shown one.
+The ladder (Blum and Hardt 2015, ICML, 1006) shows a submission's score only if it is better than the last shown one.
 Here "better" means that the clustered interval of the paired difference lies above 0.
 """
 
@@ -17,19 +17,18 @@ from proctor.core import InputError, generator
 from proctor.stats.special import stdtrit
 
 ShownBy = Literal["all", "ladder"]
-"""Which scores are shown: all of them, or those that are better than the last shown one beyond its interval."""
+"""Which scores are shown: all, or those that are significantly better than the last shown one."""
 
 _RULES: tuple[ShownBy, ...] = get_args(ShownBy)
 _DRAWS = 400
-_CHUNK = 2_000_000  # numbers held at once
+_CHUNK = 2_000_000  # elements of one working array
 
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Optimism:
-    """How far the shown score is above the true accuracy on average (`value`), with the Monte Carlo error of that
-    number (one standard deviation).
+    """The mean excess of the shown score over the true accuracy (`value`), with its Monte Carlo standard error.
 
     >>> Optimism(0.02, 0.001).value
     0.02
@@ -41,11 +40,10 @@ class Optimism:
 
 @dataclass(frozen=True, slots=True)
 class HiddenSet:
-    """A hidden set of questions: how many `groups` (videos) of how many `questions` each, on which a system of accuracy
-    `accuracy` is right; `icc` from 0 to below 1 says how much alike answers within a group are (0: not more than
-    others).
+    """A hidden set of questions: `groups` (such as videos) with `questions` questions each, the true `accuracy` of the
+    systems, and the intraclass correlation `icc` of their answers within a group, from 0 to below 1.
 
-    Raises `InputError` for numbers that make no sense.
+    Raises `InputError` for values out of range.
 
     >>> HiddenSet(groups=20, questions=60).size
     1200
@@ -70,19 +68,18 @@ class HiddenSet:
 
     @property
     def size(self) -> int:
-        """Questions in all."""
+        """The total number of questions."""
         return self.groups * self.questions
 
 
 def luck(hidden: HiddenSet, submissions: int, rule: ShownBy = "all", *, draws: int = _DRAWS, seed: int = 0) -> Optimism:
-    """The optimism of the best shown of this many systems of equal accuracy that have nothing to do with one another:
-    the most that luck alone can give. Of one submission it is 0.
+    """The optimism of the best shown score of independent systems of equal accuracy, which is due to luck alone.
 
-    With `rule` "all" it is E[max] − accuracy; with the ladder that of the last shown score.
-    Raises `InputError` for fewer than one submission, an unknown rule, or fewer than two draws.
+    With `rule` "all" it is E[max] − accuracy, with the ladder E[last shown score] − accuracy. It is 0 for one
+    submission. Raises `InputError` for fewer than one submission, an unknown rule, or fewer than two draws.
 
-    >>> found = luck(HiddenSet(groups=20, questions=20), submissions=10, draws=200)
-    >>> 0.03 < found.value < 0.05 and found.error < 0.002
+    >>> optimism = luck(HiddenSet(groups=20, questions=20), submissions=10, draws=200)
+    >>> 0.03 < optimism.value < 0.05 and optimism.error < 0.002
     True
     """
     _check(submissions, rule, draws)
@@ -99,13 +96,15 @@ def luck(hidden: HiddenSet, submissions: int, rule: ShownBy = "all", *, draws: i
 def boosting(
     hidden: HiddenSet, submissions: int, options: int = 2, rule: ShownBy = "all", *, draws: int = _DRAWS, seed: int = 0
 ) -> Optimism:
-    """The optimism of an attack without any model: all submissions but the last are random answers to questions with
-    this many `options`; the last one takes for each question the commonest answer among those that did better than
-    chance (of those that were shown, under the ladder). Its true accuracy is chance; what it scores above that is what
-    the scores gave away (Blum and Hardt 2015, section 4). `accuracy` and `icc` play no part.
+    """The optimism of a boosting attack, which needs no model (Blum and Hardt 2015, section 4).
 
-    Large hidden sets of n questions with two options, all shown: Φ(√(k / (π n))) − ½ after k random submissions. Raises
-    `InputError` as `luck`, and for fewer than two options.
+    All submissions but the last are random answers to questions with this many `options`. The last one takes, for each
+    question, the most frequent answer among the submissions that scored above chance (under the ladder: among those
+    that were shown). Its true accuracy is chance, so its excess is what the scores revealed. `accuracy` and `icc` of
+    the hidden set are ignored.
+
+    For large sets of n questions with two options, all scores shown, it is Φ(√(k / (π n))) − ½ after k random
+    submissions. Raises `InputError` as `luck` does, and for fewer than two options.
 
     >>> boosting(HiddenSet(groups=10, questions=10), submissions=1, draws=500).value < 0.01
     True
@@ -122,7 +121,7 @@ def boosting(
 
 
 def _boosted(rng: np.random.Generator, hidden: HiddenSet, probes: int, options: int, rule: ShownBy) -> float:
-    """The score of one attack. Option 0 is the right one, of every question."""
+    """The score of one attack; option 0 is right for all questions."""
     answers = rng.integers(0, options, size=(probes, hidden.size))
     right = answers == 0
     if rule == "ladder":
@@ -130,13 +129,13 @@ def _boosted(rng: np.random.Generator, hidden: HiddenSet, probes: int, options: 
         kept = _climbed(by_group[None].astype(np.int64), hidden)[0]
     else:
         kept = right.mean(axis=1) > 1 / options
-    votes = np.stack([(answers[kept] == one).sum(axis=0) for one in range(options)])
-    level = votes.max(axis=0) == votes  # of several commonest answers each is as likely
+    votes = np.stack([(answers[kept] == option).sum(axis=0) for option in range(options)])
+    level = votes.max(axis=0) == votes  # ties are broken at random
     return float((level[0] / level.sum(axis=0)).mean())
 
 
 def _shares(rng: np.random.Generator, hidden: HiddenSet, shape: tuple[int, ...]) -> NDArray[np.float64] | float:
-    """The accuracy in each group: all the same, or drawn from a beta distribution with this correlation."""
+    """The accuracy in each group: constant, or drawn from a beta distribution with this intraclass correlation."""
     if hidden.icc == 0:
         return hidden.accuracy
     spread = (1 - hidden.icc) / hidden.icc
@@ -144,8 +143,8 @@ def _shares(rng: np.random.Generator, hidden: HiddenSet, shape: tuple[int, ...])
 
 
 def _climbed(right: Counts, hidden: HiddenSet) -> NDArray[np.bool_]:
-    """Which submissions the ladder shows: `right` is draws × submissions × groups. The interval is Student's over the
-    groups' differences, which are of equal size."""
+    """Which submissions the ladder shows; `right` is draws × submissions × groups. The interval is Student's t interval
+    of the differences between groups, which have equal size."""
     draws, submissions, groups = right.shape
     shown = np.zeros((draws, submissions), dtype=np.bool_)
     if not submissions:
@@ -164,8 +163,8 @@ def _climbed(right: Counts, hidden: HiddenSet) -> NDArray[np.bool_]:
 def _last_shown(right: Counts, hidden: HiddenSet) -> NDArray[np.float64]:
     shown = _climbed(right, hidden)
     last = shown.shape[1] - 1 - np.argmax(shown[:, ::-1], axis=1)
-    found: NDArray[np.float64] = right[np.arange(len(right)), last].sum(axis=1) / hidden.size
-    return found
+    scores: NDArray[np.float64] = right[np.arange(len(right)), last].sum(axis=1) / hidden.size
+    return scores
 
 
 def _optimism(scores: NDArray[np.float64], truth: float) -> Optimism:

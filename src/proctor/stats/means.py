@@ -1,5 +1,5 @@
-"""Means with clustered intervals: of all items, of slices of them, of groups that all count alike, and of several
-systems on the same items."""
+"""Means with clustered intervals: of all items, of slices, of equally weighted groups, and of several systems on the
+same items."""
 
 from __future__ import annotations
 
@@ -41,39 +41,36 @@ from proctor.stats.special import expit, logit, stdtrit
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
 
-_FEW_OFF_BOUND = 9  # groups away from the bound where most are: so few may not show all there is
-_FEW_DIFFERING = 5  # the same for differences; with no more groups that differ no p is below 0.05
+_FEW_OFF_BOUND = 9  # with at most this many groups off a bound the interval is extended for unseen groups
+_FEW_DIFFERING = 5  # the same for groups with a difference; with so few no p is below 0.05
 
 
 def mean_interval(values: Values, groups: Groups, plan: Resampling = Resampling()) -> Estimate:
     """The mean of all values, with a clustered bootstrap interval.
 
-    `values` are one number per item, `groups` the item's group (any hashable label or whole number):
-    what shares a group is resampled together. `plan`: see `Resampling`.
+    `values` has one number per item, `groups` the group of each item (any hashable label or integer). Items of a group
+    are resampled together. `plan`: see `Resampling`.
 
-    The mean is the sum of all values over their number (a ratio of sums over groups, so a big group
-    counts by its size). Its interval is the BCa interval (Efron 1987, Journal of the American
-    Statistical Association 82:171) over samples of whole groups, *expanded* for few groups of unequal
-    size after Hesterberg (2015, The American Statistician 69:371): in place of the normal quantile
-    stands t · `error` / `spread`, with t the quantile of Student's t at `df` degrees of freedom (all
-    three in `Moments`). Beyond fewer than five samples the bootstrap knows nothing: such an end is taken
-    from mean ± t · `error` if that is farther, on the logit scale where `bounds` are given.
+    The mean weights items equally, so groups count by their size. Its interval is the BCa interval (Efron 1987, Journal
+    of the American Statistical Association 82:171) over samples of whole groups, *expanded* for few groups of unequal
+    size as in Hesterberg (2015, The American Statistician 69:371): the normal quantile is replaced by
+    t · `error` / `spread`, where t is the quantile of Student's t with `df` degrees of freedom (all three in
+    `Moments`). If fewer than five samples lie beyond an end, the end is taken from mean ± t · `error` if that is wider,
+    on the logit scale if `bounds` are given.
 
-    What no group has shown may still be a share u = 1 − ((1 − level) / 2)^(1 / G) of all groups, at a bound
-    (Clopper and Pearson 1934, with the group as the trial). Where `bounds` are given and groups don't differ, or at
-    least half of them and all but nine are at the same bound, the interval reaches from mean − u · (mean − lowest)
-    to mean + u · (highest − mean). So it never has no width, but for the method "percentile".
+    Groups of a kind that is not in the sample may be a share of up to u = 1 − ((1 − level) / 2)^(1 / G) of all groups,
+    with values at a bound (Clopper and Pearson 1934, with groups as trials). If `bounds` are given, and if groups do
+    not differ, or all but nine and at least half of them are at the same bound, the interval is extended to
+    mean − u · (mean − lowest) and mean + u · (highest − mean). So its width is never 0, except with the method
+    "percentile". For the simulated coverage see docs/reference/statistics.md.
 
-    What 95 % covers by simulation stands in docs/reference/statistics.md.
+    With `two_level`, items are resampled within groups as well. This counts the variance within groups twice: the
+    interval is wider than necessary, by a factor of up to √2 if items of a group are uncorrelated.
 
-    With `two_level` the items within a drawn group are drawn too. That adds the spread within groups
-    once more: the interval is wider than it has to be, by up to √2 where items in a group are unlike.
+    The result depends on the seed, but not on the order of items or the names of groups (see `clusters`).
 
-    Same seed, same result, whatever the order of items and the groups' names (see `clusters`). Edges: no
-    item: value None; fewer than two groups: no interval; all groups with the same mean and no
-    `bounds`: no interval.
-
-    Raises `InputError` for a value that is not finite or out of bounds, and where lengths differ.
+    Edges: value None without items; no interval with fewer than two groups, or if all groups have the same mean and no
+    `bounds` are given. Raises `InputError` for a value that is not finite or out of bounds, and for unequal lengths.
 
     >>> mean_interval([1, 1, 0, 1, 0, 0], ["v1", "v1", "v1", "v2", "v2", "v3"], Resampling(bounds=(0, 1))).value
     0.5
@@ -88,22 +85,20 @@ def mean_interval(values: Values, groups: Groups, plan: Resampling = Resampling(
 def slice_means(
     values: Values, groups: Groups, slices: Sequence[int] | NDArray[Any], n_slices: int, plan: Resampling = Resampling()
 ) -> list[Estimate]:
-    """The mean and interval of every slice: what `mean_interval` gives for its items alone, whatever other slices
-    there are.
+    """The mean and interval of each slice, equal to `mean_interval` of the items of the slice.
 
-    `slices` says per item which slice (0 to `n_slices` − 1) it is in, −1 for none; or, where an item can be
-    in several, it is an array of booleans, items × `n_slices`. `groups` of an estimate counts those with items in
-    its slice; groups are drawn from these.
+    `slices` is the slice of each item (0 to `n_slices` − 1, or −1 for none). If items can be in several slices, it is a
+    boolean array, items × `n_slices`. Only groups with items in a slice are resampled and counted in `groups`.
 
-    Memory and time grow with items + draws × min(groups, 2048) + draws × slices: of more groups, random
-    bundles are drawn (see `group_units`), and slices with as many groups share their draws. `two_level` draws items:
-    time grows with draws × items.
+    Memory and time grow with items + draws × min(groups, 2048) + draws × slices: more groups are bundled (see
+    `group_units`), and slices with equal numbers of groups share their draws. With `two_level` time grows with draws ×
+    items.
 
-    >>> both = slice_means([1, 0, 1, 1], ["a", "a", "b", "c"], [0, 1, 0, -1], 2)
-    >>> [(one.value, one.n, one.groups) for one in both]
+    >>> estimates = slice_means([1, 0, 1, 1], ["a", "a", "b", "c"], [0, 1, 0, -1], 2)
+    >>> [(estimate.value, estimate.n, estimate.groups) for estimate in estimates]
     [(1.0, 2, 2), (0.0, 1, 1)]
     >>> inside = np.array([[True, True], [True, False], [True, True]])
-    >>> [one.n for one in slice_means([1, 0, 1], ["a", "a", "b"], inside, 2)]
+    >>> [estimate.n for estimate in slice_means([1, 0, 1], ["a", "a", "b"], inside, 2)]
     [3, 2]
     """
     numbers = finite(values)
@@ -123,7 +118,7 @@ def slice_means(
 
 
 def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
-    """Raises `InputError` that names the first value out of bounds."""
+    """Raise `InputError` with the first value out of bounds."""
     if bounds is None:
         return
     outside = np.flatnonzero((values < bounds[0]) | (values > bounds[1]))
@@ -134,8 +129,8 @@ def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
 
 
 def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None = None) -> list[Estimate]:
-    """The estimate of every slice from its sums and its resampled means (draws × slices). `nothing` is the mean at
-    which a group says nothing: 0 for differences."""
+    """The estimate of each slice from its sums and its resampled means (draws × slices). `nothing` is the mean of
+    uninformative groups: 0 for differences."""
     known = moments(sums)
     ordered = np.sort(means, axis=0)  # NaN, a sample without the slice, comes last
     if plan.method == "percentile":
@@ -154,7 +149,7 @@ def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None
 
 
 def estimates_of_sums(sums: Sums, plan: Resampling) -> list[Estimate]:
-    """The estimate of every slice from its sums alone, over samples of whole groups."""
+    """The estimate of each slice from its sums, over samples of whole groups."""
     return estimates(sums, _one_level(sums, plan), plan)
 
 
@@ -163,12 +158,12 @@ def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Flo
     widened = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)
     far = _student(known, t, plan.bounds)
     low, high = bca_ends(ordered, known.mean, widened, known.skew / 6, far)
-    least, most = plan.bounds or (-np.inf, np.inf)
-    return np.clip(low, least, most), np.clip(high, least, most)
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    return np.clip(low, lowest, highest), np.clip(high, lowest, highest)
 
 
 def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
-    """mean ± t · error, with bounds on the logit scale (Korn and Graubard 1999, 2.7)."""
+    """mean ± t · error, on the logit scale if there are finite bounds (Korn and Graubard 1999, 2.7)."""
     reach = t * known.error
     if bounds is None or not np.isfinite(bounds).all():
         return known.mean - reach, known.mean + reach
@@ -181,37 +176,35 @@ def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> t
 def _unseen(
     sums: Sums, known: Moments, low: Floats, high: Floats, plan: Resampling, nothing: float | None
 ) -> tuple[Floats, Floats]:
-    """Where hardly a group carries the spread, the ends reach what the groups may not have shown.
+    """The ends, extended for unseen groups at a bound if few groups carry the variation (see `mean_interval`).
 
-    A kind of group that none of G has shown may be a share 1 − ((1 − level) / 2)^(1 / G) of all groups (Clopper and
-    Pearson 1934, with the group as the trial), and may be at a bound. Where no two groups differ, and the bounds
-    aren't known, there are no ends.
+    If no two groups differ and the bounds are unknown, the ends are NaN.
     """
-    alike = (known.spread == 0) & ~(high > low)  # two levels see a spread within groups
-    least, most = plan.bounds or (-np.inf, np.inf)
-    if not np.isfinite((least, most)).all():
+    alike = (known.spread == 0) & ~(high > low)  # two-level samples vary within groups too
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    if not np.isfinite((lowest, highest)).all():
         return np.where(alike, np.nan, low), np.where(alike, np.nan, high)
     few = alike.copy()
-    for settled, limit in ((least, _FEW_OFF_BOUND), (most, _FEW_OFF_BOUND), (nothing, _FEW_DIFFERING)):
+    for settled, limit in ((lowest, _FEW_OFF_BOUND), (highest, _FEW_OFF_BOUND), (nothing, _FEW_DIFFERING)):
         if settled is None:
             continue
-        away = np.abs(sums.total - settled * sums.count) > 1e-9 * (most - least) * sums.count
+        away = np.abs(sums.total - settled * sums.count) > 1e-9 * (highest - lowest) * sums.count
         carrying = np.bincount(sums.slice_[away], minlength=sums.n_slices)
         few |= (carrying <= limit) & (2 * carrying <= known.groups)
     share = 1 - ((1 - plan.level) / 2) ** divide(np.ones_like(low), known.groups)
     return (
-        np.where(few, np.fmin(low, known.mean - share * (known.mean - least)), low),
-        np.where(few, np.fmax(high, known.mean + share * (most - known.mean)), high),
+        np.where(few, np.fmin(low, known.mean - share * (known.mean - lowest)), low),
+        np.where(few, np.fmax(high, known.mean + share * (highest - known.mean)), high),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """One entry per slice each. With eg = total − mean · size and hg = size / n of group g:
+    """Moments of each slice. For group g let e = total − mean · size and h = size / n:
 
-    `spread` = √(Σ eg²) / n, the error that a bootstrap of whole groups sees; `error` = √(Σ eg² / (1 − hg)) / n
-    (CR2: Bell and McCaffrey 2002, Survey Methodology 28:169, for a mean); `skew` = Σ eg³ / (Σ eg²)^1.5;
-    `df` the degrees of freedom of `error`², at least 1 (see `moments`).
+    `spread` = √(Σ e²) / n is the standard error of a bootstrap of whole groups; `error` = √(Σ e² / (1 − h)) / n is the
+    CR2 standard error of a mean (Bell and McCaffrey 2002, Survey Methodology 28:169); `skew` = Σ e³ / (Σ e²)^1.5; `df`
+    are the degrees of freedom of `error`², at least 1 (see `moments`).
     """
 
     n: Floats
@@ -224,12 +217,11 @@ class Moments:
 
 
 def moments(sums: Sums) -> Moments:
-    """The moments of every slice; 0 where there is nothing to divide by.
+    """The moments of each slice; 0 where a denominator is 0.
 
-    Degrees of freedom are Satterthwaite's, (tr Q)² / tr Q², for Q the covariance of eg / √(1 − hg) if
-    values in a group correlate by ρ, estimated from the data and kept in 0 to 1 (Imbens and Kolesár
-    2016, Review of Economics and Statistics 98:701). They are groups − 1 for groups of equal size and
-    fewer for unequal ones.
+    Degrees of freedom are Satterthwaite's, (tr Q)² / tr Q², where Q is the covariance of e / √(1 − h) if values in a
+    group have correlation ρ, estimated from the data and clipped to 0 to 1 (Imbens and Kolesár 2016, Review of
+    Economics and Statistics 98:701). They are groups − 1 for groups of equal size, and fewer otherwise.
     """
 
     def add(per_cell: Floats) -> Floats:
@@ -242,7 +234,7 @@ def moments(sums: Sums) -> Moments:
     share = size / n[sums.slice_]
     leverage = divide(np.ones_like(share), 1 - share)
     squared = add(off**2)
-    # Where all group means are the same, rounding leaves crumbs; they are no spread.
+    # Equal group means may differ by rounding errors, which are not variance.
     squared[squared <= 1e-24 * sums.squares * n] = 0.0
     deviation = divide(sums.squares, n) - mean**2
     correlation = np.clip(divide(divide(squared, deviation) - n, add(size * (size - 1))), 0, 1)
@@ -259,10 +251,8 @@ def moments(sums: Sums) -> Moments:
 
 
 def _satterthwaite(add: Callable[[Floats], Floats], share: Floats, leverage: Floats, variance: Floats) -> Floats:
-    """(tr Q)² / tr Q² of Q = A V Aᵀ with A = diag(1 − h)^(−½) (I − h 1ᵀ) and V = diag(variance).
-
-    Written out into sums over groups, so that Q (groups × groups) is never made.
-    """
+    """(tr Q)² / tr Q² of Q = A V Aᵀ with A = diag(1 − h)^(−½) (I − h 1ᵀ) and V = diag(variance), as sums over groups
+    without the groups × groups matrix Q."""
     whole = add(variance)
     a, b, c = add(leverage * share**2), add(leverage * share * variance), add(leverage * variance**2)
     trace = add(leverage * variance) - 2 * b + a * whole
@@ -273,32 +263,31 @@ def _satterthwaite(add: Callable[[Floats], Floats], share: Floats, leverage: Flo
 
 
 def divide(top: Floats, bottom: Floats) -> Floats:
-    """top / bottom, and 0 where bottom is not above 0."""
+    """top / bottom; 0 where bottom is not positive."""
     return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
 
 
 def _one_level(sums: Sums, plan: Resampling) -> Floats:
-    """The mean of every slice in every bootstrap sample of its own groups (draws × slices, NaN for a slice without
-    items): whole groups are drawn."""
+    """The mean of each slice in bootstrap samples of its groups: draws × slices, NaN for slices without items."""
     n_groups = np.bincount(sums.slice_, minlength=sums.n_slices)
     means = np.full((plan.draws, sums.n_slices), np.nan)
-    for size in np.unique(n_groups[n_groups > 0]).tolist():  # slices with as many groups have the same draws
-        some = np.flatnonzero(n_groups == size)
+    for size in np.unique(n_groups[n_groups > 0]).tolist():  # slices with equal numbers of groups share draws
+        alike = np.flatnonzero(n_groups == size)
         column = np.full(sums.n_slices, -1)
-        column[some] = np.arange(len(some))
+        column[alike] = np.arange(len(alike))
         here = np.flatnonzero(column[sums.slice_] >= 0)
         unit, n_units = group_units(size, plan.seed)
-        cell = unit[sums.group[here]] * len(some) + column[sums.slice_[here]]
-        shape = (n_units, len(some))
-        counts = summed(cell, sums.count[here], n_units * len(some)).reshape(shape)
-        totals = summed(cell, sums.total[here], n_units * len(some)).reshape(shape)
+        cell = unit[sums.group[here]] * len(alike) + column[sums.slice_[here]]
+        shape = (n_units, len(alike))
+        counts = summed(cell, sums.count[here], n_units * len(alike)).reshape(shape)
+        totals = summed(cell, sums.total[here], n_units * len(alike)).reshape(shape)
         drawn = weights(n_units, plan.draws, plan.seed)
-        means[:, some] = np.concatenate([ratio(part @ totals, part @ counts) for part in drawn])
+        means[:, alike] = np.concatenate([ratio(part @ totals, part @ counts) for part in drawn])
     return means
 
 
 def _two_level(items: Items, plan: Resampling) -> Floats:
-    """The same with two levels: groups are drawn, and within each as many of its items as it has."""
+    """The same for two-level samples (`item_picks`)."""
     n_slices = items.sums.n_slices
     order = np.lexsort((items.group, items.slice_))
     ends = np.cumsum(np.bincount(items.slice_, minlength=n_slices))
@@ -315,11 +304,11 @@ def _two_level(items: Items, plan: Resampling) -> Floats:
 def group_mean_slices(
     values: Values, groups: Groups, inside: NDArray[np.bool_], plan: Resampling = Resampling()
 ) -> list[Estimate]:
-    """For every slice the mean over its groups of each group's mean there, with an interval.
+    """The mean of the group means in each slice, so that groups have equal weight, with an interval.
 
-    `inside` (items × slices) says which slices an item is in. The interval is that of
-    `mean_interval` for the groups' means, one value a group. Edges: no item: value None; one group: no interval. Raises
-    `InputError` for shapes that differ, and for two levels.
+    `inside` (items × slices) marks the slices of each item. The interval is that of `mean_interval` of the group means.
+    Edges: value None without items; no interval with one group. Raises `InputError` for unequal shapes and for
+    `two_level`.
 
     >>> right, videos = [1, 1, 1, 0], ["a", "a", "a", "b"]
     >>> group_mean_slices(right, videos, np.ones((4, 1), dtype=bool))[0].value
@@ -339,16 +328,14 @@ def group_mean_slices(
     total = summed(cell, numbers[item], n_slices * n_groups)
     used = np.flatnonzero(count)
     slices, of_group = np.divmod(used, max(1, n_groups))
-    found = slice_means(total[used] / count[used], of_group, slices, n_slices, plan)
-    return [replace(one, n=int(size)) for one, size in zip(found, inside.sum(axis=0), strict=True)]
+    means = slice_means(total[used] / count[used], of_group, slices, n_slices, plan)
+    return [replace(mean, n=int(size)) for mean, size in zip(means, inside.sum(axis=0), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """`matrix` is systems × items; items are sorted by group, groups in canonical order (see `clusters`).
-
-    `totals` is groups × systems, `counts` the number of items per group.
-    """
+    """Values of several systems on the same items. `matrix` is systems × items, with items sorted by group and groups
+    in canonical order (see `clusters`); `totals` is groups × systems; `counts` is the number of items per group."""
 
     matrix: Floats
     totals: Floats
@@ -356,7 +343,7 @@ class SystemTable:
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self.counts)
 
     def codes(self) -> Ints:
@@ -364,11 +351,11 @@ class SystemTable:
         return np.repeat(np.arange(self.n_groups), self.counts.astype(np.int64))
 
     def sums(self) -> Sums:
-        """Each system as a slice."""
+        """The sums with each system as a slice."""
         return dense_sums(self.totals, self.counts, (self.matrix**2).sum(axis=1))
 
     def units(self, seed: int) -> tuple[Floats, Floats]:
-        """Totals (units × systems) and counts of what is resampled: groups, or bundles of very many."""
+        """Totals (units × systems) and counts of the resampling units (`group_units`)."""
         unit, n_units = group_units(self.n_groups, seed)
         if n_units == self.n_groups:
             return self.totals, self.counts
@@ -376,7 +363,7 @@ class SystemTable:
         return totals, summed(unit, self.counts, n_units)
 
     def means(self, plan: Resampling) -> Floats:
-        """The mean of every system in every bootstrap sample: draws × systems, the same samples for all."""
+        """The mean of each system in each bootstrap sample: draws × systems; systems share samples."""
         if plan.two_level:
             return self._two_level(plan)
         totals, counts = self.units(plan.seed)
@@ -387,16 +374,16 @@ class SystemTable:
         ordered, n = np.ascontiguousarray(self.matrix.T), self.matrix.shape[1]
         parts = []
         for rows, row, position in item_picks(self.counts.astype(np.int64), plan):
-            for some in np.array_split(np.arange(rows), -(-rows * n // CHUNK)):
-                inside = (row >= some[0]) & (row <= some[-1])
-                cell = (row[inside] - some[0]) * n + position[inside]
-                times = np.bincount(cell, minlength=len(some) * n).reshape(len(some), n).astype(np.float64)
+            for chunk in np.array_split(np.arange(rows), -(-rows * n // CHUNK)):
+                inside = (row >= chunk[0]) & (row <= chunk[-1])
+                cell = (row[inside] - chunk[0]) * n + position[inside]
+                times = np.bincount(cell, minlength=len(chunk) * n).reshape(len(chunk), n).astype(np.float64)
                 parts.append(ratio(times @ ordered, np.repeat(times.sum(axis=1)[:, None], ordered.shape[1], 1)))
         return np.concatenate(parts)
 
 
 def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
-    """Sums of a table in which every group has items in every slice (totals: groups × slices)."""
+    """The sums of a table in which every group has items in every slice; `totals` is groups × slices."""
     n_groups, n_slices = totals.shape
     return Sums(
         group=np.repeat(np.arange(n_groups), n_slices),
@@ -409,7 +396,7 @@ def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
 
 
 def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = None) -> SystemTable:
-    """Checks the values (an `InputError` names the system) and sums them up."""
+    """Check the values and sum them up. Raises `InputError` with the system's name."""
     rows = [finite(row, f"system {names[number] if names else number}, value") for number, row in enumerate(matrix)]
     for number, row in enumerate(rows):
         if len(row) != len(groups):
@@ -421,7 +408,7 @@ def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = N
 
 
 def _arranged(values: Floats, code: Ints) -> SystemTable:
-    """Groups, and items within groups, in an order that is made from their values alone."""
+    """The table with groups, and items within groups, in an order that depends on their values only."""
     n = len(code)
     hashes = np.zeros(n, dtype=np.uint64)
     for number, row in enumerate(values):

@@ -28,10 +28,10 @@ from proctor.stats.signflip import sign_flip
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The mean of a − b over `n` items in `groups` groups; positive where a has more.
+    """The mean of a − b over `n` items in `groups` groups; positive if a is higher.
 
-    `p` is two-sided. `wins`, `losses` and `ties` count the items where a is above, below and at b. None
-    where it can't be known: `value` without items; `ci_low`, `ci_high` and `p` with fewer than two groups.
+    `p` is two-sided. `wins`, `losses` and `ties` count the items where a is above, below and equal to b. `value` is
+    None without items; `ci_low`, `ci_high` and `p` are None with fewer than two groups.
 
     >>> Difference(value=0.1, ci_low=-0.1, ci_high=0.3, p=0.2, n=10, groups=3, wins=2, losses=1, ties=7).p
     0.2
@@ -50,7 +50,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Rows `first` and `second` of a matrix compared; `p_holm` is p adjusted for all pairs of the matrix.
+    """The comparison of rows `first` and `second` of a matrix; `p_holm` is p adjusted over all pairs of rows.
 
     >>> pairs = paired_differences([[1, 1], [0, 1], [1, 0]], ["v1", "v2"])
     >>> [(pair.first, pair.second) for pair in pairs]
@@ -66,14 +66,14 @@ class Pair:
 def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = Resampling()) -> Difference:
     """The mean of a − b, its clustered interval and its p.
 
-    Values are paired by position; `groups` and `plan` as in `mean_interval` (`bounds` are those of a and b). The
-    interval is that of `mean_interval` for the differences; with `bounds` it also reaches what the groups may not
-    have shown (see there) where at most five of them, and at most half, differ. So two systems with the same
-    marks have an interval. p comes from flipping the signs of the groups'
-    differences (see `sign_flip`): the exact share if a's and b's names could be exchanged within any group; 1
-    where a and b are equal everywhere; never 0. With few groups it can't be small: with five, at least 2 / 2⁵ = 0.06.
+    Values are paired by position; `groups` and `plan` as in `mean_interval`, where `bounds` are those of a and b. The
+    interval is that of `mean_interval` of the differences. With `bounds` it is also extended for unseen groups (see
+    there) if at most five groups, and at most half, have a difference; so two systems with equal scores have an
+    interval. p is that of the sign-flip test over groups (`sign_flip`), which is exact if a and b are exchangeable
+    within each group. It is 1 if a and b are equal on all items, and never 0: the minimum for G groups is 2 / 2^G, such
+    as 0.06 with five.
 
-    Raises `InputError` for values that are not finite or out of bounds, and for lengths that differ.
+    Raises `InputError` for values that are not finite or out of bounds, and for unequal lengths.
 
     >>> d = paired_difference([1, 1, 1, 0], [0, 1, 0, 0], ["v1", "v1", "v2", "v3"])
     >>> d.value, d.p, (d.wins, d.losses, d.ties)
@@ -86,10 +86,10 @@ def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = R
 
 
 def paired_differences(matrix: Matrix, groups: Groups, plan: Resampling = Resampling()) -> list[Pair]:
-    """`paired_difference` of every two rows of `matrix` (systems × items), with Holm's adjusted p.
+    """`paired_difference` of all pairs of rows of `matrix` (systems × items), with Holm's adjusted p.
 
-    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; each has the interval and p that it would have alone (with
-    `two_level`, samples are shared). Memory grows with items × systems and draws × pairs.
+    Pairs are in the order (0, 1), (0, 2), … (1, 2), …. Intervals and p of a pair do not depend on the other systems
+    (except with `two_level`, where samples are shared). Memory grows with items × systems and draws × pairs.
 
     >>> pairs = paired_differences([[1] * 8, [0] * 8, [0] * 8], list("abcdefgh"))
     >>> [(pair.difference.value, pair.difference.p, pair.p_holm) for pair in pairs]
@@ -103,8 +103,8 @@ def paired_differences(matrix: Matrix, groups: Groups, plan: Resampling = Resamp
 
 @dataclass(frozen=True, slots=True)
 class PairSums:
-    """What pairs of systems are compared by; fields as in `GroupSums`. `means` (draws × systems) are those of samples
-    that draw items within groups, None where groups alone are drawn."""
+    """The sums that determine the comparisons of pairs; fields as in `GroupSums`. `means` (draws × systems) are the
+    means in two-level samples; None if whole groups are drawn."""
 
     totals: Floats
     counts: Floats
@@ -115,14 +115,14 @@ class PairSums:
 
 
 def all_pairs(table: SystemTable, plan: Resampling) -> list[Pair]:
-    """Every pair of systems of a table."""
+    """The comparisons of all pairs of systems of a table."""
     means = table.means(plan) if plan.two_level and table.n_groups else None
     products = table.matrix @ table.matrix.T
     return pairs_of_sums(PairSums(table.totals, table.counts, products, *wins(table.matrix), means), plan)
 
 
 def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
-    """Every pair of systems, from their sums."""
+    """The comparisons of all pairs of systems from their sums."""
     first, second = (index.astype(np.int64) for index in np.triu_indices(sums.totals.shape[1], 1))
     if not first.size:
         return []
@@ -130,23 +130,22 @@ def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
     intervals = _intervals(sums, plan, first, second)
-    p: list[float] | list[None] = [None] * len(first)
-    adjusted = p
+    p: list[float | None] = [None] * len(first)
     if len(sums.counts) >= 2:
-        tested = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1]
-        p, adjusted = tested.tolist(), holm(tested).tolist()
+        p = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1].tolist()
+    adjusted = holm_known(p)
     result = []
     for k, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-        one = intervals[k]
+        mean = intervals[k]
         above, below = int(sums.above[i, j]), int(sums.below[i, j])
-        counts = (one.n, one.groups, above, below, one.n - above - below)
-        difference = Difference(one.value, one.ci_low, one.ci_high, p[k], *counts)
+        counts = (mean.n, mean.groups, above, below, mean.n - above - below)
+        difference = Difference(mean.value, mean.ci_low, mean.ci_high, p[k], *counts)
         result.append(Pair(i, j, difference, adjusted[k]))
     return result
 
 
 def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> list[Estimate]:
-    """In chunks of pairs, so that groups × pairs and draws × pairs stay small."""
+    """The mean differences and their intervals, in chunks of pairs to limit memory."""
     if plan.bounds is not None:
         width = plan.bounds[1] - plan.bounds[0]
         plan = replace(plan, bounds=(-width, width))
@@ -166,14 +165,14 @@ def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> l
 
 
 def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> list[Estimate]:
-    """The intervals of differences (groups × pairs), each from samples that fall on its groups by what they hold for
-    this pair alone; so they depend on no other system, and b − a has the mirror image of a − b."""
+    """The intervals of differences (groups × pairs). The canonical order of groups depends on the differences of the
+    pair only, up to sign. So intervals do not depend on other systems, and that of b − a mirrors that of a − b."""
     odd = np.stack([apart.sum(axis=0), (apart**3).sum(axis=0), counts @ apart, counts @ apart**3])
     odd[np.abs(odd) <= 1e-9 * np.abs(odd).max(axis=0, initial=0) + 1e-300] = 0.0
     turned = np.sign(odd[np.argmax(odd != 0, axis=0), np.arange(apart.shape[1])])
     facing = apart * np.where(turned < 0, -1.0, 1.0)
     largest = np.maximum(np.abs(apart).max(axis=0, initial=0), 1e-300)
-    exact = np.round(facing / largest, 9)  # without crumbs of rounding
+    exact = np.round(facing / largest, 9)  # removes rounding errors
     sizes = np.broadcast_to(counts[:, None], exact.shape)
     order = np.argsort(cell_hash(np.zeros(exact.shape, dtype=np.int64), sizes, exact), axis=0, kind="stable")
     totals, sizes = np.take_along_axis(facing, order, axis=0), counts[order]
@@ -181,35 +180,34 @@ def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> 
     if n_units < len(counts):
         by_unit = np.argsort(unit, kind="stable")
         starts = np.flatnonzero(np.diff(unit[by_unit], prepend=-1))
-        totals, sizes = (np.add.reduceat(one[by_unit], starts, axis=0) for one in (totals, sizes))
+        totals, sizes = (np.add.reduceat(sums[by_unit], starts, axis=0) for sums in (totals, sizes))
     drawn = [ratio(part @ totals, part @ sizes) for part in weights(n_units, plan.draws, plan.seed)]
-    found = estimates(dense_sums(facing, counts, squared), np.concatenate(drawn), plan, nothing=0.0)
-    return [_faced(one, int(sign)) for one, sign in zip(found, turned, strict=True)]
+    means = estimates(dense_sums(facing, counts, squared), np.concatenate(drawn), plan, nothing=0.0)
+    return [_turned_back(mean, int(sign)) for mean, sign in zip(means, turned, strict=True)]
 
 
-def _faced(one: Estimate, turned: int) -> Estimate:
-    """As it was before it was turned; where neither way is the right one, as wide to both sides."""
-    low, high = one.ci_low, one.ci_high
-    if one.value is None or turned > 0:
-        return one
+def _turned_back(estimate: Estimate, turned: int) -> Estimate:
+    """The estimate with the sign undone (−1), unchanged (1), or with a symmetric interval if there is no sign (0)."""
+    low, high = estimate.ci_low, estimate.ci_high
+    if estimate.value is None or turned > 0:
+        return estimate
     if low is None or high is None:
-        return replace(one, value=turned * one.value)
+        return replace(estimate, value=turned * estimate.value)
     if turned < 0:
-        return replace(one, value=-one.value, ci_low=-high, ci_high=-low)
-    return replace(one, ci_low=min(low, -high), ci_high=max(high, -low))
+        return replace(estimate, value=-estimate.value, ci_low=-high, ci_high=-low)
+    return replace(estimate, ci_low=min(low, -high), ci_high=max(high, -low))
 
 
 class PairTests:
-    """Who is ahead in each pair of columns of `totals` (groups × systems), and the p of `sign_flip`; a pair that is
-    asked for again is not tested again."""
+    """The sign-flip tests of pairs of columns of `totals` (groups × systems); each pair is tested once."""
 
     def __init__(self, totals: Floats) -> None:
         self._totals = totals
         self._p = np.full((totals.shape[1],) * 2, np.nan)
 
     def among(self, columns: Ints) -> tuple[Floats, Floats]:
-        """The lead and the p of every two of these columns, in the order of `np.triu_indices`; NaN for p with fewer
-        than two groups."""
+        """The lead and the p of each pair of these columns, in the order of `np.triu_indices`; p is NaN with fewer than
+        two groups."""
         first, second = (columns[index] for index in np.triu_indices(len(columns), 1))
         whole = self._totals.sum(axis=0)
         lead = whole[first] - whole[second]
@@ -223,7 +221,7 @@ class PairTests:
 
 
 def wins(matrix: Floats) -> tuple[Ints, Ints]:
-    """On how many items each system is above, and below, each later one: systems × systems."""
+    """The number of items on which each system is above, and below, each later one: systems × systems."""
     above = np.zeros((len(matrix), len(matrix)), dtype=np.int64)
     below = np.zeros_like(above)
     for i, row in enumerate(matrix):
@@ -233,10 +231,10 @@ def wins(matrix: Floats) -> tuple[Ints, Ints]:
 
 
 Statistic = Callable[[Floats], Floats]
-"""Of sums (samples × columns) one number a sample, NaN where it is not defined."""
+"""Maps sums (samples × columns) to one number per sample; NaN where it is undefined."""
 
-_COUNTED_UP_TO = 14  # groups that differ, up to which every exchange is counted
-_EXCHANGES = 9_999  # of more groups, as many exchanges are drawn
+_MAX_ENUMERATED = 14  # groups that differ, up to which all exchanges are enumerated
+_EXCHANGES = 9_999  # random exchanges with more groups
 
 
 def sums_difference(
@@ -247,24 +245,24 @@ def sums_difference(
     trials: Trials = (),
     plan: Resampling = Resampling(),
 ) -> Difference:
-    """How much larger a statistic of sums is for a than for b: two tables (items × columns) of the same items.
+    """The difference, a − b, of a statistic of sums; a and b are tables (items × columns) of the same items.
 
-    The interval is that of `sums_interval` for the difference (`statistic`, `trials` and `plan` as there, `bounds`
-    those of the statistic). p comes from exchanging a's and b's sums in groups, the share of all exchanges whose
-    difference is at least as large as the observed one (Fisher 1935, The Design of Experiments, section 21, with the
-    group as the unit): exact if their names could be exchanged within any group. Up to 14 groups that differ all
-    exchanges are counted; of more, 9,999 are drawn by the plan's seed and p is (1 + those as large) / 10,000 (Phipson
-    and Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9:39). An exchange in which the statistic
-    is not defined counts as one as large. b minus a has the mirror image of a minus b. No item has a value, so `wins`,
-    `losses` and `ties` are 0.
+    The interval is that of `sums_interval` of the difference (`statistic`, `trials` and `plan` as there; `bounds` are
+    those of the statistic). p is that of a permutation test which exchanges the sums of a and b within groups: the
+    share of exchanges whose absolute difference is at least the observed one (Fisher 1935, The Design of Experiments,
+    section 21, with groups as units). It is exact if a and b are exchangeable within each group. With up to 14 groups
+    that differ all exchanges are enumerated. With more, 9,999 are drawn with the plan's seed, and p is
+    (1 + number as large) / 10,000 (Phipson and Smyth 2010, Statistical Applications in Genetics and Molecular Biology
+    9:39). Exchanges in which the statistic is undefined count as large. The result for b − a mirrors that for a − b.
+    There are no values per item, so `wins`, `losses` and `ties` are 0.
 
-    Edges: no items, or a statistic that is not defined: value None; fewer than three groups, or no two that differ: no
-    interval; fewer than two groups: no p. Raises `InputError` for tables of different shape and as `sums_interval`
-    does.
+    Edges: value None without items or if the statistic is undefined; no interval with fewer than three groups or if no
+    groups differ; no p with fewer than two groups. Raises `InputError` for tables of unequal shape, and as
+    `sums_interval` does.
 
     >>> first, second = np.array([[1.0, 1.0]] * 8), np.array([[0.0, 1.0]] * 8)
-    >>> found = sums_difference(first, second, list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1])
-    >>> found.value, found.p
+    >>> difference = sums_difference(first, second, list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1])
+    >>> difference.value, difference.p
     (1.0, 0.0078125)
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -278,38 +276,38 @@ def sums_difference(
     value = float(apart(np.concatenate([first, second], axis=1).sum(axis=0, keepdims=True))[0]) if len(first) else 0.0
     turned = -1 if value < 0 else 1
     table = np.concatenate([first, second][::turned], axis=1)
-    shifted = [[[column + width for column in one] for one in outcomes] for outcomes in trials]
+    shifted = [[[column + width for column in outcome] for outcome in outcomes] for outcomes in trials]
     reach = None if plan.bounds is None else plan.bounds[1] - plan.bounds[0]
     within = plan if reach is None else plan.within(-reach, reach)
-    one = sums_interval(table, groups, apart, [*trials, *shifted], within)
-    if one.value == 0:  # neither way is the right one: as wide to both sides
-        other = sums_interval(np.concatenate([second, first], axis=1), groups, apart, [*trials, *shifted], within)
-        one = _widest(one, other)
-    p = None if one.value is None or one.groups < 2 else _exchanged(table, groups, apart, plan.seed)
-    shown = _faced(one, turned)
-    return Difference(shown.value, shown.ci_low, shown.ci_high, p, one.n, one.groups, 0, 0, 0)
+    estimate = sums_interval(table, groups, apart, [*trials, *shifted], within)
+    if estimate.value == 0:  # there is no sign to turn by: a symmetric interval
+        mirrored = sums_interval(np.concatenate([second, first], axis=1), groups, apart, [*trials, *shifted], within)
+        estimate = _symmetric(estimate, mirrored)
+    p = None if estimate.value is None or estimate.groups < 2 else _exchanged(table, groups, apart, plan.seed)
+    estimate = _turned_back(estimate, turned)
+    return Difference(estimate.value, estimate.ci_low, estimate.ci_high, p, estimate.n, estimate.groups, 0, 0, 0)
 
 
-def _widest(one: Estimate, turned: Estimate) -> Estimate:
-    """An interval about 0 that holds one and the mirror image of the other."""
-    if one.ci_low is None or one.ci_high is None or turned.ci_low is None or turned.ci_high is None:
-        return replace(one, ci_low=None, ci_high=None)
-    reach = max(-one.ci_low, one.ci_high, -turned.ci_low, turned.ci_high)
-    return replace(one, ci_low=-reach, ci_high=reach)
+def _symmetric(estimate: Estimate, mirrored: Estimate) -> Estimate:
+    """The estimate with an interval symmetric about 0 that contains both intervals."""
+    ends = (estimate.ci_low, estimate.ci_high, mirrored.ci_low, mirrored.ci_high)
+    known = [abs(end) for end in ends if end is not None]
+    if len(known) < len(ends):
+        return replace(estimate, ci_low=None, ci_high=None)
+    return replace(estimate, ci_low=-max(known), ci_high=max(known))
 
 
 def _exchanged(table: Floats, groups: Groups, apart: Statistic, seed: int) -> float:
-    """The share of exchanges within groups whose difference is at least as large as that of the table (≥ 0)."""
+    """The share of exchanges within groups whose absolute difference is at least that of the table (≥ 0)."""
     totals = group_totals(table, group_codes(groups, len(table)))
     swapped = np.roll(totals, table.shape[1] // 2, axis=1) - totals
     moves = swapped[np.any(swapped != 0, axis=1)]
     whole = totals.sum(axis=0)
     least = float(apart(whole[None])[0])
-    least -= 1e-9 * max(1.0, abs(least))  # a crumb of rounding makes no exchange less
-    if len(moves) <= _COUNTED_UP_TO:
+    least -= 1e-9 * max(1.0, abs(least))  # tolerance for rounding errors
+    if len(moves) <= _MAX_ENUMERATED:
         bits = np.arange(2 ** len(moves))[:, None] >> np.arange(len(moves)) & 1
-        found = np.abs(apart(whole + bits @ moves))
-        return float(np.mean(~(found < least)))
+        return float(np.mean(~(np.abs(apart(whole + bits @ moves)) < least)))
     rng, large = generator(seed, "exchanges"), 0
     step = max(1, CHUNK // (len(moves) + table.shape[1]))
     for start in range(0, _EXCHANGES, step):
@@ -319,11 +317,11 @@ def _exchanged(table: Floats, groups: Groups, apart: Statistic, seed: int) -> fl
 
 
 def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
-    """Holm's step-down adjusted p values (Holm 1979, Scandinavian Journal of Statistics 6:65), in order.
+    """Holm's step-down adjusted p values (Holm 1979, Scandinavian Journal of Statistics 6:65), in the given order.
 
-    In ascending order, adjusted p of rank i of m is the greatest (m − j + 1) · p of the ranks j ≤ i, at
-    most 1. Rejecting those up to α keeps the chance of any false rejection at α, however they depend.
-    Raises `InputError` for a p outside 0 to 1.
+    With p sorted in ascending order, the adjusted p of rank i of m is the maximum of (m − j + 1) · p over ranks j ≤ i,
+    at most 1. Rejecting adjusted p ≤ α controls the family-wise error rate at α under any dependence. Raises
+    `InputError` for a p outside 0 to 1. For families with missing p values see `holm_known`.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -340,3 +338,14 @@ def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
+
+
+def holm_known(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p values (`holm`) of a family with missing p values: None stays None and is not counted as a
+    test. Raises `InputError` as `holm` does.
+
+    >>> holm_known([0.01, None, 0.03])
+    [0.02, None, 0.03]
+    """
+    adjusted = iter(holm([p for p in p_values if p is not None]).tolist())
+    return [None if p is None else next(adjusted) for p in p_values]

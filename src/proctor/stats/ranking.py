@@ -1,8 +1,8 @@
-"""Ranks that hold: differences that are not significant share a rank; and from several rankings to one order.
+"""Ranks by significant differences, their confidence intervals, and the aggregation of several rankings.
 
-A table of ranks is buckets × systems, 1 best, systems that do not differ significantly sharing a rank; NaN where a
-system has no rank in a bucket, which counts as behind all that have one. Both rules of social choice, `copeland` and
-`borda`, give a score per system, higher is better (Rofin et al. 2023, Vote'n'Rank, EACL, 670).
+A table of ranks is buckets × systems. Rank 1 is best, and systems that do not differ significantly share a rank. NaN
+means that a system has no rank in a bucket; it counts as behind all that have one. The rules of social choice,
+`copeland` and `borda`, give a score per system, higher is better (Rofin et al. 2023, Vote'n'Rank, EACL, 670).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from proctor.stats.paired import PairTests, Statistic, holm, sums_difference
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One system's place.
+    """The rank of a system.
 
-    `rank` is 1 + the number of systems that are significantly better, and never better than that of a system with a
-    better mean. `rank_low` to `rank_high` is the simultaneous confidence interval of its rank by the true mean
-    (`rank_intervals`), which holds `rank`, too. `place_low` to `place_high` is how its place spreads
-    over bootstrap samples and `p_best` the share of them in which its mean is the best: no confidence interval, since
-    samples repeat the luck of the data. None where these can't be known (no items, or fewer than two groups).
+    `rank` is 1 + the number of significantly better systems, but not better than that of a system with a better mean.
+    `rank_low` to `rank_high` is the simultaneous confidence interval of its rank by the true mean (`rank_intervals`);
+    it contains `rank`. `place_low` to `place_high` are quantiles of its place over bootstrap samples, and `p_best` is
+    the share of samples in which its mean is best. These are not confidence statements, since bootstrap samples repeat
+    the random error of the data. All but `rank` are None without items or with fewer than two groups.
 
     >>> Rank("a", Estimate(0.5, 0.4, 0.6, 20, 4), rank=1, rank_low=1, rank_high=2, p_best=0.8).rank
     1
@@ -55,20 +55,19 @@ def rank_systems(
     alpha: float = 0.05,
     plan: Resampling = Resampling(),
 ) -> list[Rank]:
-    """Ranks the rows of `matrix` (systems × items) by their means; best first, then by name.
+    """Rank the rows of `matrix` (systems × items) by their means; best first, then by name.
 
-    A system is significantly better than another where its mean is better and the paired clustered
-    test (see `sign_flip`), adjusted by Holm over all pairs, gives p ≤ `alpha`. Ranks are shared by what can't be
-    told apart, a worse mean never has the better rank (`ordered_ranks`), and with no groups to tell
-    by (fewer than two) all share rank 1. The confidence intervals of the ranks come from the same tests. A sample in
-    which k systems have the same best mean counts 1/k for each of them; a place in a sample is 1 + the number of
-    better means, and `place_low`, `place_high` are its quantiles at the interval's `level`.
+    A system is significantly better than another if its mean is better and the paired clustered test (`sign_flip`),
+    adjusted by Holm over all pairs, gives p ≤ `alpha`. Ranks follow the means (`ordered_ranks`). With fewer than two
+    groups all systems share rank 1. The confidence intervals of the ranks come from the same tests. In each bootstrap
+    sample the place is 1 + the number of better means; `place_low` and `place_high` are its quantiles at the plan's
+    `level`. A sample with k equal best means counts 1/k in `p_best` of each.
 
-    Raises `InputError` that names the system for a value that is not finite (missing values must be
-    dealt with before), for a name given twice and for lengths that differ.
+    Raises `InputError` with the system's name for a value that is not finite (missing values must be resolved before),
+    and for a duplicate name and unequal lengths.
 
     >>> ranks = rank_systems([[0] * 8, [1] * 8, [1] * 7 + [0]], ["low", "high", "next"], list("abcdefgh"))
-    >>> [(one.name, one.rank) for one in ranks]
+    >>> [(rank.name, rank.rank) for rank in ranks]
     [('high', 1), ('next', 1), ('low', 3)]
     """
     if not 0 < alpha < 1:
@@ -80,13 +79,13 @@ def rank_systems(
     if not table.n_groups or not names:
         return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in sorted(names)]
     means = table.means(plan)
-    found, tests = estimates(table.sums(), means, plan), PairTests(table.totals).among(np.arange(len(names)))
-    return _ranked(names, found, tests, means, alpha, plan, higher_is_better)
+    tests = PairTests(table.totals).among(np.arange(len(names)))
+    return _ranked(names, estimates(table.sums(), means, plan), tests, means, alpha, plan, higher_is_better)
 
 
 class RankReadings:
-    """The ranks of `rank_systems` (at α = 0.05) under many readings of values that are in doubt: `rows` (readings ×
-    items) hold what systems may be worth, several rows a system. Two rows are tested once, however often they meet.
+    """The ranks of `rank_systems` (α = 0.05) under alternative values of systems, such as for missing scores. `rows`
+    (alternatives × items) has several rows per system; each pair of rows is tested once.
 
     >>> ranks = RankReadings([[0] * 8, [1] * 8, [1] * 7 + [0]], list("abcdefgh"))
     >>> ranks.of([0, 1]), ranks.of([1, 2]), ranks.of([])
@@ -103,13 +102,13 @@ class RankReadings:
         self._sign = 1.0 if higher_is_better else -1.0
 
     def of(self, rows: Sequence[int]) -> list[int]:
-        """The ranks if systems are worth these rows, in their order."""
+        """The ranks, in this order, if the systems have the values of these rows."""
         chosen = np.array(rows, dtype=np.int64)
         if not self._items or not len(chosen):
             return [1] * len(chosen)
         lead, p = self._tests.among(chosen)
         scores = self._sign * self._totals[:, chosen].sum(axis=0) / self._items
-        return _tested(self._sign * lead, p, scores, 0.05)
+        return _significant(self._sign * lead, p, scores, 0.05)
 
 
 def rank_sums(
@@ -122,15 +121,14 @@ def rank_sums(
     higher_is_better: bool = True,
     plan: Resampling = Resampling(),
 ) -> list[Rank]:
-    """`rank_systems` by a statistic of sums: `tables` hold for each system items × columns, of the same items.
+    """`rank_systems` by a statistic of sums; `tables` has one table (items × columns) per system, of the same items.
 
-    Estimates are those of `sums_interval`, tests those of `sums_difference`, both at the level of 5 % and adjusted by
-    Holm over all pairs. Raises `InputError` as they do, for a statistic that is not defined for a system, and for a
-    name given twice.
+    Estimates are those of `sums_interval`. Tests are those of `sums_difference`, adjusted by Holm over all pairs, at
+    α = 0.05. Raises `InputError` as they do, if the statistic is undefined for a system, and for a duplicate name.
 
     >>> good, bad = np.array([[1.0, 1.0]] * 8), np.array([[0.0, 1.0]] * 8)
     >>> ranks = rank_sums([bad, good], ["bad", "good"], list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1])
-    >>> [(one.name, one.rank, one.estimate.value) for one in ranks]
+    >>> [(rank.name, rank.rank, rank.estimate.value) for rank in ranks]
     [('good', 1, 1.0), ('bad', 2, 0.0)]
     """
     check_systems(names, len(tables))
@@ -138,20 +136,19 @@ def rank_sums(
     names, tables = [names[k] for k in order], [np.asarray(tables[k], dtype=np.float64) for k in order]
     if not names or not len(tables[0]):
         return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in names]
-    found = [sums_interval(one, groups, statistic, trials, plan) for one in tables]
-    for name, one in zip(names, found, strict=True):
-        if one.value is None:
+    values = [sums_interval(table, groups, statistic, trials, plan) for table in tables]
+    for name, estimate in zip(names, values, strict=True):
+        if estimate.value is None:
             raise InputError(name, found="a statistic that is not defined", expected="a number to rank by")
-    both = list(combinations(range(len(names)), 2))
-    differences = [sums_difference(tables[i], tables[j], groups, statistic, trials, plan) for i, j in both]
-    lead = np.array([one.value or 0.0 for one in differences])
-    tests = lead, np.array([np.nan if one.p is None else one.p for one in differences])
+    differences = [sums_difference(*pair, groups, statistic, trials, plan) for pair in combinations(tables, 2)]
+    lead = np.array([difference.value or 0.0 for difference in differences])
+    tests = lead, np.array([difference.p for difference in differences], dtype=np.float64)  # None becomes NaN
     drawn = [statistic(sums) for sums in _sampled(tables, groups, plan)]
-    return _ranked(names, found, tests, np.stack(drawn, axis=1), 0.05, plan, higher_is_better)
+    return _ranked(names, values, tests, np.stack(drawn, axis=1), 0.05, plan, higher_is_better)
 
 
 def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list[Floats]:
-    """The sums of each table in the same samples of groups."""
+    """The sums of each table in shared samples of groups."""
     totals = group_totals(np.concatenate(tables, axis=1), group_codes(groups, len(tables[0])))
     unit, n_units = group_units(len(totals), plan.seed)
     units = np.zeros((n_units, totals.shape[1]))
@@ -163,55 +160,53 @@ def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list
 
 def _ranked(
     names: Sequence[str],
-    found: Sequence[Estimate],
+    values: Sequence[Estimate],
     tests: tuple[Floats, Floats],
     drawn: Floats,
     alpha: float,
     plan: Resampling,
     higher_is_better: bool,
 ) -> list[Rank]:
-    """The ranks from the estimates, the tests of all pairs (who is ahead, and p) and the values in samples (draws ×
-    systems)."""
+    """The ranks from the estimates, the tests of all pairs (lead and p) and the values in samples (draws × systems)."""
     sign = 1.0 if higher_is_better else -1.0
     lead, p = sign * tests[0], tests[1]
-    ranks = _tested(lead, p, np.array([sign * (one.value or 0.0) for one in found]), alpha)
-    if found[0].groups < 2:
-        result = [Rank(names[k], one, ranks[k], None, None, None) for k, one in enumerate(found)]
+    ranks = _significant(lead, p, np.array([sign * (estimate.value or 0.0) for estimate in values]), alpha)
+    if values[0].groups < 2:
+        result = [Rank(names[k], estimate, ranks[k], None, None, None) for k, estimate in enumerate(values)]
     else:
         lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))
         places = _places(np.nan_to_num(sign * drawn, nan=-np.inf), plan)
         result = [
-            Rank(names[k], one, ranks[k], lows[k], highs[k], chance, low, high)
-            for k, (one, (low, high, chance)) in enumerate(zip(found, places, strict=True))
+            Rank(names[k], estimate, ranks[k], lows[k], highs[k], p_best, low, high)
+            for k, (estimate, (low, high, p_best)) in enumerate(zip(values, places, strict=True))
         ]
-    return sorted(result, key=lambda one: (-sign * (one.estimate.value or 0.0), one.name))
+    return sorted(result, key=lambda rank: (-sign * (rank.estimate.value or 0.0), rank.name))
 
 
-def _tested(lead: Floats, p: Floats, scores: Floats, alpha: float) -> list[int]:
-    """Ranks from who is ahead in each pair, its p (NaN: not known) and the scores, all with higher as better."""
+def _significant(lead: Floats, p: Floats, scores: Floats, alpha: float) -> list[int]:
+    """Ranks from the lead and p of each pair (NaN: no p) and the scores, where higher is better."""
     adjusted = np.ones(len(p)) if np.isnan(p).any() else holm(p)
     ranks: list[int] = significant_ranks(np.where(adjusted <= alpha, np.sign(lead), 0.0), scores).astype(int).tolist()
     return ranks
 
 
 def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
-    """Low and high place and chance of the best mean of each system; `means` is draws × systems."""
-    # Equal means may differ by a crumb of rounding; that must not decide a place.
-    rounded = np.round(means, 12)
+    """The low and high quantile of the place and the probability of the best mean, per system; `means` is draws ×
+    systems."""
+    rounded = np.round(means, 12)  # ignores rounding errors
     ascending = np.sort(rounded, axis=1)
     places = np.empty(rounded.shape, dtype=np.int64)
     for draw, (row, order) in enumerate(zip(rounded, ascending, strict=True)):
         places[draw] = 1 + len(row) - np.searchsorted(order, row, side="right")
     best = places == 1
-    chance = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+    p_best = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     tail = (1 - plan.level) / 2
-    low = np.quantile(places, tail, axis=0, method="inverted_cdf")
-    high = np.quantile(places, 1 - tail, axis=0, method="inverted_cdf")
-    return [(int(one), int(other), float(share)) for one, other, share in zip(low, high, chance, strict=True)]
+    low, high = np.quantile(places, (tail, 1 - tail), axis=0, method="inverted_cdf").astype(np.int64)
+    return list(zip(low.tolist(), high.tolist(), p_best.tolist(), strict=True))
 
 
 def check_systems(names: Sequence[str], n_systems: int) -> None:
-    """Raises `InputError` where names are not one per system, each once."""
+    """Raise `InputError` unless there is one name per system, each once."""
     if len(names) != n_systems:
         raise InputError("names", found=str(len(names)), expected=f"{n_systems}, one per system")
     if len(set(names)) != len(names):
@@ -219,42 +214,42 @@ def check_systems(names: Sequence[str], n_systems: int) -> None:
 
 
 def ordered_ranks(counts: Floats, scores: Floats) -> Floats:
-    """Ranks that follow the scores: each system's is the highest of the `counts` of all that score at least as much.
+    """Ranks that are monotone in the scores: the maximum of `counts` over all systems with at least the same score.
 
-    Counts are 1 + the number of significantly better systems. Counting alone would put an erratic system, which few
-    beat because its results vary, before a better and steadier one; so no lower score ever has the better rank, and
-    equal scores share theirs. Leading axes (buckets, samples) are kept.
+    `counts` are 1 + the number of significantly better systems. Alone they could rank an erratic system, which few
+    systems beat significantly, before a better and steadier one. With this correction a lower score never has a better
+    rank, and equal scores share a rank. Leading axes (buckets, samples) are kept.
 
     >>> ordered_ranks(np.array([1.0, 1.0, 2.0]), np.array([0.78, 0.46, 0.58])).tolist()
     [1.0, 2.0, 2.0]
     """
-    rounded = np.round(scores, 12)  # a crumb of rounding decides no rank
+    rounded = np.round(scores, 12)  # ignores rounding errors
     above = rounded[..., None, :] >= rounded[..., :, None]
-    found: Floats = np.where(above, counts[..., None, :], 0.0).max(axis=-1, initial=0.0)
-    return found
+    ranks: Floats = np.where(above, counts[..., None, :], 0.0).max(axis=-1, initial=0.0)
+    return ranks
 
 
 def significant_ranks(better: Floats, scores: Floats) -> Floats:
-    """Ranks from who is significantly better: 1 the first, −1 the second of each pair in the order of
-    `np.triu_indices`. `better` is … × pairs, `scores` … × systems, NaN where a system has none, and so no rank."""
+    """Ranks from significant differences. `better` (… × pairs, in the order of `np.triu_indices`) is 1 if the first
+    system of a pair is significantly better, −1 if the second is. `scores` is … × systems; NaN gives rank NaN."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     names = np.eye(scores.shape[-1])
     counts = 1.0 + np.maximum(better, 0.0) @ names[second] + np.maximum(-better, 0.0) @ names[first]
-    nothing = np.isnan(scores)
-    ranks = ordered_ranks(counts, np.where(nothing, -np.inf, scores))
-    return np.where(nothing & ~nothing.all(axis=-1, keepdims=True), np.nan, ranks)
+    missing = np.isnan(scores)
+    ranks = ordered_ranks(counts, np.where(missing, -np.inf, scores))
+    return np.where(missing & ~missing.all(axis=-1, keepdims=True), np.nan, ranks)
 
 
 def rank_intervals(p_values: Floats, signs: Floats, count: int, level: float = 0.95) -> tuple[Ints, Ints]:
-    """The lowest and highest rank of each of `count` systems, with a simultaneous confidence of `level`.
+    """Simultaneous confidence intervals of the ranks of `count` systems, as lowest and highest ranks.
 
-    `p_values` are the two-sided p of the pairs in the order of `np.triu_indices(count, 1)`, unadjusted; `signs` say
-    who is ahead (1 the first, −1 the second). Each pair stands for two one-sided hypotheses (a is no better than b,
-    b is no better than a); Holm over all of them rejects none that is true with probability `level`. A system is then
-    ranked below those shown to be better and above those shown to be worse, and the intervals of all systems hold
-    their true ranks at once; where true scores are equal, every rank that they share (Mogstad, Romano, Shaikh and
-    Wilhelm 2024, Review of Economic Studies 91:476; Klein, Wright and Wieczorek 2020, Journal of the Royal Statistical
-    Society C 69:589). A bootstrap of ranks does not: it repeats the luck of the sample where systems are close.
+    `p_values` are the unadjusted two-sided p of the pairs in the order of `np.triu_indices(count, 1)`. `signs` is 1 if
+    the first system of a pair is ahead, −1 if the second is. Each pair has two one-sided hypotheses (a is not better
+    than b, b is not better than a), and Holm's correction over all of them controls the family-wise error rate at
+    1 − `level`. A system ranks below the systems shown to be better and above those shown to be worse. So the intervals
+    contain all true ranks at once with probability `level`, including every rank shared by equal systems (Mogstad,
+    Romano, Shaikh and Wilhelm 2024, Review of Economic Studies 91:476; Klein, Wright and Wieczorek 2020, Journal of the
+    Royal Statistical Society C 69:589). Bootstrap intervals of ranks do not have this property for close systems.
 
     >>> low, high = rank_intervals(np.array([0.5, 0.001, 0.001]), np.array([1.0, 1.0, 1.0]), 3)
     >>> low.tolist(), high.tolist()
@@ -269,10 +264,10 @@ def rank_intervals(p_values: Floats, signs: Floats, count: int, level: float = 0
 
 
 def undecided_p(pairs: int, level: float) -> tuple[float, float]:
-    """Between which p of a pair it depends on the others whether `rank_intervals` tells its systems apart.
+    """The range of two-sided p in which it depends on the other pairs whether `rank_intervals` rejects a pair.
 
-    Holm compares the smallest of 2m one-sided p, each half of a pair's, with α / 2m, the next with α / (2m − 1) and so
-    on; as the other m are 1, the last that counts with α / (m + 1).
+    Holm compares the smallest of 2m one-sided p (half the two-sided ones) with α / 2m, the next with α / (2m − 1), and
+    so on. Since the p of the m opposite hypotheses are 1, the largest relevant bound is α / (m + 1).
 
     >>> [round(p, 6) for p in undecided_p(4, 0.95)]
     [0.0125, 0.02]
@@ -281,12 +276,12 @@ def undecided_p(pairs: int, level: float) -> tuple[float, float]:
 
 
 def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
-    """The largest sets of 0 … `count` − 1 in which no two are `different`, by their first members.
+    """The maximal subsets of 0 … `count` − 1 without a pair in `different`, sorted (a compact letter display).
 
-    Everyone is in at least one; who is in two stands between them. "Not different" is no equality: of
-    three, the outer two may differ while neither differs from the middle one (insert and absorb: Piepho
-    2004, Journal of Computational and Graphical Statistics 13:456). Raises `InputError` for a pair that
-    is not of two numbers in the range.
+    Every number is in at least one set. Sets may overlap, since "not different" is not transitive: of three numbers the
+    outer two may differ while neither differs from the middle one. Uses the insert-and-absorb algorithm (Piepho 2004,
+    Journal of Computational and Graphical Statistics 13:456). Raises `InputError` for a pair that is not two numbers in
+    the range.
 
     >>> tie_groups(3, [(0, 2)])
     [(0, 1), (1, 2)]
@@ -298,15 +293,15 @@ def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[i
         if first == second or not (0 <= first < count and 0 <= second < count):
             raise InputError("pair", found=f"{first}, {second}", expected=f"two of 0 to {count - 1}")
         split: set[frozenset[int]] = set()
-        for one in sets:
-            both = {first, second} <= one
-            split |= {one - {first}, one - {second}} if both else {one}
-        sets = [one for one in split if not any(one < other for other in split)]
-    return sorted(tuple(sorted(one)) for one in sets)
+        for members in sets:
+            both = {first, second} <= members
+            split |= {members - {first}, members - {second}} if both else {members}
+        sets = [members for members in split if not any(members < other for other in split)]
+    return sorted(tuple(sorted(members)) for members in sets)
 
 
 def pairwise_wins(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """In how many buckets each system is ahead of each other, and behind it: systems × systems each.
+    """The number of buckets in which each system is ahead of, and behind, each other system: systems × systems.
 
     Leading axes before buckets × systems are kept. Raises `InputError` for ranks below 1.
 
@@ -324,10 +319,10 @@ def pairwise_wins(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def copeland(ranks: Floats) -> Floats:
-    """How many systems each one beats, less how many it loses to; one beats another that it is ahead of in
-    more buckets than behind (Copeland 1951; Saari and Merlin 1996, Economic Theory 8:51).
+    """The Copeland score: the number of systems that a system beats minus the number that beat it, where a system beats
+    another if it is ahead in more buckets than behind (Copeland 1951; Saari and Merlin 1996, Economic Theory 8:51).
 
-    A cycle of three scores 0 for all of them:
+    In a cycle of three all scores are 0:
 
     >>> copeland(np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [3.0, 1.0, 2.0]])).tolist()
     [0.0, 0.0, 0.0]
@@ -340,7 +335,8 @@ def copeland(ranks: Floats) -> Floats:
 
 
 def borda(ranks: Floats) -> Floats:
-    """Over all buckets: systems it is ahead of, less systems it is behind (Borda 1781, for shared ranks).
+    """The Borda score with shared ranks: over all buckets, the number of systems behind minus the number ahead (Borda
+    1781).
 
     >>> borda(np.array([[1.0, 2.0, 3.0], [1.0, 1.0, 3.0]])).tolist()
     [3.0, 1.0, -4.0]
@@ -351,15 +347,15 @@ def borda(ranks: Floats) -> Floats:
 
 
 def places(scores: Floats) -> NDArray[np.int64]:
-    """1 + the number of higher scores; equal ones share a place. Scores may carry leading axes.
+    """1 + the number of higher scores; equal scores share a place. Leading axes are kept.
 
     >>> places(np.array([0.5, 2.0, 0.5])).tolist()
     [2, 1, 2]
     """
-    rounded = np.round(scores, 9)  # a crumb of rounding decides no place
-    found: NDArray[np.int64] = 1 + (rounded[..., None, :] > rounded[..., :, None]).sum(axis=-1)
-    return found
+    rounded = np.round(scores, 9)  # ignores rounding errors
+    result: NDArray[np.int64] = 1 + (rounded[..., None, :] > rounded[..., :, None]).sum(axis=-1)
+    return result
 
 
 RANK_RULES: dict[str, Callable[[Floats], Floats]] = {"copeland": copeland, "borda": borda}
-"""The rules that need nothing but the table of ranks, by name."""
+"""The rules that use only the table of ranks, by name."""

@@ -1,4 +1,4 @@
-"""Which properties of a question go with a right answer, each with the others held fixed."""
+"""Logistic regression of right answers on properties of questions, with cluster-robust standard errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from proctor.stats.clusters import Floats, Groups, Ints, Values, finite, group_c
 from proctor.stats.special import expit, stdtr, stdtrit
 
 _ROUNDING = 1e-9
-_FARTHEST = 20  # log odds
-_DECIDED = 1e-6  # share of an estimate that comes from single groups, above which its error is not known
+_MAX_LOG_ODDS = 20  # beyond it the likelihood has no maximum: odds of one in 500 million
+_MAX_SINGLE = 1e-6  # share of an estimate that may come from a single group
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One column of the model: its log odds, standard error, degrees of freedom and p, and the odds ratio with its
-    interval.
+    """A term of the model: log odds, standard error, degrees of freedom, p, and the odds ratio with its interval.
 
     >>> Term("hard", -0.7, 0.2, 12.5, 0.004, odds_ratio=0.5, ci_low=0.3, ci_high=0.7).odds_ratio
     0.5
@@ -41,9 +40,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """The terms in the order of the columns, the intercept first. `dropped` columns say nothing beyond the
-    others (constant, or a sum of others); `single` ones are decided by one group alone (it is the only one with a value
-    of theirs), so that their error can't be known; `problem` says why there are no terms, if there are none.
+    """A fitted model, with terms in the order of the columns, the intercept first. `dropped` are the columns that are
+    constant or linear combinations of others. `single` are columns that one group alone determines, so that they have
+    no standard error. `problem` is the reason why there are no terms, or empty.
 
     >>> Regression((), 0, 0, (), "no answers").terms
     ()
@@ -60,28 +59,28 @@ class Regression:
 def logistic(
     right: Values, columns: Mapping[str, Values | NDArray[Any]], groups: Groups, *, level: float = 0.95
 ) -> Regression:
-    """Logistic regression of right (1) or wrong (0) on the columns, with errors that are robust to clusters.
+    """Logistic regression of right (1) or wrong (0) on the columns, with cluster-robust standard errors.
 
-    The errors are the sandwich with one term a group (Liang and Zeger 1986, Biometrika 73:13) and the correction CR2,
-    which undoes group by group what the fit takes from the residuals (Bell and McCaffrey 2002, Survey Methodology
-    28:169; on the weighted least squares of the last step, with its weights as the working model: Pustejovsky and
-    Tipton 2018, Journal of Business & Economic Statistics 36:672). p and intervals are Student's t with Satterthwaite's
-    degrees of freedom, which differ by column: few groups that carry it, few degrees. By simulation a column that says
-    nothing has p < 0.05 in 4 to 6 % with 10, 24 and 100 groups where half of them carry it, and in fewer where a fifth
-    does (docs/reference/statistics.md); p are not adjusted for the number of columns. Columns are taken in their order;
-    one that adds nothing to those before is dropped and named, and so is one that a single group decides.
+    Standard errors are those of the sandwich estimator with one term per group (Liang and Zeger 1986, Biometrika 73:13)
+    and the bias correction CR2 (Bell and McCaffrey 2002, Survey Methodology 28:169; applied to the weighted least
+    squares of the last step with its weights as the working model: Pustejovsky and Tipton 2018, Journal of Business &
+    Economic Statistics 36:672). p and intervals use Student's t with Satterthwaite's degrees of freedom, which are few
+    for a column that few groups carry. In simulations an irrelevant column has p < 0.05 in 4 to 6 % with 10, 24 and 100
+    groups if half of them carry it, and in fewer if a fifth does (docs/reference/statistics.md). p are not adjusted for
+    the number of columns. Columns that add nothing to those before them, and columns that a single group determines,
+    are excluded and named in the result.
 
-    Answers with the same columns count together: statsmodels fits successes and totals per distinct row, which
-    has the same maximum, and errors come from the sums of scores per group, which are the same. Memory grows with
-    distinct rows × columns and with answers, not with answers × columns; time with groups × columns³.
+    Answers with equal columns are grouped: statsmodels fits successes and totals per distinct row, which has the same
+    maximum, and standard errors need only sums per group. Memory grows with distinct rows × columns and with answers,
+    time with groups × columns³.
 
-    Edges: answers all right or all wrong, fewer than three groups, or columns that tell right from wrong
-    without fail: no terms, and `problem` says so. Raises `InputError` for values other than 0 and 1, values
-    that are not finite, and lengths that differ.
+    Edges: no terms, with the reason in `problem`, if answers are all right or all wrong, with fewer than three groups,
+    or under perfect separation. Raises `InputError` for answers other than 0 and 1, values that are not finite, and
+    unequal lengths.
 
     >>> right, hard = [1, 1, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]
-    >>> found = logistic(right, {"hard": hard, "twice hard": [2 * one for one in hard]}, list("aabbccdd"))
-    >>> [(term.name, round(term.odds_ratio, 3)) for term in found.terms], found.dropped
+    >>> fit = logistic(right, {"hard": hard, "twice hard": [2 * value for value in hard]}, list("aabbccdd"))
+    >>> [(term.name, round(term.odds_ratio, 3)) for term in fit.terms], fit.dropped
     ([('intercept', 3.0), ('hard', 0.111)], ('twice hard',))
     """
     outcome = finite(right, "answer")
@@ -95,7 +94,7 @@ def logistic(
         return Regression((), n, n_groups, dropped, "the answers are all right, or all wrong")
     if n_groups < 3:
         return Regression((), n, n_groups, dropped, "fewer than three groups")
-    with _threads().limit(limits=1):  # the matrices are small: threads would only wait for each other
+    with _threads().limit(limits=1):  # with small matrices threads only wait for each other
         estimates = _fit(outcome, table, cells.of)
         if estimates is None:
             return Regression((), n, n_groups, dropped, "some columns tell right from wrong without fail")
@@ -109,7 +108,7 @@ def logistic(
 
 @cache
 def _threads() -> Any:
-    """The libraries of linear algebra, looked for once."""
+    """The controller of the linear algebra libraries, which is slow to create."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
@@ -131,7 +130,7 @@ def _term(name: str, log_odds: float, error: float, df: float, level: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The distinct rows of the columns, an intercept before them, and which of them each answer has."""
+    """The distinct rows of the columns, with an intercept first, and the row of each answer."""
 
     table: Floats
     of: Ints
@@ -152,11 +151,10 @@ def _cells(n: int, columns: Mapping[str, Values | NDArray[Any]]) -> _Cells:
 
 
 def _independent(table: Floats, names: Sequence[str]) -> tuple[Floats, list[str], tuple[str, ...]]:
-    """The columns that add something to those before them, the intercept first.
+    """The columns that are linearly independent of those before them, the intercept first.
 
-    Each is freed of what those before it say (Gram and Schmidt, twice, which is exact enough: Giraud, Langou
-    and Rozložník 2005, Computers & Mathematics with Applications 50:1069); where it adds nothing, only rounding
-    is left. Ranks of the growing table would take a decomposition for each column.
+    Uses Gram-Schmidt orthogonalisation, applied twice for accuracy (Giraud, Langou and Rozložník 2005, Computers &
+    Mathematics with Applications 50:1069). This needs no decomposition per column.
     """
     taken, kept, dropped = [0], ["intercept"], []
     basis = np.full((1, len(table)), 1 / np.sqrt(max(len(table), 1)))
@@ -175,28 +173,28 @@ def _independent(table: Floats, names: Sequence[str]) -> tuple[Floats, list[str]
 
 
 def _fit(outcome: Floats, table: Floats, of: Ints) -> Floats | None:
-    """Log odds; None where the likelihood has no maximum."""
+    """The log odds; None if the likelihood has no maximum."""
     from statsmodels.genmod.families import Binomial
     from statsmodels.genmod.generalized_linear_model import GLM
 
     right = np.bincount(of, outcome, minlength=len(table))
     wrong = np.bincount(of, 1 - outcome, minlength=len(table))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what matters of a fit that fails is tested below
-        found = GLM(np.stack([right, wrong], axis=1), table, family=Binomial()).fit(maxiter=50, tol=1e-10)
-    estimates = np.asarray(found.params, dtype=np.float64)
-    settled = bool(found.converged) and bool(np.isfinite(estimates).all())
-    # Odds of one in 500 million: no maximum.
-    return estimates if settled and np.abs(table @ estimates).max() <= _FARTHEST else None
+        warnings.simplefilter("ignore")  # failed fits are detected below
+        fit = GLM(np.stack([right, wrong], axis=1), table, family=Binomial()).fit(maxiter=50, tol=1e-10)
+    estimates = np.asarray(fit.params, dtype=np.float64)
+    converged = bool(fit.converged) and bool(np.isfinite(estimates).all())
+    return estimates if converged and np.abs(table @ estimates).max() <= _MAX_LOG_ODDS else None
 
 
 def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: Floats) -> tuple[Floats, Floats]:
-    """The errors of the estimates (CR2) and their degrees of freedom; NaN where one group alone decides an estimate.
+    """The CR2 standard errors of the estimates and their degrees of freedom; NaN if a single group determines an
+    estimate.
 
-    Let X and e be the columns and residuals of the last weighted least squares (each answer times the root of its
-    weight p(1 − p), residuals divided by it), and M = (X'X)⁻¹ = L L'. A group's pull on the estimates is
-    M X_g' (I − X_g M X_g')^(−1/2) e_g. That matrix has as many rows as the group has answers, but the same eigenvalues
-    λ as V = L' X_g' X_g L = Q diag(λ) Q', which has as many as there are columns; and the pull is
+    Let X and e be the columns and residuals of the last weighted least squares step (columns multiplied, and residuals
+    divided, by the root of the weight p(1 − p)), and M = (X'X)⁻¹ = L L'. The contribution of a group to the estimates
+    is M X_g' (I − X_g M X_g')^(−1/2) e_g. The inner matrix has one row per answer of the group, but shares its nonzero
+    eigenvalues λ with V = L' X_g' X_g L = Q diag(λ) Q', which has one row per column. So the contribution equals
     L (I − V)^(−1/2) L' X_g' e_g, where X_g' e_g is the group's score.
     """
     n_cells, n_groups = len(table), int(code.max()) + 1
@@ -208,7 +206,7 @@ def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: 
     scores = np.stack([np.bincount(code, rest * column[of], minlength=n_groups) for column in table.T], axis=1)
     pair, count = np.unique(code * n_cells + of, return_counts=True)
     starts = np.searchsorted(pair, np.arange(n_groups + 1) * n_cells)
-    # Satterthwaite: if answers were independent, an error's square would be Σ (p_g' e)² with p_g' p_h as follows.
+    # Satterthwaite: under independent answers the squared error is Σ (p_g' e)², with the products p_g' p_h below.
     mean, spread, together = np.zeros(len(root)), np.zeros(len(root)), np.zeros((len(root),) * 3)
     squared = np.zeros(len(root))
     for group in range(n_groups):
@@ -217,15 +215,15 @@ def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: 
         information = (table[cell] * (count[here] * weight[cell])[:, None]).T @ table[cell]
         share, axes = np.linalg.eigh(root.T @ information @ root)
         share = np.clip(share, 0.0, 1.0)
-        left = np.where(share < 1 - _ROUNDING, 1 - share, np.inf)  # the group alone decides it: no residual
+        left = np.where(share < 1 - _ROUNDING, 1 - share, np.inf)  # determined by the group alone: no residual
         turned = root @ axes
         squared += ((turned * left**-0.5) @ turned.T @ scores[group]) ** 2
-        alone = turned**2 @ (share / left)  # p_g' p_g before the fit takes its part of it
-        taken = (turned * (share * left**-0.5)) @ axes.T  # rows whose products are what the fit takes of p_g' p_h
+        alone = turned**2 @ (share / left)  # p_g' p_g before the correction for the fit
+        taken = (turned * (share * left**-0.5)) @ axes.T  # rows whose products are the correction of p_g' p_h
         both = (taken**2).sum(axis=1)
         mean += alone - both
         spread += alone**2 - 2 * alone * both
         together += taken[:, :, None] * taken[:, None, :]
-    known = (mean > (1 - _DECIDED) * (root**2).sum(axis=1)) & (squared > 0)
+    known = (mean > (1 - _MAX_SINGLE) * (root**2).sum(axis=1)) & (squared > 0)
     spread += (together**2).sum(axis=(1, 2))
     return np.where(known, np.sqrt(squared), np.nan), mean**2 / spread

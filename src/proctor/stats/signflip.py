@@ -1,4 +1,4 @@
-"""The paired test: the signs of the groups' differences are flipped."""
+"""The sign-flip test of paired differences of groups, with p values that are computed rather than drawn."""
 
 from __future__ import annotations
 
@@ -11,37 +11,35 @@ import numpy as np
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.special import expit, gammaln, ndtr
 
-_ROUNDING = 1e-9  # of the sum of all sizes: sums that lie nearer are equal
-_FINEST = 2**22  # steps that all sizes together may have for a common measure to be one
-_ALL_UP_TO = 28  # groups up to which all sign patterns are counted where there is no common measure
-_EXACT_COINS = 512
-_FINELY_UP_TO = 1000  # groups up to which the rounding of their differences is bounded
-_HALVES = 500  # coins whose patterns are counted before they are made shares: 2^500 is a float
-_MOST_KNOWN = 200_000  # tests that are kept, in some 30 MB
-_KNOWN: dict[bytes, float] = {}
+_ROUNDING = 1e-9  # share of the sum of all sizes up to which sums count as equal
+_MAX_TOTAL = 2**22  # largest sum of sizes, in units of their common divisor, for an exact distribution
+_MAX_ENUMERATED = 28  # groups up to which all sign patterns are enumerated if there is no common divisor
+_MAX_EXACT_COINS = 512
+_MAX_FINE = 1000  # groups up to which differences are rounded finely, with a bounded error
+_MAX_HALVINGS = 500  # coins whose patterns are counted before they are converted to shares: 2^500 fits a float
+_MAX_CACHED = 200_000  # cached tests, which take about 30 MB
+_CACHE: dict[bytes, float] = {}
 _BERRY_ESSEEN = 0.56
-_WAVE = 2000  # multiplications that the Fourier transform takes per value and unit of spread
+_FOURIER_COST = 2000  # multiplications of the Fourier transform per value and unit of spread
 
 
 def sign_flip(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0)) -> Floats:
-    """Two-sided p per column of `differences` (groups × pairs: a group's sum of a − b over its items).
+    """The two-sided p of each column of `differences` (groups × pairs: the sum of a − b over the items of a group).
 
-    If the two systems' names could be exchanged within any group, the sign of each group's difference is a
-    fair coin. p is the share of all sign patterns whose |sum| is at least the observed one (Fisher 1935, The
-    Design of Experiments, section 21, with the group as the unit). It is computed, not drawn: each column
-    alone, the same for a − b and b − a, and never 0 (at least 2 / 2^(groups that differ), as far as a float
-    can tell).
+    If the two systems are exchangeable within each group, the signs of the groups' differences are fair coins. p is the
+    share of all sign patterns whose |sum| is at least the observed one (Fisher 1935, The Design of Experiments, section
+    21, with groups as units). It is computed, not drawn. It is equal for a − b and b − a, and never 0: the minimum is
+    2 / 2^(groups that differ), within the precision of a float.
 
-    Where the differences are multiples of some number (whole marks, halves, thirds), the distribution of the
-    sum is built up group by group, which is exact for any number of groups (Pagano and Tritchler 1983, Journal
-    of the American Statistical Association 78:435); where that is long, it comes from its Fourier transform,
-    tilted so that small p keep their digits. Where they aren't, all patterns of up to 28 groups are counted, half
-    against half. The differences of more groups are rounded to 300 steps a group and p is that of a sum nearer
-    to 0 by what the rounding can do, so it errs upwards, by about 1 % of itself at p = 0.05; with more than 1,000
-    groups to 12 steps, nearer by the standard error of the rounding, by about 5 %.
+    If the differences are multiples of a number (whole marks, halves, thirds), the distribution of the sum is computed
+    by convolution, which is exact for any number of groups (Pagano and Tritchler 1983, Journal of the American
+    Statistical Association 78:435), or by its Fourier transform if that is faster, exponentially tilted to keep small p
+    precise. Otherwise all patterns of up to 28 groups are enumerated. With more groups, differences are rounded to 300
+    steps per group, and p is conservative for the rounding error: it is about 1 % too large (relative) at p = 0.05.
+    With more than 1,000 groups there are 12 steps per group, and p is about 5 % too large.
 
-    Who only asks on which side of a level p lies says so by `open_between`: a p that is certainly at most the lower number,
-    or certainly above the higher one, may be given by its bound, which takes a fraction of the time.
+    `open_between` is for callers that need only to know on which side of a level p lies: if p is certainly at most the
+    lower number, or certainly above the higher one, a bound may be returned instead, which is much faster.
 
     >>> sign_flip(np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])).tolist()
     [0.25, 1.0]
@@ -49,21 +47,21 @@ def sign_flip(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0
     ahead = np.where(differences.sum(axis=0) < 0, -differences, differences)
     columns = np.sort(ahead, axis=0).T
     exact = open_between == (0.0, 1.0)
-    return np.array([_known(one) if exact else _p(one, open_between) for one in columns], dtype=np.float64)
+    return np.array([_cached_p(column) if exact else _p(column, open_between) for column in columns], dtype=np.float64)
 
 
-def _known(ordered: Floats) -> float:
-    """`_p`, kept by its differences: rankings under many readings of what runs lack test most pairs again."""
+def _cached_p(ordered: Floats) -> float:
+    """`_p` with a cache: rankings under alternative scores repeat most tests."""
     key = blake2b(ordered.tobytes(), digest_size=16).digest()
-    if (known := _KNOWN.get(key)) is None:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[key] = _p(ordered)
-    return known
+    if (p := _CACHE.get(key)) is None:
+        if len(_CACHE) >= _MAX_CACHED:
+            _CACHE.clear()
+        p = _CACHE[key] = _p(ordered)
+    return p
 
 
 def least_p(groups: int) -> float:
-    """The smallest p that `sign_flip` can give with this many groups, 2 / 2^groups: all of them differ the same way.
+    """The smallest possible p of `sign_flip` with this many groups, 2 / 2^groups.
 
     >>> least_p(3), least_p(6)
     (0.25, 0.03125)
@@ -72,7 +70,7 @@ def least_p(groups: int) -> float:
 
 
 def fewest_groups(alpha: float = 0.05) -> int:
-    """As many groups as it takes for one difference of two systems to be significant at all.
+    """The minimum number of groups with which a difference can be significant at `alpha`.
 
     >>> fewest_groups(), fewest_groups(0.01)
     (6, 8)
@@ -81,21 +79,21 @@ def fewest_groups(alpha: float = 0.05) -> int:
 
 
 def common_measures(differences: Floats) -> Floats:
-    """The greatest number that all differences of a column are multiples of, 0 where there is none.
+    """The greatest common divisor of the differences of each column; 0 if there is none.
 
     >>> common_measures(np.array([[2.0, 0.5, 0.0], [-4.0, 1.5, 0.0]])).tolist()
     [2.0, 0.5, 0.0]
     """
     whole = (differences == np.rint(differences)).all(axis=0)
     sizes = np.where(whole, np.abs(differences), 0.0).astype(np.int64)
-    found = np.zeros(differences.shape[1])
-    found[:] = np.gcd.reduce(sizes, axis=0)
+    divisors = np.zeros(differences.shape[1])
+    divisors[:] = np.gcd.reduce(sizes, axis=0)
     for column in np.flatnonzero(~whole):
         size = np.sort(np.abs(differences[:, column]))
         reach = float(size.sum())
         multiples = _multiples(size[size > _ROUNDING * reach / len(size)], reach)
-        found[column] = 0.0 if multiples is None else reach / float(multiples.sum())
-    return found
+        divisors[column] = 0.0 if multiples is None else reach / float(multiples.sum())
+    return divisors
 
 
 def _p(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0)) -> float:
@@ -108,10 +106,10 @@ def _p(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0)) -> f
     if observed <= _ROUNDING * reach:
         return 1.0
     multiples = _multiples(size, reach)
-    if multiples is None and len(size) <= _ALL_UP_TO:
+    if multiples is None and len(size) <= _MAX_ENUMERATED:
         return _all_patterns(size, observed - _ROUNDING * reach)
     if multiples is None:
-        few = len(size) <= _FINELY_UP_TO
+        few = len(size) <= _MAX_FINE
         step = reach / (len(size) * (300 if few else 12))
         multiples = np.rint(size / step).astype(np.int64)
         errors = size - step * multiples
@@ -130,8 +128,8 @@ def _p(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0)) -> f
 
 
 def _bounds(multiples: Ints, most: int) -> tuple[float, float]:
-    """What twice `_at_most` is at least and at most: by the normal distribution less all that it can be off (Berry and
-    Esseen, with the constant of Shevtsova 2010, Doklady Mathematics 82:862), and by Hoeffding (1963)."""
+    """A lower and an upper bound of twice `_at_most`: the Berry-Esseen bound (with the constant of Shevtsova 2010,
+    Doklady Mathematics 82:862) and Hoeffding's inequality (1963)."""
     size = multiples.astype(np.float64)
     squared = float(size @ size)
     z = (float(size.sum()) - 2 * most) / np.sqrt(squared)
@@ -140,23 +138,21 @@ def _bounds(multiples: Ints, most: int) -> tuple[float, float]:
 
 
 def _rounded_by(errors: Floats, squared_z: float) -> float:
-    """What a sum of ± errors exceeds in at most a thousandth of the patterns as extreme as the observed one.
-
-    Both by Hoeffding's bounds (1963, Journal of the American Statistical Association 58:13), 2 exp(−z² / 2).
-    """
+    """A bound of Σ ± errors that is exceeded in at most a thousandth of the patterns as extreme as the observed one, by
+    Hoeffding's inequality (1963, Journal of the American Statistical Association 58:13), 2 exp(−z² / 2)."""
     by_chance = np.sqrt((2 * np.log(1000) + squared_z) * float(errors @ errors))
     return float(min(by_chance, np.abs(errors).sum()))
 
 
 def _multiples(size: Floats, reach: float) -> Ints | None:
-    """The sizes as multiples of their greatest common measure (Euclid), None where there is none."""
-    if (size == np.rint(size)).all() and reach < _FINEST:
+    """The sizes as multiples of their greatest common divisor (Euclid's algorithm); None if there is none."""
+    if (size == np.rint(size)).all() and reach < _MAX_TOTAL:
         whole = size.astype(np.int64)
         return np.asarray(whole // np.gcd.reduce(whole), dtype=np.int64)
     measure = float(size[0])
-    while reach / measure <= _FINEST:
+    while reach / measure <= _MAX_TOTAL:
         rest = np.abs(size - measure * np.rint(size / measure))
-        larger = rest[rest > _ROUNDING * reach / _FINEST * 100]
+        larger = rest[rest > _ROUNDING * reach / _MAX_TOTAL * 100]
         if not larger.size:
             multiples = np.rint(size / measure)
             measure = reach / float(multiples.sum())
@@ -167,7 +163,7 @@ def _multiples(size: Floats, reach: float) -> Ints | None:
 
 
 def _all_patterns(size: Floats, target: float) -> float:
-    """The share of all ± whose |sum| is at least `target`: every pattern of one half meets every one of the other."""
+    """The share of all sign patterns whose |sum| is at least `target`, by combining the sorted sums of two halves."""
     left, right = (np.sort(_signed_sums(half)) for half in (size[::2], size[1::2]))
     enough = len(left) - np.searchsorted(left, target - right, side="left")
     return float(min(1.0, 2 * enough.sum() / 2.0 ** len(size)))
@@ -175,39 +171,39 @@ def _all_patterns(size: Floats, target: float) -> float:
 
 def _signed_sums(size: Floats) -> Floats:
     sums = np.zeros(1)
-    for one in size:
-        sums = np.concatenate([sums + one, sums - one])
+    for value in size:
+        sums = np.concatenate([sums + value, sums - value])
     return sums
 
 
 def _at_most(multiples: Ints, most: int) -> float:
-    """P(Σ b · multiple ≤ most), each b a fair coin of 0 or 1: what the groups on the lesser side weigh."""
+    """P(Σ b · multiple ≤ most) for fair coins b in {0, 1}, which select the groups on the lesser side."""
     value, times = np.unique(multiples, return_counts=True)
     value, times = value[value > 0], times[value > 0]
-    length = np.minimum(value * times, most) + 1  # of what a value's coins are convolved with
+    length = np.minimum(value * times, most) + 1  # of the array that is convolved with a value's coins
     one_by_one = 3 * times + 3000 * times // (most + 1) < length
     work = (most + 1) * np.where(one_by_one, 3 * times, length).sum()
-    if most > 0 and work > _WAVE * len(value) * np.sqrt((times * value.astype(np.float64) ** 2).sum()):
+    if most > 0 and work > _FOURIER_COST * len(value) * np.sqrt((times * value.astype(np.float64) ** 2).sum()):
         return _tilted(value.astype(np.float64), times.astype(np.float64), most)
     chance, spare, reach = np.zeros(most + 1), np.zeros(most + 1), 0
     chance[0], halved = 1.0, 0
-    for one, count, alone in zip(value.tolist(), times.tolist(), one_by_one.tolist(), strict=True):
+    for multiple, count, alone in zip(value.tolist(), times.tolist(), one_by_one.tolist(), strict=True):
         if not alone:
-            coins = _coins(count)[: most // one + 1]
-            spaced = np.zeros((len(coins) - 1) * one + 1)
-            spaced[::one] = coins
-            found = np.convolve(chance[: reach + 1], spaced)[: most + 1]
-            chance[: len(found)] = found
+            coins = _coins(count)[: most // multiple + 1]
+            spaced = np.zeros((len(coins) - 1) * multiple + 1)
+            spaced[::multiple] = coins
+            product = np.convolve(chance[: reach + 1], spaced)[: most + 1]
+            chance[: len(product)] = product
             spare[:] = 0.0
-            reach = min(most, reach + count * one)
+            reach = min(most, reach + count * multiple)
             continue
-        for _ in range(count):  # nothing is beyond `reach` yet, and halves are taken all at once: they are exact
-            reach = min(most, reach + one)
-            spare[: min(one, reach + 1)] = chance[: min(one, reach + 1)]
-            if one <= most:
-                np.add(chance[one : reach + 1], chance[: reach + 1 - one], out=spare[one : reach + 1])
+        for _ in range(count):  # all mass is up to `reach`; halvings are collected, since they are exact
+            reach = min(most, reach + multiple)
+            spare[: min(multiple, reach + 1)] = chance[: min(multiple, reach + 1)]
+            if multiple <= most:
+                np.add(chance[multiple : reach + 1], chance[: reach + 1 - multiple], out=spare[multiple : reach + 1])
             chance, spare, halved = spare, chance, halved + 1
-            if halved == _HALVES:
+            if halved == _MAX_HALVINGS:
                 chance *= 2.0**-halved
                 halved = 0
     return float(chance.sum() * 2.0**-halved)
@@ -215,8 +211,8 @@ def _at_most(multiples: Ints, most: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _coins(count: int) -> Floats:
-    """The chances of 0, 1, … heads in n fair coins."""
-    if count <= _EXACT_COINS:
+    """The probabilities of 0, 1, … heads in `count` fair coins."""
+    if count <= _MAX_EXACT_COINS:
         return np.array([comb(count, heads) / 2**count for heads in range(count + 1)])
     heads = np.arange(count + 1)
     ways = gammaln(count + 1) - gammaln(heads + 1) - gammaln(count - heads + 1)
@@ -224,10 +220,10 @@ def _coins(count: int) -> Floats:
 
 
 def _tilted(value: Floats, times: Floats, most: int) -> float:
-    """`_at_most` from the characteristic function, under coins so biased that the mean of the sum is `most`.
+    """`_at_most` by Fourier inversion of the exponentially tilted distribution, whose mean is `most`.
 
-    The biased distribution is concentrated there, so it is known to a float's precision around `most`, and
-    unbiasing it multiplies by exp(−tilt · distance): small chances are as precise as large ones.
+    The tilted distribution has full relative precision around `most`, and undoing the tilt multiplies by
+    exp(−tilt · distance), so that small probabilities are as precise as large ones.
     """
     low, high = 0.0, 1.0
     while (times * value * expit(-high * value)).sum() > most:
@@ -239,12 +235,12 @@ def _tilted(value: Floats, times: Floats, most: int) -> float:
     chance = expit(-tilt * value)
     spread = float(np.sqrt((times * value**2 * chance * (1 - chance)).sum()))
     n = 2 ** int(np.ceil(np.log2(min(times @ value + 1, 40 * spread + 4 * value.max()))))
-    start = max(0, most - n // 2)  # the window of sums that the transform tells apart
+    start = max(0, most - n // 2)  # start of the window of sums that the transform resolves
     log_wave = np.zeros(n // 2 + 1, dtype=np.complex128)
     angle = 2 * np.pi * np.arange(n // 2 + 1) / n
     with np.errstate(divide="ignore"):
-        for one, count, heads in zip(value, times, chance, strict=True):
-            log_wave += count * np.log(1 - heads + heads * np.exp(-1j * (one * angle)))
+        for multiple, count, heads in zip(value, times, chance, strict=True):
+            log_wave += count * np.log(1 - heads + heads * np.exp(-1j * (multiple * angle)))
     biased = np.fft.irfft(np.exp(log_wave + 1j * (start * angle)), n)[: most - start + 1]
     weight = np.exp(-tilt * np.arange(most - start, -1, -1))
     log_all = float((times * np.log((1 + np.exp(-tilt * value)) / 2)).sum()) + tilt * most

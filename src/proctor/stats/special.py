@@ -1,5 +1,5 @@
-"""The special functions of SciPy that the statistics use, imported at their first call: SciPy takes longer to
-import than all of Proctor, and most commands compute nothing."""
+"""SciPy's special functions, imported at the first call: importing SciPy takes longer than importing Proctor, and most
+commands do not need it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ else:
 
 
 def prepare_intervals() -> None:
-    """Begins to import what intervals need in a thread, for a caller that reads a store first: a database works beside
-    Python. Whatever needs it sooner waits for it.
+    """Start to import SciPy in a thread, for callers that first wait for a database. Earlier calls wait for the import.
 
     >>> prepare_intervals()
     """

@@ -1,4 +1,4 @@
-"""The ranking over buckets: ranks that hold in each, one order over all, ties broken, and how stable it is."""
+"""The ranking over buckets: significant ranks in each bucket, their aggregation, tie-breaking, and stability."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, plac
 from proctor.stats.signflip import sign_flip
 
 Rule = Literal["copeland", "borda", "mean"]
-"""How one score is made of the ranks in the buckets ("mean": of the scores in the buckets)."""
+"""How ranks in the buckets are aggregated to one score ("mean": the mean of the scores in the buckets)."""
 
 RULES: tuple[Rule, ...] = ("copeland", "borda", "mean")
-"""All rules of `rank_buckets`."""
+"""The rules of `rank_buckets`."""
 
 _BROKEN_UP_TO = 3  # ties are broken in the first three places
-_INNER_DRAWS = 200  # samples of a sample, to break its ties
-_EQUAL_BOARDS, _EQUAL_SAMPLES = 10, 40  # for the τ of equal systems
+_INNER_DRAWS = 200  # samples of a sample, used to break its ties
+_EQUAL_BOARDS, _EQUAL_SAMPLES = 10, 40  # rankings, and samples of each, for the τ of equal systems
 
 
 @dataclass(frozen=True, slots=True)
 class RankingPlan:
-    """How a ranking over buckets is made.
+    """The settings of a ranking over buckets.
 
-    rule: what makes one order of the buckets' ranks. alpha: the level of the tests. correction: "holm" over
-    the pairs of a bucket, "holm-board" over the pairs of all buckets, or "none". draws: samples behind the win
-    rates. stability: samples on which the whole is done again, 0 for none. level: that of the rank intervals and of
-    the spread of places. seed: the same seed, the same numbers.
+    rule: aggregation of the ranks in the buckets. alpha: level of the tests. correction: "holm" over the pairs of each
+    bucket, "holm-board" over the pairs of all buckets, or "none". draws: number of samples for the win rates.
+    stability: number of samples on which the whole ranking is repeated, 0 for none. level: level of the rank intervals
+    and of the quantiles of places. seed: seed of the resampling.
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
@@ -74,9 +74,9 @@ class RankingPlan:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How a system's place spreads over bootstrap samples of groups: its quantiles (those of `level`), and the share of
-    samples in which it has each place from 1 on. This is no confidence interval: samples repeat the luck of the data,
-    so of systems that are equal the one that was lucky leads in most of them.
+    """The distribution of a system's place over bootstrap samples of groups: quantiles (at `level`), and the share of
+    samples with each place from 1. This is not a confidence interval: samples repeat the random error of the data, so
+    of equal systems the one with the best observed score leads in most samples.
 
     >>> Stability(place_low=1, place_high=2, chances=(0.9, 0.1)).chances[0]
     0.9
@@ -89,16 +89,16 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One system in the ranking.
+    """A system in the ranking.
 
-    `place` is 1 + the number of systems before it; `score` is the rule's; `scores` and `ranks` are per bucket
-    (None where a bucket has no question); `mean` is the mean of the bucket scores; `win_rate` is the mean over
-    buckets of how often it is best in a sample; `tie_broken` says that its place comes from breaking a tie,
-    and `duel_rate` its mean win rate among those it was tied with. `ahead`, `behind` and `tied` count buckets
-    against each other system. `stability` is None where it was not asked for or can't be known.
+    `place` is 1 + the number of systems before it. `score` is that of the rule. `scores` and `ranks` are per bucket
+    (None for buckets without questions). `mean` is the mean of the bucket scores. `win_rate` is the mean over buckets
+    of the share of samples in which the system is best. `tie_broken` is true if the place results from tie-breaking;
+    then `duel_rate` is the mean win rate among the tied systems. `ahead`, `behind` and `tied` count buckets by
+    comparison with each other system. `stability` is None if not requested or with fewer than two groups.
 
-    `mean_rank` is the rank by the mean over buckets alone, and `rank_low` to `rank_high` its simultaneous confidence
-    interval from the paired tests of these means (`rank_intervals`); None with fewer than two groups.
+    `mean_rank` is the rank by the mean over buckets, and `rank_low` to `rank_high` its simultaneous confidence interval
+    from the paired tests of these means (`rank_intervals`); None with fewer than two groups.
 
     >>> Standing("a", 1, 2.0, (0.5,), (1,), 0.5, 0.9).tie_broken
     False
@@ -124,12 +124,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The ranking, best first, then by name. `empty` names buckets without questions, which count for
-    nothing. `tau` is the mean of Kendall's τ-b between the ranking and that of every sample, `tau_low` its
-    2.5 % quantile; None without stability, or where all share a place; `taus` has it of every sample for which it
-    is defined. `tau_equal` is what the mean would be if all systems were equal (names exchanged within groups).
-    `p_values` has the adjusted p of every bucket, systems in the order of `systems`; `bucket_groups` the number of
-    groups in each bucket, and `reach` the smallest adjusted p that this many groups allow.
+    """The ranking, best first, then by name.
+
+    `empty` names buckets without questions, which are ignored. `tau` is the mean of Kendall's τ-b between the ranking
+    and those of the samples, and `tau_low` its 2.5 % quantile; None without stability, or if all systems share a place.
+    `taus` are the values of the samples in which τ is defined. `tau_equal` is the expected mean if all systems were
+    equal (names permuted within groups). `p_values` has the adjusted p of each bucket, with systems in the order of
+    `systems`. `bucket_groups` is the number of groups in each bucket, and `reach` the smallest adjusted p possible with
+    that number.
 
     >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], RankingPlan(draws=100)).empty
     ()
@@ -150,10 +152,10 @@ class Standings:
     reach: tuple[float | None, ...] = ()
 
     def powerless(self, alpha: float) -> dict[str, float]:
-        """The buckets whose groups are too few for any difference to be significant at `alpha`, with the smallest
-        adjusted p that they could reach."""
+        """The buckets with too few groups for any difference to be significant at `alpha`, and their smallest possible
+        adjusted p."""
         pairs = zip(self.buckets, self.reach, strict=True) if self.reach else ()
-        return {name: least for name, least in pairs if least is not None and least > alpha}
+        return {name: smallest for name, smallest in pairs if smallest is not None and smallest > alpha}
 
 
 def rank_buckets(
@@ -164,23 +166,26 @@ def rank_buckets(
     bucket_names: Sequence[str],
     plan: RankingPlan = RankingPlan(),
 ) -> Standings:
-    """Ranks the rows of `matrix` (systems × items, higher is better) over buckets of items.
+    """Rank the rows of `matrix` (systems × items, higher is better) over buckets of items.
 
-    1. In each bucket the rank is 1 + the number of significantly better systems, and never better than that of a
-    system with a higher score (`bucket_ranks`). 2. The rule makes one score of these ranks ("mean": of the bucket
-    means). 3. Ties that begin in the first three places are broken by the mean over buckets of the win rate: the share
-    of bootstrap samples of groups (`draws`) in which a system has the best mean *of those tied*, k equal ones counting
-    1/k each. What is equal then too shares its place. With `stability` samples the whole is done again on samples of
-    groups (step 1 by `resampled_ranks`, step 3 with 200 samples of each sample).
+    1. In each bucket, the rank is 1 + the number of significantly better systems, but not better than that of a system
+       with a higher score (`bucket_ranks`).
+    2. The rule aggregates these ranks to one score ("mean": the mean of the bucket scores).
+    3. Ties for the first three places are broken by the mean win rate over buckets, which is the share of bootstrap
+       samples of groups (`draws`) in which a system has the best mean *among those tied*; k equal systems count 1/k
+       each. Systems that are still tied share their place.
 
-    The same whatever systems, groups and items are called and however they are ordered. An item that a system has no
-    value for (NaN) is left out of its own scores, and of the tests of its pairs, but of no other's. Edges: one system
-    is first; without items, or with one group, all share place 1 by a rank rule. Raises `InputError` for infinite
-    values, lengths that differ, names given twice.
+    With `stability` the ranking is repeated on that number of samples of groups, with step 1 by `resampled_ranks` and
+    200 samples of each sample in step 3.
+
+    The result does not depend on names or on the order of systems, groups and items. An item for which a system has no
+    value (NaN) is excluded from the scores of that system and from the tests of its pairs only. Edges: without items,
+    or with one group, all systems share place 1 under a rank rule. Raises `InputError` for infinite values, unequal
+    lengths, and duplicate names.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8]
-    >>> found = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], RankingPlan(draws=100))
-    >>> [(one.name, one.place, one.score) for one in found.systems]
+    >>> ranking = rank_buckets(right, ["a", "b", "c"], list("stuvwxyz"), [0] * 8, ["all"], RankingPlan(draws=100))
+    >>> [(system.name, system.place, system.score) for system in ranking.systems]
     [('a', 1, 1.0), ('c', 1, 1.0), ('b', 3, -2.0)]
     """
     check_systems(names, len(matrix))
@@ -197,14 +202,14 @@ def rank_buckets(
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
     between = _mean_ranks(sums, plan) if n_units > 1 else None
-    found = _Numbers(own, place, score, scores, tests.ranks, rates, broken, pair_rate, moved, between, plan.level)
+    numbers = _Numbers(own, place, score, scores, tests.ranks, rates, broken, pair_rate, moved, between, plan.level)
     order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
     groups_in = sums.filled().sum(axis=1)
     return Standings(
         rule=plan.rule,
         buckets=tuple(bucket_names),
-        systems=tuple(found.standing(k) for k in order),
+        systems=tuple(numbers.standing(k) for k in order),
         items=int(np.sum(codes >= 0)),
         groups=n_units,
         empty=tuple(name for name, size in zip(bucket_names, groups_in, strict=True) if not size),
@@ -219,8 +224,8 @@ def rank_buckets(
 
 
 class PlaceReadings:
-    """The places of `rank_buckets` under many readings of marks that are in doubt: `rows` (readings × items) hold what
-    systems may be worth, several rows a system. Two rows are tested once, however often they meet.
+    """The places of `rank_buckets` under alternative values of systems, such as for missing scores. `rows`
+    (alternatives × items) has several rows per system; each pair of rows is tested once.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8, [0] * 8]
     >>> places = PlaceReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
@@ -242,21 +247,21 @@ class PlaceReadings:
         self._plan = plan
 
     def of(self, rows: Sequence[int], needed: Collection[int]) -> list[int]:
-        """The places if systems are worth these rows, in their order. Ties among rows none of which is `needed` are not
-        broken."""
+        """The places, in this order, if the systems have the values of these rows. Ties among rows of which none is
+        `needed` are not broken."""
         sums, plan = self._table.of(np.array(rows, dtype=np.int64)), self._plan
         tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, known=self._known)
         score = _rule(plan.rule, tests.ranks, sums.scores())
         place, _, _ = _broken(
             score, lambda tied: _sampled_scores(sums.of(tied), plan), np.isin(sums.order, list(needed))
         )
-        found = dict(zip(sums.order.tolist(), place.tolist(), strict=True))
-        return [found[row] for row in rows]
+        by_row = dict(zip(sums.order.tolist(), place.tolist(), strict=True))
+        return [by_row[row] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """All that standings are made of, systems in their canonical order."""
+    """The arrays from which standings are made, with systems in canonical order."""
 
     names: list[str]
     place: Ints
@@ -271,7 +276,7 @@ class _Numbers:
     level: float
 
     def standing(self, k: int) -> Standing:
-        """What is known of system k."""
+        """The standing of system k."""
         filled = ~np.isnan(self.ranks).all(axis=1)
         mean = _mean(self.scores)
         ahead, behind = pairwise_wins(self.ranks[filled])
@@ -281,8 +286,8 @@ class _Numbers:
             name=self.names[k],
             place=int(self.place[k]),
             score=float(self.score[k]),
-            scores=tuple(None if np.isnan(one) else float(one) for one in self.scores[:, k]),
-            ranks=tuple(None if np.isnan(one) else int(one) for one in self.ranks[:, k]),
+            scores=tuple(None if np.isnan(score) else float(score) for score in self.scores[:, k]),
+            ranks=tuple(None if np.isnan(rank) else int(rank) for rank in self.ranks[:, k]),
             mean=float(mean[k]) if filled.any() else None,
             win_rate=float(_mean(self.rates)[k]) if filled.any() else None,
             tie_broken=bool(self.broken[k]),
@@ -303,29 +308,30 @@ def _rule(rule: Rule, ranks: Floats, scores: Floats) -> Floats:
 
 
 def _mean(table: Floats) -> Floats:
-    """The mean over buckets, without those that have no items."""
+    """The mean over buckets, except those without items."""
     there = ~np.isnan(table)
     count = there.sum(axis=-2)
-    found: Floats = np.divide(
+    mean: Floats = np.divide(
         np.where(there, table, 0.0).sum(axis=-2), count, out=np.zeros(count.shape), where=count > 0
     )
-    return found
+    return mean
 
 
 def _win_rates(sampled: Floats) -> Floats:
-    """How often each system is best in each bucket: buckets × systems, of samples × buckets × systems."""
+    """The share of samples in which each system is best in each bucket: buckets × systems, from samples × buckets ×
+    systems."""
     rounded = np.where(np.isnan(sampled), -np.inf, np.round(sampled, 12))
     highest = rounded.max(axis=2, keepdims=True, initial=-np.inf)
     there = highest > -np.inf
     best = (rounded == highest) & there
     total = (best / np.maximum(best.sum(axis=2, keepdims=True), 1)).sum(axis=0)
     count = there.sum(axis=0)
-    found: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return found
+    rate: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return rate
 
 
 def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> Floats:
-    """The scores in the samples behind the win rates: samples × buckets × systems."""
+    """The scores in the samples for the win rates: samples × buckets × systems."""
     n_units = sums.counts.shape[1]
     drawn = weights(n_units, plan.draws, plan.seed) if n_units else iter([np.zeros((0, 0))])
     return np.concatenate([sums.scores(part) for part in drawn])
@@ -334,8 +340,8 @@ def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> Floats:
 def _broken(
     score: Floats, sampled: Callable[[Ints], Floats], needed: NDArray[np.bool_] | None = None
 ) -> tuple[Ints, NDArray[np.bool_], Floats]:
-    """Places with the ties of the first three broken; whose were, and their win rates among themselves. `sampled` gives
-    the scores of some systems in samples; ties of systems none of which is `needed` are left."""
+    """Places with ties for the first three broken, which systems this affects, and their win rates among those tied.
+    `sampled` returns the scores of some systems in samples. Ties among systems of which none is `needed` remain."""
     place = places(score)
     broken, pair_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
     result = place.copy()
@@ -354,7 +360,7 @@ def _broken(
 
 
 def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
-    """The simultaneous confidence interval of every system's rank by the mean over buckets."""
+    """The simultaneous confidence intervals of the ranks by the mean over buckets."""
     n_systems = sums.totals.shape[2]
     apart = sums.mean_apart(*np.triu_indices(n_systems, 1))
     p = sign_flip(apart, undecided_p(apart.shape[1], plan.level))
@@ -362,13 +368,13 @@ def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
 
 
 def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
-    """The places in every sample: samples × systems."""
+    """The places in each sample: samples × systems."""
     rng = generator(plan.seed, "samples of samples")
     return np.concatenate(
         [
-            _sampled_places(sums, plan, some, rng)
+            _sampled_places(sums, plan, chunk, rng)
             for drawn in weights(sums.counts.shape[1], plan.stability, plan.seed + 1)
-            for some in np.array_split(drawn, max(1, len(drawn) // 100))
+            for chunk in np.array_split(drawn, max(1, len(drawn) // 100))
         ]
     )
 
@@ -376,27 +382,27 @@ def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
 def _sampled_places(sums: BucketSums, plan: RankingPlan, drawn: Floats, rng: np.random.Generator) -> Ints:
     ranks, scores = resampled_ranks(sums, drawn, alpha=plan.alpha, correction=plan.correction)
     rows = zip(drawn, ranks, scores, strict=True)
-    return np.stack([_place(sums, plan.rule, *one, rng) for one in rows])
+    return np.stack([_place(sums, plan.rule, *row, rng) for row in rows])
 
 
 def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
-    """The mean τ of a board with its samples where systems are equal: their names exchanged within every group."""
+    """The mean τ between a ranking and those of its samples for equal systems: names are permuted within each group."""
     rng = generator(plan.seed, "equal systems")
-    found = []
+    taus = []
     for board in range(_EQUAL_BOARDS):
         equal = sums.exchanged(rng)
         n_units = equal.counts.shape[1]
         place = _sampled_places(equal, plan, np.ones((1, n_units)), rng)[0]
-        some = replace(plan, stability=_EQUAL_SAMPLES, seed=plan.seed + board)
-        found.append(_taus(place, _moved(equal, some)))
-    taus = np.concatenate(found)
-    return float(taus.mean()) if taus.size else None
+        board_plan = replace(plan, stability=_EQUAL_SAMPLES, seed=plan.seed + board)
+        taus.append(_taus(place, _moved(equal, board_plan)))
+    all_taus = np.concatenate(taus)
+    return float(all_taus.mean()) if all_taus.size else None
 
 
 def _place(
     sums: BucketSums, rule: Rule, drawn: Floats, ranks: Floats, scores: Floats, rng: np.random.Generator
 ) -> Ints:
-    """The places in one sample, whose ties are broken by samples of it."""
+    """The places in one sample; its ties are broken by samples of the sample."""
     n_units = len(drawn)
     score = _rule(rule, ranks, scores)
     first = places(score)
@@ -404,18 +410,18 @@ def _place(
     if not len(tied):
         return first
     inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
-    return _broken(score, lambda some: sums.of(some).scores(inner))[0]
+    return _broken(score, lambda systems: sums.of(systems).scores(inner))[0]
 
 
 def _taus(place: Ints, moved: Ints) -> Floats:
-    """Kendall's τ-b between the places and those of every sample, where it is defined."""
+    """Kendall's τ-b between the places and those of each sample, where it is defined."""
     first, second = np.triu_indices(len(place), 1)
     own = np.sign(place[first] - place[second])
     other = np.sign(moved[:, first] - moved[:, second])
     spread = np.sqrt((own**2).sum() * (other**2).sum(axis=1))
-    there = spread > 0
-    found: Floats = (other @ own)[there] / spread[there]
-    return found
+    defined = spread > 0
+    taus: Floats = (other @ own)[defined] / spread[defined]
+    return taus
 
 
 def _stability(moved: Ints, level: float, n_systems: int) -> Stability:

@@ -37,20 +37,12 @@ from sqlalchemy import (
 )
 
 from proctor.core import InputError
-from proctor.runs import reading, shown_url, store_meta
+from proctor.runs import id_column, reading, shown_url, store_meta, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 metadata = MetaData()
-
-
-def _id() -> Column[int]:
-    return Column("id", Integer, primary_key=True)
-
-
-def _time(name: str, *, nullable: bool = False) -> Column[str]:
-    return Column(name, String(40), nullable=nullable)
 
 
 def _account(name: str = "account", *, nullable: bool = False) -> Column[int]:
@@ -65,14 +57,14 @@ def _role(choices: tuple[str, ...]) -> Column[str]:
 accounts = Table(
     "accounts",
     metadata,
-    _id(),
+    id_column(),
     Column("name", String(80), nullable=False, unique=True),
     Column("pseudonym", String(40), nullable=False, unique=True),
     _role(ROLES),
     Column("password", Text, nullable=False),  # argon2's own text; empty: nobody can log in yet
     Column("language", String(8), nullable=False),
-    _time("created"),
-    _time("disabled", nullable=True),
+    time_column("created"),
+    time_column("disabled", nullable=True),
 )
 
 invitations = Table(
@@ -80,8 +72,8 @@ invitations = Table(
     metadata,
     Column("token_hash", String(64), primary_key=True),
     _account(),
-    _time("expires"),
-    _time("used", nullable=True),
+    time_column("expires"),
+    time_column("used", nullable=True),
 )
 
 sessions = Table(
@@ -90,19 +82,19 @@ sessions = Table(
     Column("token_hash", String(64), primary_key=True),
     _account(),
     Column("csrf", String(64), nullable=False),
-    _time("created"),
-    _time("seen"),
-    _time("expires"),
+    time_column("created"),
+    time_column("seen"),
+    time_column("expires"),
 )
 Index("sessions_by_account", sessions.c.account)
 
 logins = Table(
     "logins",
     metadata,
-    _id(),
+    id_column(),
     Column("name", String(80), nullable=False),
     Column("address", String(80), nullable=False),
-    _time("at"),
+    time_column("at"),
     Column("ok", Integer, nullable=False),
 )
 Index("logins_by_name", logins.c.name, logins.c.at)
@@ -111,7 +103,7 @@ Index("logins_by_address", logins.c.address, logins.c.at)
 studies = Table(
     "studies",
     metadata,
-    _id(),
+    id_column(),
     Column("name", String(200), nullable=False, unique=True),
     Column("form", String(40), nullable=False),
     Column("settings", JSON, nullable=False),
@@ -120,7 +112,7 @@ studies = Table(
 study_items = Table(
     "study_items",
     metadata,
-    _id(),
+    id_column(),
     Column("study", ForeignKey("studies.id"), nullable=False),
     Column("key", String(400), nullable=False),
     Column("group_name", Text, nullable=False),
@@ -133,12 +125,12 @@ study_items = Table(
 versions = Table(
     "versions",
     metadata,
-    _id(),
+    id_column(),
     Column("item", ForeignKey("study_items.id"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("body", JSON, nullable=False),
     _account("author", nullable=True),
-    _time("created"),
+    time_column("created"),
     Column("why", Text, nullable=False),
     UniqueConstraint("item", "number"),
 )
@@ -146,7 +138,7 @@ versions = Table(
 assignments = Table(
     "assignments",
     metadata,
-    _id(),
+    id_column(),
     Column("item", ForeignKey("study_items.id"), nullable=False),
     _account(),
     Column("position", Integer, nullable=False),
@@ -158,15 +150,15 @@ Index("assignments_by_account", assignments.c.account, assignments.c.position)
 readings = Table(
     "readings",
     metadata,
-    _id(),
+    id_column(),
     Column("version", ForeignKey("versions.id"), nullable=False),
     _account(),
     Column("payload", JSON, nullable=False),
     Column("comment", Text, nullable=False, default=""),
     Column("seconds", Float, nullable=False, default=0.0),
     Column("revision", Integer, nullable=False, default=0),
-    _time("saved"),
-    _time("sealed", nullable=True),
+    time_column("saved"),
+    time_column("sealed", nullable=True),
     Column("by_page", JSON(none_as_null=True)),
     UniqueConstraint("version", "account"),
 )
@@ -179,14 +171,14 @@ consensus = Table(
     Column("payload", JSON, nullable=False),
     _account(nullable=True),  # null: the readings agreed
     Column("reason", Text, nullable=False),
-    _time("at"),
+    time_column("at"),
 )
 
 trail = Table(
     "trail",
     metadata,
-    _id(),
-    _time("at"),
+    id_column(),
+    time_column("at"),
     _account(nullable=True),
     Column("action", String(40), nullable=False),
     Column("subject", Text, nullable=False),

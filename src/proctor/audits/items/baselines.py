@@ -16,7 +16,7 @@ from proctor.audits.items.options import OptionTable, p_above_chance, tfidf
 from proctor.core import Item, TagValue, generator
 from proctor.core.formats import option_letters
 from proctor.metrics import Constants, is_right
-from proctor.stats import Estimate, Resampling, holm, mean_interval
+from proctor.stats import Estimate, Resampling, holm_known, mean_interval
 
 _Rows = NDArray[np.int64]
 
@@ -119,10 +119,10 @@ class BaselineComparison:
         if not contestants:
             return ()
         hits = np.stack([own_fold(baseline.hits, self.fold) for baseline in contestants])
-        p = adjusted = None
+        p: list[float | None] = [None] * len(contestants)
         if self.chance is not None:
-            p = p_above_chance(hits, self.chance, self.groups)
-            adjusted = holm(p)
+            p = p_above_chance(hits, self.chance, self.groups).tolist()
+        adjusted = holm_known(p)
         found = [
             BaselineResult(
                 name=baseline.name,
@@ -130,8 +130,8 @@ class BaselineComparison:
                 kind="rule" if baseline.kind == "rule" else "learned",
                 accuracy=self.estimate(hits[place]),
                 chance=self.mean_chance(),
-                p=None if p is None else float(p[place]),
-                p_holm=None if adjusted is None else float(adjusted[place]),
+                p=p[place],
+                p_holm=adjusted[place],
             )
             for place, baseline in enumerate(contestants)
         ]

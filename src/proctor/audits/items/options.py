@@ -17,7 +17,7 @@ from scipy.stats import binom, chi2
 from proctor.core import InputError, Item, generator
 from proctor.core.formats import option_letters
 from proctor.metrics.text import Encoder
-from proctor.stats import Estimate, Resampling, holm, mean_interval
+from proctor.stats import Estimate, Resampling, holm_known, mean_interval
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -463,7 +463,7 @@ def _contrasts(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed
     groups = np.unique([item.group for item in table.items], return_inverse=True)[1][both]
     apart = of_right - of_wrong
     p = [difference_p(apart[:, index], groups) for index in range(len(table.features))]
-    adjusted = _adjusted(p)
+    adjusted = holm_known(p)
     return tuple(
         OptionContrast(
             feature=feature.name,
@@ -476,8 +476,3 @@ def _contrasts(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed
         )
         for index, feature in enumerate(table.features)
     )
-
-
-def _adjusted(p: Sequence[float | None]) -> list[float | None]:
-    known = [value for value in p if value is not None]
-    return [float(value) for value in holm(known)] if len(known) == len(p) else [None] * len(p)

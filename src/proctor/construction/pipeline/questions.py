@@ -15,7 +15,7 @@ from proctor.construction.pipeline.records import Call, DraftQuestion, Procedure
 from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.transcripts import tokens
-from proctor.core import RefusalError
+from proctor.core import RefusalError, collapse_spaces
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -191,13 +191,13 @@ def _question(
     form: dict[str, object]
     flags = list(dict.fromkeys(flag for one in planned.events for flag in one.flags))
     if isinstance(reply, ChoiceDraft):
-        options = tuple(_tidy(_LETTER.sub("", one)) for one in reply.options)
+        options = tuple(collapse_spaces(_LETTER.sub("", one)) for one in reply.options)
         if not 1 <= reply.key <= len(options):
             return f"key: a number from 1 to {len(options)} is expected"
         form = {"options": options, "key": reply.key - 1}
         flags += [KEY_STANDS_OUT] if stands_out(options, reply.key - 1) else []
     else:
-        form = {"answer": _tidy(reply.answer)}
+        form = {"answer": collapse_spaces(reply.answer)}
     return DraftQuestion.model_validate(
         {
             "id": planned.id,
@@ -209,8 +209,8 @@ def _question(
             "end": max(one.end for one in planned.events),
             "type": planned.type.name,
             "kind": planned.kind,
-            "text": _tidy(reply.question),
-            "groundtruth": _tidy(reply.groundtruth),
+            "text": collapse_spaces(reply.question),
+            "groundtruth": collapse_spaces(reply.groundtruth),
             "version": version,
             **form,
         }
@@ -226,10 +226,6 @@ def stands_out(options: Sequence[str], key: int) -> bool:
 _LETTER = re.compile(r"^\s*[(]?[A-Ja-j][.):]\s+")
 _BY_FAR = 1.5
 _MOST_ALIKE = 0.9
-
-
-def _tidy(text: str) -> str:
-    return " ".join(text.split())
 
 
 def broken_rule(

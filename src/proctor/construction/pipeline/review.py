@@ -14,7 +14,7 @@ from proctor.construction.pipeline.records import DraftQuestion, ProcedureEvent,
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, StageSettings, WaitingError, Work, stage_settings
-from proctor.core import InputError, Region, content_hash, count_of, read_jsonl, unique_keys, validated
+from proctor.core import InputError, Region, collapse_spaces, content_hash, count_of, read_jsonl, unique_keys, validated
 from proctor.core.formats import MOST_OPTIONS
 
 REVIEW, REJECTED = "review", "rejected in review"
@@ -109,7 +109,7 @@ class _Body(_Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        texts = [" ".join(one.split()) for one in self.options]
+        texts = [collapse_spaces(one) for one in self.options]
         if not self.stem.split() or (not texts and not self.answer.split()):
             raise ValueError("a stem with options and a key, or with an answer, is expected")
         if texts and (len(texts) < 2 or not all(texts) or len({*texts}) < len(texts)):
@@ -140,11 +140,7 @@ class _Line(_Part):
     @property
     def why(self) -> str:
         """The reasons of the settled reading and of the adjudication."""
-        return "; ".join(dict.fromkeys(filter(None, map(_tidy, (self.payload.reason, self.reason)))))
-
-
-def _tidy(text: str) -> str:
-    return " ".join(text.split())
+        return "; ".join(dict.fromkeys(filter(None, map(collapse_spaces, (self.payload.reason, self.reason)))))
 
 
 def _read(file: Path) -> list[_Line]:
@@ -187,11 +183,11 @@ def _as_settled(one: Reworked, line: _Line) -> SettledQuestion:
     body = line.body
     words: dict[str, object] = {
         "kind": "mcq" if body.options else "free",
-        "text": _tidy(body.stem),
-        "options": tuple(map(_tidy, body.options)),
+        "text": collapse_spaces(body.stem),
+        "options": tuple(map(collapse_spaces, body.options)),
         "key": body.key if body.options else None,
-        "answer": "" if body.options else _tidy(body.answer),
-        "groundtruth": _tidy(body.explanation) or one.groundtruth,
+        "answer": "" if body.options else collapse_spaces(body.answer),
+        "groundtruth": collapse_spaces(body.explanation) or one.groundtruth,
     }
     plain = one.model_dump()
     new = one.model_copy(update=words)

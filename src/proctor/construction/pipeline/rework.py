@@ -22,7 +22,7 @@ from proctor.construction.pipeline.records import Call, DraftQuestion, Procedure
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, stage_settings
-from proctor.core import count_of
+from proctor.core import collapse_spaces, count_of
 
 TO_CONFIRM = "new options: to be confirmed by a clinician"
 REWORDED = "new question text: to be confirmed by a clinician"
@@ -161,7 +161,7 @@ async def _new_options(
     right = one.options[key]
 
     def check(reply: _Options, calls: tuple[Call, ...]) -> DraftQuestion | str:
-        wrong = [" ".join(text.split()) for text in reply.distractors]
+        wrong = [collapse_spaces(text) for text in reply.distractors]
         if len(wrong) != wanted:
             return f"options: {len(wrong)} instead of {wanted}"
         new = _as_version(one, calls, TO_CONFIRM, options=(*wrong[:key], right, *wrong[key:]))
@@ -177,7 +177,7 @@ async def _new_stem(
     """The same question in other words, which reveal less."""
 
     def check(reply: _Stem, calls: tuple[Call, ...]) -> DraftQuestion | str:
-        new = _as_version(one, calls, REWORDED, text=" ".join(reply.question.split()))
+        new = _as_version(one, calls, REWORDED, text=collapse_spaces(reply.question))
         return "the same question" if new.text == one.text else valid(new, events, rules)
 
     values, failed = {"question": one.text, "answer": one.answer}, _failed(one, "a question")

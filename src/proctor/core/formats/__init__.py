@@ -1,4 +1,4 @@
-"""Answer formats: how an answer is asked for, read, checked and matched.
+"""Answer formats: instructions, parsing, validation and matching of answers.
 
 Parsed values are plain JSON: choice "B", ordering ["B", "A"], binary true, count 3, percentage 40.0,
 classes ["clip"], timestamps [65.0] and intervals [[65.0, 80.0]] (seconds), pattern "2/3", free text "…", ratings

@@ -1,4 +1,4 @@
-"""What every answer format offers, and the few readings that several of them share."""
+"""The base class of answer formats, and parsing helpers that several formats share."""
 
 from __future__ import annotations
 
@@ -16,38 +16,36 @@ from proctor.core.text import deferred
 
 
 class Format(BaseModel, ABC):
-    """How an item is to be answered: what the model is told, and how its text is read and marked."""
+    """How an item is to be answered: the instruction for the model, parsing and matching."""
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
     @abstractmethod
     def instruction(self, options: Sequence[str] = ()) -> str:
-        """One or two sentences that tell a model how to write its answer."""
+        """One or two sentences for the model on how to write its answer."""
 
     @abstractmethod
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The value that a text states. Raises `ParseError` where it states none, or several."""
+        """Parse a model's text. Raises `ParseError` if it states no value or several."""
 
     @abstractmethod
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
-        """A reference value in canonical form. Raises `ParseError` where it is not of this format."""
+        """A reference value in canonical form. Raises `ParseError` for an invalid value."""
 
     @abstractmethod
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The one value that a text states which is nothing else, in canonical form: what `write` gives, and the
-        forms that people use in spreadsheets. Raises `ParseError`, which names what was expected and what came."""
+        """Parse text that is a bare value, as in spreadsheets or from `write`, into canonical form. Raises `ParseError`
+        with what was expected and found."""
 
     any_text: ClassVar[bool] = False
-    """Whether every text is a value: then a bar always parts two of them, and brackets are no JSON."""
+    """Whether every text is a valid value; then a bar always separates values, and brackets are not JSON."""
 
     def read_reference(self, value: JsonValue, options: Sequence[str] = ()) -> tuple[JsonValue, ...]:
-        """The right answer that a cell of a spreadsheet, or a field of a JSON file, states, in canonical form; further
-        ones that are accepted follow it.
+        """Parse the right answer, and other accepted answers after it, from a spreadsheet cell or JSON field.
 
-        A text is read as a cell: several accepted answers stand in it with bars between them ("2 | 3"; a bar that
-        belongs to an answer has a backslash before it); a list or an object may be JSON. Any other JSON value is one
-        answer in canonical form (see `check`). Nothing is guessed: raises `ParseError` for an empty cell, and for one
-        that states something else.
+        In text, accepted answers are separated by bars ("2 | 3"; a literal bar is escaped with a backslash), and lists
+        and objects may be JSON. Any other JSON value is one answer in canonical form (see `check`). Raises `ParseError`
+        for an empty cell and for invalid values; nothing is guessed.
         """
         if not isinstance(value, str):
             return (self.check(value, options),)
@@ -60,7 +58,7 @@ class Format(BaseModel, ABC):
             try:
                 return (self._one(text, options),)
             except ParseError:
-                pass  # not one answer with a bar in it: several
+                pass  # several answers
         values: list[JsonValue] = []
         for part in parts:
             one = self._one(part, options)
@@ -72,31 +70,30 @@ class Format(BaseModel, ABC):
         return self.from_cell(text, options) if given is None else self.check(given, options)
 
     def write(self, value: JsonValue) -> str:
-        """A canonical value in words, which `from_cell` and `parse` read as the same value."""
+        """A canonical value as text, from which `from_cell` and `parse` restore it."""
         return str(value)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """None: the values are not equally likely, so that a random guess has no one chance to be right."""
+        """None: values are not equally likely, so there is no single chance level."""
         del accepted, options
         return None
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
-        """Whether a parsed prediction is right; both in canonical form."""
+        """Whether a parsed prediction is right; both arguments in canonical form."""
         return reference == prediction
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """How far off a prediction is (0 is right), or None where the format knows no distance."""
+        """The distance of a prediction from the reference (0 is right), or None if the format has no distance."""
         del reference, prediction
         return None
 
 
 class StrictFormat(Format):
-    """A format that can be read in two ways: in the words of a model, or as the bare value alone.
+    """A format with two ways of parsing: from free wording, or `strict`, from the bare value.
 
-    With `strict`, a text that holds more than the value ("7 sponges") states none. The strict reading is that
-    of the FOCUS toolkit (orena-focus 0.4.0): white space around the value and one final full stop do not
-    count. A format that is not strict is written down without the word, so that its items keep their
-    fingerprint.
+    With `strict`, text with more than the value ("7 sponges") is invalid. Strict parsing is that of the FOCUS toolkit
+    (orena-focus 0.4.0): surrounding whitespace and one final full stop are ignored. `strict` is omitted from JSON if
+    false, which keeps fingerprints stable.
     """
 
     strict: bool = False
@@ -113,8 +110,7 @@ _MOST_ALONE = 1_000
 
 
 def alone(text: str) -> str:
-    """A text as the strict reading of the formats takes it: `bare`, and of at most 1,000 characters. Raises
-    `ParseError` for a longer one.
+    """Text for strict parsing: `bare`, with at most 1,000 characters. Raises `ParseError` for longer text.
 
     >>> alone(" B. ")
     'B'
@@ -125,17 +121,17 @@ def alone(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """A text without the white space around it and without one final full stop.
+    """Text without surrounding whitespace and one final full stop.
 
     >>> bare(" 00:12:30 . ")
     '00:12:30'
     """
-    said = text.strip()
-    return said.removesuffix(".").rstrip() if said.endswith(".") else said
+    stripped = text.strip()
+    return stripped.removesuffix(".").rstrip() if stripped.endswith(".") else stripped
 
 
 MOST_CELL_CHARS = 32_767
-"""As many characters as a cell of Excel holds."""
+"""The maximum number of characters in an Excel cell."""
 
 _BAR = deferred(r"(?<!\\)\|")
 _LIST = deferred(r"\s*(?:;|,(?!\d)|(?<!\d),|\n)\s*")
@@ -145,7 +141,7 @@ _MINUS = str.maketrans("\u2212\u2013\ufe63\uff0d", "----")
 
 
 def alternatives(text: str) -> list[str]:
-    """The parts of a cell between bars; a bar that belongs to the text is written with a backslash before it.
+    """The parts of a cell separated by bars; a literal bar is escaped with a backslash.
 
     >>> alternatives("liver | hepar"), alternatives(r"a\\|b")
     (['liver', 'hepar'], ['a|b'])
@@ -154,8 +150,8 @@ def alternatives(text: str) -> list[str]:
 
 
 def listed(text: str) -> list[str]:
-    """The parts of a list: between semicolons, lines and commas. A comma between two digits parts only where no other
-    sign does.
+    """The parts of a list separated by semicolons, lines and commas. A comma between digits separates only if there is
+    no other separator.
 
     >>> listed("clip, sponge; mesh"), listed("0:30,1:05"), listed("1,5; 2")
     (['clip', 'sponge', 'mesh'], ['0:30', '1:05'], ['1,5', '2'])
@@ -166,8 +162,8 @@ def listed(text: str) -> list[str]:
 
 
 def cell_quantity(text: str, expected: str) -> float:
-    """The number that a text is: digits of any script, with a decimal point or comma. Raises `ParseError` for anything
-    else, and for "1,000", which is a thousand in one country and one in another.
+    """Parse a number: digits of any script, with a decimal point or comma. Raises `ParseError` for anything else, and
+    for "1,000", which is ambiguous between countries.
 
     >>> cell_quantity("37,5", "a number"), cell_quantity("-2", "a number")
     (37.5, -2.0)
@@ -175,19 +171,19 @@ def cell_quantity(text: str, expected: str) -> float:
     Traceback (most recent call last):
     proctor.core.errors.ParseError: expected a number (1000 or 1.0: a comma before three digits may mean either), found '1,000'
     """
-    said = unicodedata.normalize("NFKC", text).translate(_MINUS).strip()
-    if _GROUPED.fullmatch(said):
+    plain = unicodedata.normalize("NFKC", text).translate(_MINUS).strip()
+    if _GROUPED.fullmatch(plain):
         raise ParseError(expected=f"{expected} (1000 or 1.0: a comma before three digits may mean either)", found=text)
-    if not _NUMBER.fullmatch(said):
+    if not _NUMBER.fullmatch(plain):
         raise ParseError(expected=expected, found=text)
-    value = float(said.replace(",", "."))
+    value = float(plain.replace(",", "."))
     if not math.isfinite(value):
         raise ParseError(expected=expected, found=text)
     return value
 
 
 def cell_json(text: str) -> JsonValue:
-    """The JSON list or object that a whole cell is; None where it is something else. NaN and infinity are none.
+    """The JSON list or object in a cell; None for anything else, including NaN and infinity.
 
     >>> cell_json('["A", "B"]'), cell_json("A, B")
     (['A', 'B'], None)
@@ -195,10 +191,10 @@ def cell_json(text: str) -> JsonValue:
     if text[:1] not in {"[", "{"} or len(text) > MOST_CELL_CHARS:
         return None
     try:
-        found: JsonValue = json.loads(text, parse_constant=_refused)
+        value: JsonValue = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
         return None
-    return found
+    return value
 
 
 def _refused(constant: str) -> float:
@@ -206,7 +202,7 @@ def _refused(constant: str) -> float:
 
 
 def plain_words(text: str) -> str:
-    """A text in which case, width and white space make no difference.
+    """Text with case, character width and whitespace normalised.
 
     >>> plain_words("  Left  KIDNEY ")
     'left kidney'

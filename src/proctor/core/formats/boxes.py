@@ -1,4 +1,4 @@
-"""Where in a picture: boxes, and points."""
+"""Answer formats for locations in a picture: boxes and points."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ _MOST_NUMBERS = 4 * (MOST_NAMED + 1)
 
 
 class _Placed(StrictFormat):
-    """A format whose answers are places in a picture of `width` × `height` units, from its top left corner: a
-    thousandth of the picture each, where nothing else is said, so that they hold for every size in which a picture is
-    shown."""
+    """A format for locations in a picture of `width` × `height` units, with the origin at the top left. The default
+    units are thousandths of the picture, which are independent of the displayed size."""
 
     width: float = Field(default=1000, gt=0, le=1e6)
     height: float = Field(default=1000, gt=0, le=1e6)
@@ -68,12 +67,12 @@ class _Placed(StrictFormat):
 
 
 class BoxesFormat(OverlapFormat, _Placed):
-    """One box, or `several`, as [left, top, right, bottom], in the order in which they are named (the surest first).
+    """One box, or `several`, as [left, top, right, bottom], in the given order (most certain first).
 
-    Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection
-    over union of at least `iou` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). A box
-    that reaches outside the picture, or ends before it begins, states none. Strict: the numbers alone, several boxes
-    separated by semicolons.
+    Right if there are as many boxes as in the reference, and they can be matched one to one with an intersection over
+    union of at least `iou` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). Boxes that
+    exceed the picture or end before they begin are invalid. Strict: only the numbers, with boxes separated by
+    semicolons.
 
     >>> BoxesFormat().parse("The stapler is at [120, 80, 460, 300].")
     [[120.0, 80.0, 460.0, 300.0]]
@@ -101,27 +100,27 @@ class BoxesFormat(OverlapFormat, _Placed):
         if self.strict:
             return self.from_cell(alone(text), options)
         for value in json_fields(text):
-            found = _json_groups(value, 4)
-            if found:
-                return self._checked(found, text)
+            groups = _json_groups(value, 4)
+            if groups:
+                return self._checked(groups, text)
         return read_reply(text, self._read, expected=self._expected(), keys=_BOX_KEYS)
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, list | dict):
-            found = _json_groups(statement.value, 4)
-            return self._checked(found, statement.text) if found else None
-        found = _stated(statement, 4, several=self.several)
-        return self._checked(found, statement.text) if found else None
+            groups = _json_groups(statement.value, 4)
+            return self._checked(groups, statement.text) if groups else None
+        groups = _stated(statement, 4, several=self.several)
+        return self._checked(groups, statement.text) if groups else None
 
-    def _checked(self, found: Sequence[tuple[float, ...]], text: str) -> JsonValue:
-        distinct = list(dict.fromkeys(found))
+    def _checked(self, boxes: Sequence[tuple[float, ...]], text: str) -> JsonValue:
+        distinct = list(dict.fromkeys(boxes))
         if len(distinct) > (MOST_NAMED if self.several else 1):
             raise ParseError(expected=f"at most {MOST_NAMED} boxes" if self.several else "one box", found=text)
         if not all(left < right and top < bottom for left, top, right, bottom in distinct):
             raise ParseError(expected="left before right and top above bottom", found=text)
         if not all(map(self._within, distinct)):
             raise ParseError(expected=f"a box inside the picture ({self.width:g} × {self.height:g})", found=text)
-        return [[float(end) for end in one] for one in distinct]
+        return [[float(end) for end in box] for box in distinct]
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -131,29 +130,28 @@ class BoxesFormat(OverlapFormat, _Placed):
         return self._checked(groups, str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Left, top, right and bottom, separated by commas; several boxes with semicolons or lines between them."""
+        """Parse left, top, right and bottom, separated by commas; boxes are separated by semicolons or lines."""
         del options
         parts = [part for part in re.split(r"[;\n]", text) if part.strip()] if self.several else [text]
-        found = [_cell_group(part, 4) for part in parts]
-        if not found or None in found:
+        group = [_cell_group(part, 4) for part in parts]
+        if not group or None in group:
             raise ParseError(expected=self._expected(), found=text)
-        return self._checked([one for one in found if one is not None], text)
+        return self._checked([one for one in group if one is not None], text)
 
     def write(self, value: JsonValue) -> str:
         """[left, top, right, bottom], several separated by semicolons."""
         return "; ".join(f"[{', '.join(_plain(end) for end in one)}]" for one in extents(value))
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """None: how often a random box overlaps enough depends on how its size is drawn. The baseline `random` draws
-        boxes and shows it."""
+        """None: the chance level depends on the distribution of random boxes. The baseline `random` shows it."""
         del accepted, options
         return None
 
 
 class PointFormat(_Placed):
-    """One place, as [x, y]. Right within `tolerance` units of the reference, where that is a point, and inside it,
-    edges included, where it is a box [left, top, right, bottom] (pointing game: Zhang et al. 2018, International
-    Journal of Computer Vision 126:1084). Strict: the two numbers alone.
+    """A point as [x, y]. Right within `tolerance` units of a reference point, or inside a reference box [left, top,
+    right, bottom], including its edges (the pointing game: Zhang et al. 2018, International Journal of Computer Vision
+    126:1084). Strict: only the two numbers.
 
     >>> PointFormat(tolerance=20).parse("It is at (512, 300).")
     [512.0, 300.0]
@@ -175,22 +173,22 @@ class PointFormat(_Placed):
         if self.strict:
             return self._inside(_cell_group(alone(text), 2), text)
         for value in json_fields(text):
-            found = _json_groups(value, 2)
-            if found:
-                return self._only(found, text)
+            groups = _json_groups(value, 2)
+            if groups:
+                return self._only(groups, text)
         return read_reply(text, self._read, expected="one point as [x, y]", keys=_POINT_KEYS)
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, list | dict):
-            found = _json_groups(statement.value, 2)
+            groups = _json_groups(statement.value, 2)
         else:
-            found = _stated(statement, 2, several=False)
-        return self._only(found, statement.text) if found else None
+            groups = _stated(statement, 2, several=False)
+        return self._only(groups, statement.text) if groups else None
 
-    def _only(self, found: Sequence[tuple[float, ...]], text: str) -> JsonValue:
-        if len(set(found)) > 1:
+    def _only(self, points: Sequence[tuple[float, ...]], text: str) -> JsonValue:
+        if len(set(points)) > 1:
             raise ParseError(expected="one point", found=text)
-        return self._inside(found[0], text)
+        return self._inside(points[0], text)
 
     def _inside(self, numbers: Sequence[float] | None, text: str) -> JsonValue:
         if numbers is None:
@@ -208,9 +206,9 @@ class PointFormat(_Placed):
         raise ParseError(expected="[x, y], or the box [left, top, right, bottom] that it lies in", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """x and y, or the left, top, right and bottom of the box that the point has to lie in, separated by commas."""
-        found = _cell_group(text, 2) or _cell_group(text, 4)
-        return self.check(text if found is None else [*found], options)
+        """Parse x and y, or left, top, right and bottom of a reference box, separated by commas."""
+        group = _cell_group(text, 2) or _cell_group(text, 4)
+        return self.check(text if group is None else [*group], options)
 
     def write(self, value: JsonValue) -> str:
         """[x, y]."""
@@ -223,17 +221,16 @@ class PointFormat(_Placed):
         return far is not None and far <= limit + 1e-9
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """The Euclidean distance to the reference in units of the picture; of a box to its nearest edge, 0 inside."""
+        """The Euclidean distance to the reference point, or to the nearest edge of the reference box (0 inside)."""
         if not isinstance(reference, list) or not isinstance(prediction, list) or len(prediction) != 2:
             return None
-        key, said = [float(str(one)) for one in reference], [float(str(one)) for one in prediction]
+        key, point = [float(str(one)) for one in reference], [float(str(one)) for one in prediction]
         low, high = key[:2], key[-2:]
-        apart = [max(a - one, 0.0, one - b) for a, one, b in zip(low, said, high, strict=True)]
+        apart = [max(a - one, 0.0, one - b) for a, one, b in zip(low, point, high, strict=True)]
         return math.hypot(*apart)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The share of the picture's area that counts as right: that of the boxes, and of the circles of the tolerance
-        around points, within the picture, over width × height."""
+        """The share of the picture's area in the reference boxes and the tolerance circles around reference points."""
         del options
         keys = tuple(tuple(float(str(end)) for end in one) for one in accepted if isinstance(one, list))
         return (
@@ -246,8 +243,8 @@ _STEPS = 400  # columns between two edges
 
 @lru_cache(maxsize=100_000)
 def _covered_area(keys: tuple[tuple[float, ...], ...], tolerance: float, width: float, height: float) -> float:
-    """The area of the boxes, and of the circles of the tolerance around the points, within the picture. Kept: a report
-    asks for the same questions under every facet."""
+    """The area, within the picture, of the boxes and of the tolerance circles around points. Cached, since reports need
+    it for every facet."""
     columns = sorted({0.0, width, *(min(max(end, 0.0), width) for key in keys for end in _sides(key, tolerance))})
     area = 0.0
     for start, end in pairwise(columns):
@@ -263,7 +260,7 @@ def _sides(key: Sequence[float], tolerance: float) -> tuple[float, float]:
 
 
 def _chord(keys: Sequence[Sequence[float]], tolerance: float, height: float, x: float) -> float:
-    """The length of the column at `x` that counts as right."""
+    """The length of the vertical line at `x` that is right."""
     parts = []
     for key in keys:
         start, end = _sides(key, tolerance)
@@ -286,24 +283,26 @@ def _is_number(value: JsonValue) -> bool:
 
 
 def _numbers(value: JsonValue, size: int) -> list[tuple[float, ...]]:
-    """The groups of `size` numbers that a list, or a list of lists, is; none for anything else."""
+    """The groups of `size` numbers in a list or a list of lists; empty for anything else."""
     given = value if isinstance(value, list) else []
     groups = given if given and isinstance(given[0], list) else [given]
-    whole = [one for one in groups if isinstance(one, list) and len(one) == size and all(map(_is_number, one))]
-    return [tuple(float(str(end)) for end in one) for one in whole] if len(whole) == len(groups) else []
+    whole = [
+        group for group in groups if isinstance(group, list) and len(group) == size and all(map(_is_number, group))
+    ]
+    return [tuple(float(str(end)) for end in group) for group in whole] if len(whole) == len(groups) else []
 
 
 def _json_groups(value: JsonValue, size: int) -> list[tuple[float, ...]]:
-    """The boxes or points in a JSON value: lists of numbers, objects with names for them, and lists of these."""
+    """The boxes or points in a JSON value: lists of numbers, objects with named numbers, and lists of these."""
     if isinstance(value, dict):
         return _of_object(value, size)
     if isinstance(value, list):
         corners = _numbers(value, 2) if size == 4 else []
         if len(corners) == 2 and isinstance(value[0], list):
             return [(*corners[0], *corners[1])]
-        found = _numbers(value, size)
-        if found or not all(isinstance(one, dict) for one in value):
-            return found
+        groups = _numbers(value, size)
+        if groups or not all(isinstance(one, dict) for one in value):
+            return groups
         parts = [_of_object(one, size) for one in value[: MOST_NAMED + 1] if isinstance(one, dict)]
         return [one for part in parts for one in part] if all(parts) else []
     return []
@@ -312,8 +311,8 @@ def _json_groups(value: JsonValue, size: int) -> list[tuple[float, ...]]:
 def _of_object(value: dict[str, JsonValue], size: int) -> list[tuple[float, ...]]:
     named = {str(key).strip().lower().replace("_", "").replace(" ", ""): one for key, one in value.items()}
     inner = next((named[key] for key in (_plain_key(one) for one in (*_BOX_KEYS, *_POINT_KEYS)) if key in named), None)
-    if isinstance(inner, list) and (found := _json_groups(inner, size)):
-        return found
+    if isinstance(inner, list) and (groups := _json_groups(inner, size)):
+        return groups
     return _of_names({key: float(str(one)) for key, one in named.items() if _is_number(one)}, size)
 
 
@@ -334,15 +333,15 @@ def _of_names(named: dict[str, float], size: int) -> list[tuple[float, ...]]:
 
 
 def _cell_group(text: str, size: int) -> tuple[float, ...] | None:
-    """The numbers of a cell that holds `size` of them and nothing else."""
-    said = text.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").strip()
-    hit = _RUN.fullmatch(said)
-    found = _group(hit[0], size) if hit else []
-    return found[0] if len(found) == 1 else None
+    """The numbers of a cell that has exactly `size` numbers."""
+    plain = text.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").strip()
+    hit = _RUN.fullmatch(plain)
+    groups = _group(hit[0], size) if hit else []
+    return groups[0] if len(groups) == 1 else None
 
 
 def _group(run: str, size: int) -> list[tuple[float, ...]]:
-    """The groups of a run of numbers, which may be named ("x1: 10, y1: 20 …")."""
+    """The groups in a sequence of numbers, which may be named ("x1: 10, y1: 20 …")."""
     parts = list(_PART.finditer(run))
     numbers = [float(part["number"]) for part in parts]
     labels = [re.sub(r"[\s_]", "", (part["label"] or "").lower()) for part in parts]
@@ -354,16 +353,16 @@ def _group(run: str, size: int) -> list[tuple[float, ...]]:
 
 
 def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[float, ...]]:
-    """The groups of numbers that a statement names: in its first sentence, else in all of it. Raises `ParseError`
-    for alternatives."""
+    """The groups of numbers in the first sentence of a statement, or else in all of it. Raises `ParseError` for
+    alternatives."""
     start = statement.text.split("\n\n", 1)[0] if several else first_sentence(statement.text)
     for part in (start, statement.text) if statement.sure else (statement.text,):
-        said = _PIXELS.sub("", part)
-        said = _NAMED_CORNERS.sub(r"[\g<1>, \g<2>, \g<3>, \g<4>]", said) if size == 4 else said
+        plain = _PIXELS.sub("", part)
+        plain = _NAMED_CORNERS.sub(r"[\g<1>, \g<2>, \g<3>, \g<4>]", plain) if size == 4 else plain
         for pattern in (_CLOCK, _MARK):
-            said = pattern.sub(lambda hit: " \x00" * (len(hit[0]) // 2) + " " * (len(hit[0]) % 2), said)
-        hits = [hit for hit in _RUN.finditer(said) if _group(hit[0], size) and _placed(hit, said)]
-        if any(_OR.match(said, one.end()) for one in hits):
+            plain = pattern.sub(lambda hit: " \x00" * (len(hit[0]) // 2) + " " * (len(hit[0]) % 2), plain)
+        hits = [hit for hit in _RUN.finditer(plain) if _group(hit[0], size) and _placed(hit, plain)]
+        if any(_OR.match(plain, one.end()) for one in hits):
             raise ParseError(expected="no alternatives", found=statement.text)
         if hits:
             return [one for hit in hits for one in _group(hit[0], size)]
@@ -371,7 +370,7 @@ def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[flo
 
 
 def _placed(hit: re.Match[str], text: str) -> bool:
-    """Whether a run of numbers is a place: in brackets, with names, or at the head of what is said."""
+    """Whether a sequence of numbers is a location: in brackets, with names, or at the start of the text."""
     bracketed = text[: hit.start()].rstrip()[-1:] in {"[", "(", "{", "<", ">"} and "(" not in hit[0]
     named = "=" in hit[0] or ":" in hit[0] or re.match(r"[a-z]", hit[0], re.IGNORECASE) is not None
     corners = ")" in hit[0] and "(" in hit[0]

@@ -1,4 +1,4 @@
-"""One of several options, named by its letter."""
+"""The answer format for one of several options, named by letter."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _KEYS = (
 
 
 MOST_OPTIONS = 26
-"""A letter for each."""
+"""The maximum number of options, one per letter."""
 
 
 def option_letters(count: int) -> list[str]:
@@ -95,7 +95,7 @@ def option_letters(count: int) -> list[str]:
 
 
 def letter_span(options: Sequence[str]) -> str:
-    """From which letter to which options have one, for an instruction.
+    """The first and last letters of `count` options, for instructions.
 
     >>> letter_span(["liver", "spleen"])
     'A to B'
@@ -105,12 +105,11 @@ def letter_span(options: Sequence[str]) -> str:
 
 
 class ChoiceFormat(StrictFormat):
-    """One option by its letter, in the order in which the item lists them.
+    """One option by its letter, in the order of the item's options.
 
-    Where the answer stands, a letter is read at its head ("C", "(c)", "option C: …", "C because …"), else the whole
-    text of one option, else the only option or letter that is named and not denied ("not B", "B is wrong").
-    Several ("A or B", "both A and C") are an error, not a guess. Strict: the letter, the whole text of an
-    option, or both.
+    Parsed is a letter at the start of the answer ("C", "(c)", "option C: …", "C because …"), or else the whole text of
+    an option, or else the only option or letter that is mentioned and not denied ("not B", "B is wrong"). Several
+    options ("A or B", "both A and C") are invalid. Strict: the letter, the whole text of an option, or both.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
     >>> ChoiceFormat().parse("**Answer: (C)** because of the cortex", four)
@@ -141,23 +140,24 @@ class ChoiceFormat(StrictFormat):
         raise ParseError(expected=f"one of {', '.join(letters)}", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The option's letter in either case, or its whole text; where the text of one option is the letter of another,
-        the text."""
+        """Parse an option's letter in any case, or its whole text, which takes precedence."""
         return cell_letter(text, options)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of right options over the number of options."""
+        """The number of right options divided by the number of options."""
         return len(set(map(str, accepted))) / len(options) if accepted and options else None
 
 
 def cell_letter(text: str, options: Sequence[str]) -> str:
-    """The letter of the option that a cell names by its letter or its whole text.
+    """The letter of the option in a cell, given by letter or whole text.
 
     >>> cell_letter("b", ["liver", "spleen"]), cell_letter("Liver", ["liver", "spleen"])
     ('B', 'A')
     """
     letters = option_letters(len(options))
-    named = [letter for letter, one in zip(letters, options, strict=True) if plain_words(one) == plain_words(text)]
+    named = [
+        letter for letter, option in zip(letters, options, strict=True) if plain_words(option) == plain_words(text)
+    ]
     if len(named) == 1:
         return named[0]
     letter = plain_words(text).strip("().").upper()
@@ -168,44 +168,44 @@ def cell_letter(text: str, options: Sequence[str]) -> str:
 
 
 def _bare(text: str, options: Sequence[str]) -> str:
-    said = " ".join(bare(text).split()).casefold()
+    plain = " ".join(bare(text).split()).casefold()
     for letter, option in zip(option_letters(len(options)), options, strict=True):
         whole = " ".join(bare(option).split()).casefold()
         low = letter.casefold()
-        if said in {low, f"{low})", f"({low})", whole} | {f"{low}{mark} {whole}" for mark in (")", ".", ":")}:
+        if plain in {low, f"{low})", f"({low})", whole} | {f"{low}{mark} {whole}" for mark in (")", ".", ":")}:
             return letter
     raise ParseError(expected="one option's letter or text and nothing else", found=text)
 
 
 def _read(statement: Statement, options: Sequence[str]) -> str | None:
     for reading in (_head, _option_text, _named):
-        found = reading(statement, options)
-        if len(found) > 1:
-            raise ParseError(expected="one option", found=f"{' and '.join(sorted(found))} in {statement.text}")
-        if found:
-            return found.pop()
+        letters = reading(statement, options)
+        if len(letters) > 1:
+            raise ParseError(expected="one option", found=f"{' and '.join(sorted(letters))} in {statement.text}")
+        if letters:
+            return letters.pop()
     return None
 
 
 def _head(statement: Statement, options: Sequence[str]) -> set[str]:
-    """The letter, or the letters, with which a statement begins."""
+    """The letters at the start of a statement."""
     text, letters = statement.text, set(option_letters(len(options)))
     hit = _HEAD.match(text)
     if hit is None or _REJECTED.match(text, hit.end()):
         return set()
     if hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
-    found, at = {hit["letter"].upper()}, hit.end()
+    named, at = {hit["letter"].upper()}, hit.end()
     while more := _MORE.match(text, at):
         if more["letter"] == "A" and _ARTICLE.match(text, more.end()):
             break  # "C, a view of …"
-        found.add(more["letter"])
+        named.add(more["letter"])
         at = more.end()
-    return found & letters if len(found) > 1 or not hit["both"] else set()
+    return named & letters if len(named) > 1 or not hit["both"] else set()
 
 
 def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str]) -> bool:
-    """Whether the letter at the head is one: not an article, a pronoun or an abbreviation."""
+    """Whether the letter at the start is an option, rather than an article, a pronoun or an abbreviation."""
     text, letter, named = statement.text, hit["letter"], hit.start("letter") > 0 and hit[0][-2:-1] in "([{\"'"
     rest = text[hit.end() :]
     if letter.islower():
@@ -222,11 +222,11 @@ def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str])
 
 
 def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
-    """The options whose whole text is said; one that stands in another that is said, too, is not meant."""
+    """The options whose whole text occurs, except those contained in another option that occurs."""
     for text in (first_sentence(statement.text), statement.text) if statement.sure else (statement.text,):
-        said = f" {_plain(_affirmed(text))} "
-        plain = {letter: _plain(one) for letter, one in zip(option_letters(len(options)), options, strict=True)}
-        named = {letter for letter, one in plain.items() if one and f" {one} " in said}
+        whole = f" {_plain(_affirmed(text))} "
+        plain = {letter: _plain(option) for letter, option in zip(option_letters(len(options)), options, strict=True)}
+        named = {letter for letter, option in plain.items() if option and f" {option} " in whole}
         inside = {a for a in named for b in named if a != b and f" {plain[a]} " in f" {plain[b]} "}
         if named - inside:
             return named - inside
@@ -234,24 +234,24 @@ def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
 
 
 def named_by_text(statement: Statement, options: Sequence[str]) -> set[str]:
-    """The letters of the options whose whole text a statement says and does not deny."""
+    """The letters of the options whose whole text occurs in a statement and is not denied."""
     return _option_text(statement, options)
 
 
 def _named(statement: Statement, options: Sequence[str]) -> set[str]:
-    """The letters that follow "option", else the lone letters, unless they are denied."""
+    """The letters after "option", or else single letters, unless they are denied."""
     letters = set(option_letters(len(options)))
     text = _affirmed(first_sentence(statement.text) if statement.sure else statement.text)
     for pattern in (_OPTION, _LONE):
         hits = [hit for hit in pattern.finditer(text) if pattern is _OPTION or not _is_article(hit, text)]
-        found = {next(one for one in hit.groups() if one).upper() for hit in hits}
-        if found & letters:
-            return found & letters
+        named = {next(one for one in hit.groups() if one).upper() for hit in hits}
+        if named & letters:
+            return named & letters
     return set()
 
 
 def _is_article(hit: re.Match[str], text: str) -> bool:
-    """Whether a lone "A" is one: a small letter follows that begins no reason and no other option."""
+    """Whether a single "A" is an article: a lower-case word follows that begins neither a reason nor another option."""
     rest = text[hit.end() : hit.end() + 20]
     return (
         hit[0][-1:] == "A"
@@ -261,7 +261,7 @@ def _is_article(hit: re.Match[str], text: str) -> bool:
 
 
 def _affirmed(text: str) -> str:
-    """A text without the parts that deny something."""
+    """Text without clauses of denial."""
     clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", _NOT_APPLICABLE.sub(" ", text)))
     return ", ".join(clause for clause in clauses if not _WRONG.search(clause))
 

@@ -1,4 +1,4 @@
-"""Which of a list of classes: a set, possibly empty."""
+"""The answer format for a set of classes, possibly empty."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _HEDGES = deferred(r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be
 
 
 class ClassesFormat(StrictFormat):
-    """A set of `classes`; the word `none` states the empty set. Canonical: sorted names. Strict: the names
-    alone, separated by commas, in any case and order; empty parts do not count.
+    """A set of `classes`; the word `none` is the empty set. The canonical form is a sorted list of names. Strict: only
+    the names, separated by commas, in any case and order; empty parts are ignored.
 
     >>> ClassesFormat(classes=("sponge", "specimen bag")).parse("Answer: specimen bag, sponge")
     ['specimen bag', 'sponge']
@@ -95,7 +95,7 @@ class ClassesFormat(StrictFormat):
         return self._said(part) if listed is None else listed
 
     def _listing(self, text: str) -> str:
-        """The first sentence, and the lines after it that name classes alone."""
+        """The first sentence, and the following lines that contain only classes."""
         names = {name.casefold() for name in self.classes}
         lines = [line for line in text.split("\n\n", 1)[0].split("\n") if line.strip()] or [""]
         more = takewhile(
@@ -104,28 +104,27 @@ class ClassesFormat(StrictFormat):
         return "\n".join([first_sentence(lines[0]), *more])
 
     def _named(self, parts: list[str], text: str) -> list[JsonValue] | None:
-        """The classes where the parts are nothing but their names; None for prose. Raises `ParseError` for a list of
-        which some are no class."""
+        """The classes in a list of names; None for prose. Raises `ParseError` for a list with unknown names."""
         names = {name.casefold(): name for name in self.classes}
         if not parts:
             return []
         parts = [part for part in parts if not (_NO.match(part) and _class_of(_NO.sub("", part), names))] or parts
-        found = [_class_of(part, names) for part in parts]
+        classes = [_class_of(part, names) for part in parts]
         if len(parts) == 1 and _NOTHING.fullmatch(parts[0].strip(_EDGES)):
             return []
-        known = [one for one in found if one]
+        known = [one for one in classes if one]
         if len(known) == len(parts):
             return [str(name) for name in sorted(set(known))]
-        short = all(one or len(part.split()) <= 2 for part, one in zip(parts, found, strict=True))
+        short = all(one or len(part.split()) <= 2 for part, one in zip(parts, classes, strict=True))
         if known and short and len(parts) > 1:
             raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
         return None
 
     def _said(self, text: str) -> list[JsonValue] | None:
-        """The classes that prose names, but for those of clauses that deny; hedges state nothing."""
+        """The classes mentioned in prose, except in denials; hedged prose is invalid."""
         names = "|".join(re.escape(name.casefold()) for name in sorted(self.classes, key=len, reverse=True))
         token = re.compile(rf"(?<!\w)({names})(?:e?s)?(?!\w|[ -](?:appl|holder|driver|count|tray|box))")
-        found: set[str] = set()
+        classes: set[str] = set()
         denied = False
         for clause in _CLAUSES.split(text.casefold()):
             hits = set(token.findall(clause))
@@ -134,10 +133,10 @@ class ClassesFormat(StrictFormat):
                 continue
             if hits and _HEDGES.search(clause):
                 raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
-            found |= hits
-        if not found:
+            classes |= hits
+        if not classes:
             return [] if _EMPTY.search(text) and not denied else None
-        return [name for name in sorted(self.classes) if name.casefold() in found]
+        return [name for name in sorted(self.classes) if name.casefold() in classes]
 
     def _listed(self, text: str) -> JsonValue:
         known = {name.lower(): name for name in self.classes}
@@ -159,7 +158,7 @@ class ClassesFormat(StrictFormat):
         raise ParseError(expected=f"a list out of {', '.join(self.classes)}", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The names, separated by commas, semicolons or lines, in either case; or "none"."""
+        """Parse names in any case, separated by commas, semicolons or lines; or "none"."""
         del options
         if plain_words(text) == "none":
             return []
@@ -176,7 +175,7 @@ class ClassesFormat(StrictFormat):
         return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """Jaccard distance, 0 to 1; two empty sets are at distance 0."""
+        """The Jaccard distance, 0 to 1; 0 for two empty sets."""
         if not isinstance(reference, list) or not isinstance(prediction, list):
             return None
         a, b = set(map(str, reference)), set(map(str, prediction))
@@ -184,16 +183,16 @@ class ClassesFormat(StrictFormat):
 
 
 def _parts(text: str) -> list[str]:
-    return [one for one in _PARTS.split(text) if one.strip(_EDGES)]
+    return [part for part in _PARTS.split(text) if part.strip(_EDGES)]
 
 
 def _class_of(part: str, names: dict[str, str]) -> str | None:
-    """The class that a part of a list names, in the singular or plural, but for articles, numbers and asides."""
+    """The class named by a part of a list, in singular or plural, ignoring articles, numbers and asides."""
     aside = _ASIDE.search(part)
-    said = (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
+    word = (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
     for _ in range(3):
-        for name in (said, said.removesuffix("s"), said.removesuffix("es")):
+        for name in (word, word.removesuffix("s"), word.removesuffix("es")):
             if name in names:
                 return names[name]
-        said = _EXTRAS.sub("", said, count=2).strip(_EDGES)
+        word = _EXTRAS.sub("", word, count=2).strip(_EDGES)
     return None

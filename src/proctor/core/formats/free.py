@@ -1,4 +1,4 @@
-"""Words that a judge marks, and ratings on named dimensions."""
+"""Answer formats for free text, scored by judges, and for ratings on dimensions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ANSWER = deferred(r"<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL)
 
 
 class FreeTextFormat(StrictFormat):
-    """A short text. Whether it is right is for a judge: `match` only knows identical texts. What a model thinks
-    aloud in tags, and an `<answer>` tag around all of it, do not belong to it. Strict: every character counts.
+    """Free text, to be scored by a judge: `match` only compares for equality. Thoughts in tags and an `<answer>` tag
+    around the whole text are removed. Strict: the text is unchanged.
 
     >>> FreeTextFormat().parse("  The probe slides caudally. ")
     'The probe slides caudally.'
@@ -36,13 +36,13 @@ class FreeTextFormat(StrictFormat):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        said = text.strip() if self.strict else _untagged(after_thoughts(text))
-        if not said:
+        answer = text.strip() if self.strict else _untagged(after_thoughts(text))
+        if not answer:
             raise ParseError(expected="a text", found=text)
         limit = self.max_chars or MAX_ANSWER_CHARS
-        if len(said) > limit:
-            raise ParseError(expected=f"at most {limit} characters", found=f"{len(said)} characters: {said}")
-        return said
+        if len(answer) > limit:
+            raise ParseError(expected=f"at most {limit} characters", found=f"{len(answer)} characters: {answer}")
+        return answer
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -63,8 +63,8 @@ class FreeTextFormat(StrictFormat):
 
 
 class RatingsFormat(Format):
-    """A number from `low` to `high` for each of the `dimensions`, as a JSON object, the last one that has them all;
-    further keys, and numbers in quotes, do no harm.
+    """A number from `low` to `high` for each of the `dimensions`, as a JSON object: the last one with all dimensions.
+    Other keys, and quotes around numbers, are accepted.
 
     >>> RatingsFormat(dimensions=("accuracy",)).parse('Here: {"accuracy": 0.5}')
     {'accuracy': 0.5}
@@ -102,8 +102,7 @@ class RatingsFormat(Format):
         return {name: float(str(value[name])) for name in self.dimensions}
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Each dimension with its number, "accuracy: 0.5, safety: 1" (or with "=", in any order), or the JSON
-        object."""
+        """Parse numbers by dimension, "accuracy: 0.5, safety: 1" (or with "=", in any order), or a JSON object."""
         pairs = [re.split(r"\s*[:=]\s*", part, maxsplit=1) for part in listed(text)]
         if any(len(pair) < 2 for pair in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
             raise ParseError(expected=", ".join(f"{name}: number" for name in self.dimensions), found=text)
@@ -114,7 +113,7 @@ class RatingsFormat(Format):
         return json.dumps(value)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """None: ratings are compared with raters, not right or wrong."""
+        """None: ratings are compared with raters instead of being right or wrong."""
         del accepted, options
         return None
 
@@ -137,7 +136,7 @@ def _within(text: str) -> str:
 
 
 def _number(value: JsonValue) -> JsonValue:
-    """A number that stands in quotes as a number."""
+    """The number in a text; any other value unchanged."""
     if isinstance(value, str) and _NUMERAL.fullmatch(value.strip()):
         return float(value)
     return value

@@ -1,4 +1,4 @@
-"""When something begins and ends: one or several intervals of a video."""
+"""The answer format for one or several time intervals of a video."""
 
 from __future__ import annotations
 
@@ -72,30 +72,28 @@ _EXPECTED = "a start and an end, such as 00:01:05-00:01:20"
 
 
 class OverlapFormat(StrictFormat):
-    """A format whose answers cover something: one interval or box, or `several`, each right where it overlaps one of
-    the reference's, one to one, with an intersection over union of at least `iou`, and there are as many."""
+    """A format for extents: one interval or box, or `several`. Right if there are as many as in the reference, and they
+    can be matched one to one with an intersection over union of at least `iou`."""
 
     iou: float = Field(default=0.5, gt=0, le=1)
     several: bool = False
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
-        keys, said = extents(reference), extents(prediction)
-        return len(keys) == len(said) == matching(keys, said, self.iou)
+        keys, given = extents(reference), extents(prediction)
+        return len(keys) == len(given) == matching(keys, given, self.iou)
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """1 less the intersection over union of what the two cover: time, or areas."""
+        """1 − the intersection over union of the covered times or areas."""
         return 1 - covered(extents(reference), extents(prediction))
 
 
 class IntervalsFormat(OverlapFormat):
-    """From when to when: one interval, or `several`, as [start, end] in seconds, in the order in which they are named
-    (the surest first).
+    """One interval, or `several`, as [start, end] in seconds, in the given order (most certain first).
 
-    Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection
+    Right if there are as many intervals as in the reference, and they can be matched one to one with an intersection
     over union of at least `iou` (0.5: Anne Hendricks et al. 2017, ICCV, 5803; Gao et al. 2017, ICCV, 5267). Times are
-    clocks (hh:mm:ss, mm:ss), seconds, or hours, minutes and seconds in words. An interval that ends before it starts,
-    or where it starts, states none, and neither does a single time. Strict: hh:mm:ss-hh:mm:ss alone, several separated
-    by commas.
+    hh:mm:ss, mm:ss, seconds, or hours, minutes and seconds in words. Single times, and intervals that do not end after
+    their start, are invalid. Strict: only hh:mm:ss-hh:mm:ss, with intervals separated by commas.
 
     >>> IntervalsFormat().parse("It runs from 1:05 to 1:20.")
     [[65.0, 80.0]]
@@ -126,24 +124,24 @@ class IntervalsFormat(OverlapFormat):
         if self.strict:
             return self._checked([_cell_interval(part) for part in listed(alone(text))], text)
         for value in json_fields(text):
-            found = _of_json(value)
-            if found:
-                return self._checked(found, text)
+            intervals = _of_json(value)
+            if intervals:
+                return self._checked(intervals, text)
         return read_reply(text, self._read, expected=_EXPECTED, keys=_KEYS)
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, list):
-            found = _of_json(statement.value)
-            return self._checked(found, statement.text) if found else None
+            intervals = _of_json(statement.value)
+            return self._checked(intervals, statement.text) if intervals else None
         start = _listing(statement.text) if self.several else first_sentence(statement.text)
         for part in (start, statement.text) if statement.sure else (statement.text,):
-            found = _intervals(part)
-            if found:
-                return self._checked(found, statement.text)
+            intervals = _intervals(part)
+            if intervals:
+                return self._checked(intervals, statement.text)
         return None
 
-    def _checked(self, found: Sequence[tuple[float, float]], text: str) -> JsonValue:
-        distinct = list(dict.fromkeys(found))
+    def _checked(self, intervals: Sequence[tuple[float, float]], text: str) -> JsonValue:
+        distinct = list(dict.fromkeys(intervals))
         if len(distinct) > (MOST_NAMED if self.several else 1):
             raise ParseError(
                 expected="one interval" if not self.several else f"at most {MOST_NAMED} intervals", found=text
@@ -164,21 +162,20 @@ class IntervalsFormat(OverlapFormat):
         return self._checked([(float(str(a)), float(str(b))) for a, b in pairs], str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Start and end with a hyphen or "to" between them, as hh:mm:ss, mm:ss or seconds ("1:05-1:20", "65 to 80 s");
-        several with commas or semicolons between them."""
+        """Parse start and end, separated by a hyphen or "to", as hh:mm:ss, mm:ss or seconds ("1:05-1:20", "65 to 80
+        s"); intervals are separated by commas or semicolons."""
         del options
         parts = listed(text) if self.several else [text]
         return self._checked([_cell_interval(part) for part in parts], text)
 
     def write(self, value: JsonValue) -> str:
-        """hh:mm:ss.mmm-hh:mm:ss.mmm (strict: to the second), several separated by commas."""
+        """hh:mm:ss.mmm-hh:mm:ss.mmm (strict: without fractions), separated by commas."""
         pairs = extents(value)
         clocks = [[clock_text(time, millis=True) for time in pair] for pair in pairs]
         return ", ".join("-".join(clock[:8] if self.strict else clock for clock in pair) for pair in clocks)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """None: how often a random interval overlaps enough depends on how long the video and the reference are. The
-        baseline `random` draws intervals and shows it."""
+        """None: the chance level depends on the lengths of video and reference. The baseline `random` shows it."""
         del accepted, options
         return None
 
@@ -208,17 +205,17 @@ def _cell_interval(text: str) -> tuple[float, float]:
 
 
 def _intervals(text: str) -> list[tuple[float, float]]:
-    """The intervals of a text, in their order; those that are denied are passed over. Raises `ParseError` for
-    alternatives ("1:05-1:10 or 2:05-2:10") and for clocks that do not exist."""
-    found: dict[int, re.Match[str]] = {}
+    """The intervals in a text, in order, except denied ones. Raises `ParseError` for alternatives ("1:05-1:10 or
+    2:05-2:10") and for invalid clock times."""
+    by_start: dict[int, re.Match[str]] = {}
     taken = bytearray(len(text))
     for pattern in (_BETWEEN, _NAMED, _JOINED):
         for hit in pattern.finditer(text):
             place = slice(*hit.span())
             if not any(taken[place]):
-                found[hit.start()] = hit
+                by_start[hit.start()] = hit
                 taken[place] = b"\1" * len(hit[0])
-    hits = [found[start] for start in sorted(found)]
+    hits = [by_start[start] for start in sorted(by_start)]
     kept = [hit for hit in hits if _states(hit, text) and not _NOT.search(text, max(0, hit.start() - 24), hit.start())]
     pairs = itertools.pairwise(kept)
     if any(_OR.match(text, one.end(), min(other.start(), one.end() + 12)) for one, other in pairs):
@@ -227,7 +224,7 @@ def _intervals(text: str) -> list[tuple[float, float]]:
 
 
 def _states(hit: re.Match[str], text: str) -> bool:
-    """Whether two times are an interval: with a comma between them only in brackets, and bare numbers only in
+    """Whether two times are an interval. Times separated by a comma must be in brackets; bare numbers must be in
     brackets, after "from", or alone."""
     named = hit.groupdict()
     if "comma" not in named:  # only the pattern for two joined times has one
@@ -242,7 +239,7 @@ def _states(hit: re.Match[str], text: str) -> bool:
 
 
 def _pair(hit: re.Match[str]) -> tuple[float, float]:
-    """Start and end in seconds; "1-2 min" are minutes both."""
+    """Start and end in seconds; in "1-2 min" both are minutes."""
     start, end = hit["start"], hit["end"]
     unit = re.search(r"\s?(?:minutes?|mins?\.?|分钟?)$", end, re.IGNORECASE)
     if unit and not re.search(r"[^\d.]", start) and not re.search(r"[^\d.]", end[: unit.start()]):
@@ -251,10 +248,12 @@ def _pair(hit: re.Match[str]) -> tuple[float, float]:
 
 
 def _seconds(text: str) -> float:
-    said = re.sub(r"(?<=\d)\s?-(?=[a-z])", " ", text, flags=re.IGNORECASE).strip(" ,")
-    said = re.sub(r"(:\d{2}(?:\.\d+)?)\s?(?:min(?:utes)?|s|h)$", r"\1", said, flags=re.IGNORECASE)
-    said = re.sub(r"\s?(?:秒钟?|secs\.?|sec\.|″|\")$", " s", said, flags=re.IGNORECASE) if "分" not in said else said
-    return cell_seconds(said)
+    plain = re.sub(r"(?<=\d)\s?-(?=[a-z])", " ", text, flags=re.IGNORECASE).strip(" ,")
+    plain = re.sub(r"(:\d{2}(?:\.\d+)?)\s?(?:min(?:utes)?|s|h)$", r"\1", plain, flags=re.IGNORECASE)
+    plain = (
+        re.sub(r"\s?(?:秒钟?|secs\.?|sec\.|″|\")$", " s", plain, flags=re.IGNORECASE) if "分" not in plain else plain
+    )
+    return cell_seconds(plain)
 
 
 def _of_json(value: JsonValue, depth: int = 0) -> list[tuple[float, float]]:
@@ -294,7 +293,7 @@ def _time(value: JsonValue) -> float | None:
 
 
 def _listing(text: str) -> str:
-    """The first line, and the lines after it that begin with an interval, too."""
+    """The first line, and the following lines that begin with an interval."""
     lines = [line for line in text.strip().split("\n") if line.strip()]
     kept = lines[:1]
     for line in lines[1:]:

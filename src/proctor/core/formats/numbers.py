@@ -1,4 +1,4 @@
-"""Yes or no, how many, how much; and numbers as models write them: digits, words, percentages."""
+"""Answer formats for yes or no, counts and percentages; and parsing of numbers in digits and words."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _PARTS = deferred(
     r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
     re.IGNORECASE,
 )
-_GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # a thousand or one, depending on the country
+_GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # ambiguous between countries
 _SECOND = deferred(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
 _TOTAL = deferred(
     r"\b(?:total|altogether|overall|in all|sum)\b(?: number)?(?: of| is| are|:|=)?[^.\d\n]{0,20}?(?:\d+|[a-z]+)"
@@ -101,8 +101,9 @@ _TOTAL = deferred(
 
 
 def read_quantity(statement: Statement, expected: str, *, share: bool) -> float | None:
-    """The number at the head of a statement, else the only one in its first sentence, else the only one in all of
-    it; for a share, those with a per cent sign go first. Raises `ParseError` for several, a range or a bound."""
+    """The number at the start of a statement, or else the only one in its first sentence, or else the only one in all
+    of it. For shares, numbers with a per cent sign take precedence. Raises `ParseError` for several numbers, a range or
+    a bound."""
     value = statement.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return min(max(float(str(value)), -1.0), 1e18)
@@ -112,58 +113,60 @@ def read_quantity(statement: Statement, expected: str, *, share: bool) -> float 
     start = first_sentence(statement.text)
     tries = [(start, True), (statement.text, True)] if share else []
     for text, only in [*tries, (start, False), (statement.text, False)]:
-        found = _of_kind(text, share, only)
-        if not found:
+        quantities = _of_kind(text, share, only)
+        if not quantities:
             continue
-        total = None if share else _total(text, found)
+        total = None if share else _total(text, quantities)
         if total:
             return total.value
-        if _unclear(statement, text, found, share):
+        if _unclear(statement, text, quantities, share):
             raise ParseError(expected=expected, found=statement.text)
-        if head and found[0].start == head.start and (share or not _adds_up(text, found)):
+        if head and quantities[0].start == head.start and (share or not _adds_up(text, quantities)):
             return head.value
-        if len({one.value for one in found}) > 1:
+        if len({quantity.value for quantity in quantities}) > 1:
             raise ParseError(expected=expected, found=statement.text)
-        return found[0].value
+        return quantities[0].value
     return None
 
 
 def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
-    """The numbers of a text; for shares those with a per cent sign `only` or all, for counts those without."""
-    found = _quantities(text)
+    """The numbers in a text: for counts those without a per cent sign; for shares all, or `only` those with one."""
+    quantities = _quantities(text)
     if only:
-        return [one for one in found if one.share]
-    return list(found) if share else [one for one in found if not one.share]
+        return [quantity for quantity in quantities if quantity.share]
+    return list(quantities) if share else [quantity for quantity in quantities if not quantity.share]
 
 
-def _total(text: str, found: list[_Quantity]) -> _Quantity | None:
-    """The number that is called the total, where one is."""
+def _total(text: str, quantities: list[_Quantity]) -> _Quantity | None:
+    """The number that is named as the total, if there is one."""
     total = _TOTAL.search(text)
-    totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
+    totals = [
+        quantity for quantity in quantities if total and total.start() <= quantity.start and quantity.end <= total.end()
+    ]
     return totals[0] if len(totals) == 1 else None
 
 
-def _unclear(statement: Statement, text: str, found: list[_Quantity], share: bool) -> bool:
-    """Whether the first number is a bound or one of several, below 0, a share of a part, doubted later, or grouped
-    in a way that means a thousand in one country and one in another."""
-    first = found[0]
+def _unclear(statement: Statement, text: str, quantities: list[_Quantity], share: bool) -> bool:
+    """Whether the first number is a bound, one of several, negative, a share of a part, later retracted, or has an
+    ambiguous thousands separator."""
+    first = quantities[0]
     if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
         return True
-    more = len(found) < len(_of_kind(statement.text, share, only=first.share))
+    more = len(quantities) < len(_of_kind(statement.text, share, only=first.share))
     if not statement.sure and more and _SECOND.search(statement.text):
         return True
     return not share and _GROUPED.fullmatch(text, first.start, first.end) is not None
 
 
-def _adds_up(text: str, found: list[_Quantity]) -> bool:
-    """Whether the first number is one part of several ("2 clips and 1 sponge"), which nobody has added up."""
-    between = text[found[0].end : found[1].start] if len(found) > 1 else ""
+def _adds_up(text: str, quantities: list[_Quantity]) -> bool:
+    """Whether the first number is one of several parts without a total ("2 clips and 1 sponge")."""
+    between = text[quantities[0].end : quantities[1].start] if len(quantities) > 1 else ""
     return bool(re.fullmatch(r"(?: [a-z-]+){1,3},? (?:and|plus) ", between, re.IGNORECASE))
 
 
 @dataclass(frozen=True)
 class _Quantity:
-    """A number in a text: its value, whether a per cent sign follows, and where it stands."""
+    """A number in a text: its value, whether a per cent sign follows, and its position."""
 
     value: float
     share: bool
@@ -171,48 +174,50 @@ class _Quantity:
     end: int
 
 
-@lru_cache(maxsize=4)  # of one text it is asked several times
+@lru_cache(maxsize=4)  # called several times per text
 def _quantities(text: str) -> tuple[_Quantity, ...]:
-    """The numbers of a text that may be a count or a share: not times, units of length, or numbers of frames."""
+    """The numbers in a text that may be counts or shares, excluding times, lengths and frame numbers."""
     blank = _ELSEWHERE.sub(lambda hit: "\x00" * len(hit[0]), text)
     blank = _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank) if len(_LIST_MARK.findall(blank)) > 1 else blank
-    found = []
+    quantities = []
     for hit in _QUANTITY.finditer(blank):
         value = _value(hit)
         if hit["sign"] == "-":
             value = -1.0
         share = bool(hit["share"]) or hit[0].startswith("百分之")
-        found.append(_Quantity(value, share, hit.start(), hit.end()))
-    return tuple(found)
+        quantities.append(_Quantity(value, share, hit.start(), hit.end()))
+    return tuple(quantities)
 
 
 def _head(text: str) -> _Quantity | None:
-    """The number with which a text begins, but for words such as "about" or "there are"."""
-    found = _quantities(text)
+    """The number at the start of a text, ignoring words such as "about" or "there are"."""
+    quantities = _quantities(text)
     lead = _LEAD.match(text)
     at = lead.end() if lead else 0
-    return found[0] if found and found[0].start <= at and not text[: found[0].start].strip("\x00 ").isdigit() else None
+    if not quantities or quantities[0].start > at or text[: quantities[0].start].strip("\x00 ").isdigit():
+        return None
+    return quantities[0]
 
 
 def _alternatives(text: str, chosen: _Quantity) -> bool:
-    """Whether a number is one end of a range, one of several, or a bound ("2 to 3", "2 or 3", "at least 2")."""
+    """Whether a number belongs to a range, alternatives or a bound ("2 to 3", "2 or 3", "at least 2")."""
     if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(text, chosen.end):
         return True
-    found = _quantities(text)
+    quantities = _quantities(text)
     return any(
-        one.value != other.value and chosen in (one, other) and _either(text, one, other)
-        for one, other in pairwise(found)
+        first.value != second.value and chosen in (first, second) and _either(text, first, second)
+        for first, second in pairwise(quantities)
     )
 
 
-def _either(text: str, one: _Quantity, other: _Quantity) -> bool:
-    between = text[one.end : other.start]
+def _either(text: str, first: _Quantity, second: _Quantity) -> bool:
+    between = text[first.end : second.start]
     if len(between) > 40:
         return False
-    if one.share and not other.share and between.startswith(" "):
+    if first.share and not second.share and between.startswith(" "):
         return False
     if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:
-        return text[other.start].isdigit() == text[one.start].isdigit()
+        return text[second.start].isdigit() == text[first.start].isdigit()
     return bool(_OR.fullmatch(between))
 
 
@@ -223,7 +228,7 @@ def _value(hit: re.Match[str]) -> float:
         return float(digits.replace(",", "" if grouped else "."))
     if hit["han"]:
         return float(_han(hit["han"].removeprefix("百分之")))
-    name = hit["name"].casefold().replace("\u0307", "").replace("ı", "i")  # the pattern takes Turkish letters for an i
+    name = hit["name"].casefold().replace("\u0307", "").replace("ı", "i")  # the pattern also matches Turkish letters
     return float(_WORDS[name]) if name in _WORDS else float(sum(_WORDS[part] for part in re.split(r"[ -]", name)))
 
 
@@ -238,7 +243,7 @@ def _han(text: str) -> int:
     return _CHINESE.get(text[-1], 0) if len(text) == 1 else -1
 
 
-# Above this no count or percentage means anything, and a float no longer holds each whole number.
+# Larger counts and percentages are meaningless, and floats do not represent all larger integers.
 _MOST = 10**15
 _BARE_SHARE = deferred(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
 _SURE = (
@@ -277,7 +282,7 @@ _SHARE_KEYS = ("percentage", "percent", "share", "proportion", "estimate")
 
 
 class BinaryFormat(StrictFormat):
-    """Yes or no. Strict: the one word in any case, with or without a full stop.
+    """Yes or no. Strict: only the word, in any case, with or without a full stop.
 
     >>> BinaryFormat().parse("Yes, all sponges are out.")
     True
@@ -328,7 +333,7 @@ class BinaryFormat(StrictFormat):
 
 
 class CountFormat(StrictFormat):
-    """A non-negative integer. Strict: its digits alone.
+    """A non-negative integer. Strict: only its digits.
 
     >>> CountFormat().parse("There are three needles.")
     3
@@ -355,7 +360,7 @@ class CountFormat(StrictFormat):
         raise ParseError(expected="a whole number of 0 or more", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The number in digits; "3.0", as spreadsheets write it, is 3."""
+        """Parse the number in digits; "3.0", as in spreadsheets, is 3."""
         number = cell_quantity(text, "a whole number of 0 or more")
         if number != number // 1 or not 0 <= number < _MOST:
             raise ParseError(expected="a whole number of 0 or more", found=text)
@@ -367,8 +372,8 @@ class CountFormat(StrictFormat):
 
 
 class PercentageFormat(StrictFormat):
-    """A number from 0 to 100, right within `tolerance` percentage points. Strict: the number, with or
-    without a per cent sign; it may lie above 100, and is right there within the tolerance.
+    """A number from 0 to 100, right within `tolerance` percentage points. Strict: only the number, with or without a
+    per cent sign; it may exceed 100.
 
     >>> PercentageFormat(tolerance=5).match(40.0, 44.0)
     True
@@ -417,11 +422,11 @@ class PercentageFormat(StrictFormat):
 
 
 def _digits(text: str) -> int:
-    """The whole number that digits of any script state, and nothing else."""
-    said = bare(text)
+    """Parse an integer of digits of any script."""
+    digits = bare(text)
     try:
-        value = int(said) if said.isdecimal() else _MOST
-    except ValueError:  # Python reads no whole number of more than 4,300 digits, and neither does the toolkit
+        value = int(digits) if digits.isdecimal() else _MOST
+    except ValueError:  # Python and the toolkit do not parse integers of more than 4,300 digits
         value = _MOST
     if value >= _MOST:
         raise ParseError(expected="a whole number of 0 or more in digits and nothing else", found=text)
@@ -441,9 +446,9 @@ def _yes_or_no(statement: Statement) -> bool | None:
     concluded = _CONCLUDES.findall(text)
     if concluded:
         return bool(concluded[-1].casefold() == "yes")
-    said = start if statement.sure else text
-    yes, no = bool(_YES.search(said)), bool(_NOT.search(said))
-    return None if yes == no or _UNDONE.search(said) else yes
+    part = start if statement.sure else text
+    yes, no = bool(_YES.search(part)), bool(_NOT.search(part))
+    return None if yes == no or _UNDONE.search(part) else yes
 
 
 _COUNT = "one whole number of 0 or more"

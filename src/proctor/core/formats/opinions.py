@@ -1,4 +1,4 @@
-"""What a system thinks of something: a level of a scale, and which of two is better."""
+"""Answer formats for levels of a scale, and for preferences between two."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _KEYS = ("rating", "score", "level", "grade", "value", "stars")
 
 
 class ScaleFormat(StrictFormat):
-    """A level of a scale: a whole number from `low` to `high`, right within `tolerance` levels. `labels` are the names
-    of all levels, lowest first, where they have names; a reply may give either. Strict: the number, or the name, alone.
+    """A level of a scale: an integer from `low` to `high`, right within `tolerance` levels. `labels` are optional names
+    of all levels in ascending order, which replies may use. Strict: only the number or the name.
 
     >>> ScaleFormat(labels=("poor", "fair", "good", "very good", "excellent")).parse("I would rate it 4/5.")
     4
@@ -90,7 +90,7 @@ class ScaleFormat(StrictFormat):
         return None if number is None else self._level(number, text)
 
     def _named(self, statement: Statement, text: str) -> int | None:
-        """The level whose name stands at the head of a statement, or is all that is said."""
+        """The level whose name begins a statement or is all of it."""
         start = plain_words(_LEAD.sub("", first_sentence(text), count=1)).strip(" .!*\"'()[]")
         for place, label in sorted(enumerate(self.labels), key=lambda one: -len(one[1])):
             name = plain_words(label)
@@ -111,7 +111,7 @@ class ScaleFormat(StrictFormat):
         raise ParseError(expected=self._expected(), found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The number of the level, or its name."""
+        """Parse the number or the name of the level."""
         names = {plain_words(label): self.low + place for place, label in enumerate(self.labels)}
         known = names.get(plain_words(text))
         return known if known is not None else self.check(cell_quantity(text, self._expected()), options)
@@ -127,7 +127,7 @@ class ScaleFormat(StrictFormat):
         return None
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of levels that count as right over that of all levels."""
+        """The number of levels that count as right divided by the number of levels."""
         del options
         levels = range(self.low, self.high + 1)
         right = [level for level in levels if any(self.match(key, level) for key in accepted)]
@@ -184,11 +184,11 @@ _NEITHER = deferred(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
 class PreferenceFormat(StrictFormat):
-    """Which of two is better: "A", "B", or, where `ties` are allowed, "tie".
+    """A preference: "A", "B", or, if `ties` are allowed, "tie".
 
-    Read are the letter at the head, "B is better than A", "A > B", and words for a tie ("equally good", "no
-    difference"). "[[A]]", "[[B]]" and "[[C]]" (a tie) are read as MT-Bench's judges write them (Zheng et al. 2023,
-    NeurIPS). Both without a word for a tie, and alternatives, state none. Strict: the letter or the word alone.
+    Parsed are a letter at the start, "B is better than A", "A > B", and words for a tie ("equally good", "no
+    difference"), and also "[[A]]", "[[B]]" and "[[C]]" (a tie), as written by MT-Bench's judges (Zheng et al. 2023,
+    NeurIPS). Alternatives, and both letters without a word for a tie, are invalid. Strict: only the letter or word.
 
     >>> PreferenceFormat().parse("B is better than A: the needle stays in view.")
     'B'
@@ -210,8 +210,8 @@ class PreferenceFormat(StrictFormat):
         words = '"A", "B" or "tie"' if self.ties else '"A" or "B"'
         if self.strict:
             return f"Reply with {words} and nothing else: which of the two is better."
-        said = '"Answer: A", "Answer: B" or "Answer: tie"' if self.ties else '"Answer: A" or "Answer: B"'
-        return f"Start your reply with {said}: which of the two is better."
+        choices = '"Answer: A", "Answer: B" or "Answer: tie"' if self.ties else '"Answer: A" or "Answer: B"'
+        return f"Start your reply with {choices}: which of the two is better."
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         if self.strict:
@@ -225,41 +225,41 @@ class PreferenceFormat(StrictFormat):
         ):
             return None
         text = re.sub(r"\[\[([ABC])\]\]", r" \1 ", statement.text)
-        found = self._judged(first_sentence(text), sure=True) if statement.sure else ""
-        found = found or self._judged(text.strip(), sure=statement.sure)
-        if found == "tie" and not self.ties:
+        side = self._judged(first_sentence(text), sure=True) if statement.sure else ""
+        side = side or self._judged(text.strip(), sure=statement.sure)
+        if side == "tie" and not self.ties:
             raise ParseError(expected=self._expected(), found=statement.text)
-        return found or None
+        return side or None
 
     def _judged(self, text: str, *, sure: bool) -> str:
-        """The side, or the tie, that a text states; "" for none. Raises `ParseError` where it states both sides."""
+        """The side or tie in a text; "" for none. Raises `ParseError` for both sides."""
         tie = _TIE.search(text) is not None and not _NO_TIE.search(text)
         if _NEITHER.search(text):
             return "tie"
-        said: set[str] = set()
+        sides: set[str] = set()
         for hit in _COMPARES.finditer(text):
             if hit["first"] != hit["second"]:
-                said.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
+                sides.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
         for hit in _BETTER.finditer(text):
             side = hit["side"] or hit["liked"] or hit["wins"] or hit["zh"]
             how = hit["how"] or "better"
             if _BAD.search(how) and not _GOOD.search(how):
-                said.add("A" if side == "B" else "B")
+                sides.add("A" if side == "B" else "B")
             elif _GOOD.search(how) and not _BAD.search(how):
-                said.add(side)
+                sides.add(side)
         head = _SIDE.match(text)
-        if not said and head and not _REJECTS.match(head["rest"]) and not tie:
+        if not sides and head and not _REJECTS.match(head["rest"]) and not tie:
             closed = re.match(
                 r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs"
                 r"|has|uses|keeps)\b)",
                 head["rest"],
             )
-            said |= {head["side"]} if closed and (sure or len(text) < 400) else set()
-        if tie and not said:
+            sides |= {head["side"]} if closed and (sure or len(text) < 400) else set()
+        if tie and not sides:
             return "tie"
-        if len(said) > 1:
+        if len(sides) > 1:
             raise ParseError(expected=self._expected(), found=text)
-        return next(iter(said), "")
+        return next(iter(sides), "")
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -268,17 +268,17 @@ class PreferenceFormat(StrictFormat):
         raise ParseError(expected=self._expected(), found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """A, B, or (where ties are allowed) "tie" or "equal", in either case."""
-        said = plain_words(text)
+        """Parse A, B, or, if ties are allowed, "tie" or "equal", in any case."""
+        word = plain_words(text)
         return self.check(
-            {"a": "A", "b": "B", **dict.fromkeys(("tie", "equal", "draw", "="), "tie")}.get(said, text), options
+            {"a": "A", "b": "B", **dict.fromkeys(("tie", "equal", "draw", "="), "tie")}.get(word, text), options
         )
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """0 for the same, 1 for the other side, a half where one of them is a tie."""
+        """0 for equal values, 1 for opposite sides, 0.5 if one of them is a tie."""
         return 0.0 if reference == prediction else 0.5 if "tie" in {reference, prediction} else 1.0
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of right values over that of all: one third with ties, a half without."""
+        """The number of right values divided by that of all: one third with ties, one half without."""
         del options
         return max(1, len(set(map(str, accepted)))) / len(self._values())

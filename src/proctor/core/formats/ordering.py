@@ -1,4 +1,4 @@
-"""All labels in an order."""
+"""The answer format for orderings of labels."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ _BACKWARDS = deferred(
 )
 _NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
 _FILE = deferred(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
-_LONGEST = 120  # characters between two labels of a run
+_LONGEST = 120  # characters between two labels of a sequence
 
 
 class OrderingFormat(Format):
     """A permutation of `labels`, first to last.
 
-    The first run of labels after the cue is the order: labels that only signs (">", ",", "->"), numbers of a list
-    and words such as "then" part; words that follow end it. Without a cue, the only run that has all labels, or
-    the only run. What is read may miss, repeat or invent labels: a wrong order is an answer, and the metrics on
-    orderings say how wrong it is. A text without two labels in a run states no order.
+    Parsed is the first sequence of labels after the cue: labels separated only by signs (">", ",", "->"), list numbers
+    and words such as "then". Without a cue it is the only sequence with all labels, or the only sequence. Sequences may
+    miss, repeat or invent labels: they are wrong answers, which the ordering metrics grade. Text without a sequence of
+    two labels is invalid.
 
     >>> OrderingFormat(labels=("A", "B", "C")).parse("The order is C > A > B.")
     ['C', 'A', 'B']
@@ -71,7 +71,7 @@ class OrderingFormat(Format):
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
-        # No order stands here as an example: models repeat it, and in alphabetical order it is a hint.
+        # There is no example ordering: models repeat it, and an alphabetical one would be a hint.
         return (
             f"Give all {len(self.labels)} labels ({', '.join(self.labels)}) from first to last, "
             'joined by ">": "Answer: first > … > last".'
@@ -94,20 +94,20 @@ class OrderingFormat(Format):
                 return [known.get(name.casefold(), name) for name in names]
         if _BACKWARDS.search(statement.text):
             raise ParseError(expected="an order from first to last", found=statement.text)
-        found = self._runs(statement.text)
-        if " before " in statement.text:  # "B before A, A before C" names the links of a chain
-            found = [[one for one, _ in groupby(run)] for run in found]
-        if not found:
+        runs = self._runs(statement.text)
+        if " before " in statement.text:  # "B before A, A before C" is a chain
+            runs = [[one for one, _ in groupby(run)] for run in runs]
+        if not runs:
             return None
         if statement.sure:
-            return list(found[0])
-        whole = [run for run in found if sorted(run) == sorted(self.labels)] or found
+            return list(runs[0])
+        whole = [run for run in runs if sorted(run) == sorted(self.labels)] or runs
         if len({tuple(run) for run in whole}) > 1:
             raise ParseError(expected="one order", found=statement.text)
         return list(whole[0])
 
     def _runs(self, text: str) -> list[list[str]]:
-        """The runs of two or more labels that only signs and words of order part."""
+        """The sequences of two or more labels that are separated only by signs and words of order."""
         known = {label.casefold(): label for label in self.labels}
         short = all(len(label) == 1 for label in self.labels)
         names = "|".join(re.escape(label) for label in sorted(self.labels, key=len, reverse=True))
@@ -138,12 +138,12 @@ class OrderingFormat(Format):
         return [run for run in runs if sum(one in self.labels for one in run) > 1]
 
     def _numbered(self, text: str, label: str) -> list[list[str]]:
-        """The labels with which the lines of a numbered list begin."""
+        """The labels at the start of the lines of a numbered list."""
         line = re.compile(
             rf"^\W{{0,4}}(?:step\s)?(\d{{1,2}})\s?[.):]\s{{0,3}}\W{{0,3}}{_THING}\W{{0,3}}({label})(?![A-Za-z0-9])",
             re.IGNORECASE | re.MULTILINE,
         )
-        known = {one.casefold(): one for one in self.labels}
+        known = {label.casefold(): label for label in self.labels}
         hits = [(int(hit[1]), known.get(hit[2].casefold(), hit[2].upper())) for hit in line.finditer(text)]
         return (
             [[name for _, name in hits]] if len(hits) > 1 and [n for n, _ in hits] == [*range(1, len(hits) + 1)] else []
@@ -160,7 +160,7 @@ class OrderingFormat(Format):
         raise ParseError(expected=f"a permutation of {', '.join(self.labels)}", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """All labels from first to last, with ">", "->", arrows, commas or semicolons between them."""
+        """Parse all labels from first to last, separated by ">", "->", arrows, commas or semicolons."""
         known = {plain_words(label): label for label in self.labels}
         parts = listed(re.sub(r"[-=]?>|[→⇒➔➜]", ";", text))
         return self.check([known.get(plain_words(part), part) for part in parts], options)
@@ -170,14 +170,14 @@ class OrderingFormat(Format):
         return " > ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of right orders over that of all orders, n! for n labels."""
+        """The number of right orderings divided by n! for n labels."""
         del options
         right = {tuple(map(str, order)) for order in accepted if isinstance(order, list)}
         return max(1, len(right)) / math.factorial(len(self.labels))
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """Share of label pairs not in the reference's order (Kendall's tau distance, 0 to 1);
-        a pair with a missing label counts as not in order, a repeated label at its first place."""
+        """The normalised Kendall tau distance: the share of label pairs that are not in the order of the reference, 0
+        to 1. Pairs with a missing label count as not in order; repeated labels count at their first position."""
         if not isinstance(reference, list) or not isinstance(prediction, list):
             return None
         place: dict[JsonValue, int] = {}
@@ -189,8 +189,8 @@ class OrderingFormat(Format):
 
 
 def _kind(between: str) -> str:
-    """What parts two labels: a sign, a number of a list ("1"), a word ("w"), a line ("\\n"), nothing (" "); or nothing
-    that may stand in an order at all ("")."""
+    """The kind of separator between two labels: a sign, a list number ("1"), a word ("w"), a line ("\\n"), a space ("
+    "), or invalid ("")."""
     if not _BETWEEN.fullmatch(between):
         return ""
     plain = re.sub(r"\([^()]*\)", "", between)
@@ -207,7 +207,7 @@ def _kind(between: str) -> str:
 
 
 def _follows(before: str, kind: str, *, whole: bool) -> bool:
-    """Whether a run goes on with another kind of joint; once it is `whole`, only with the same one."""
+    """Whether a sequence continues with another kind of separator; not if it is already `whole`."""
     if not before or before == kind:
         return True
     return not whole and not {before, kind} & {" ", "\n"}

@@ -1,4 +1,4 @@
-"""A text of a given shape: a code, a name, a place on the clock face."""
+"""The answer format for text that matches a regular expression: a code, a name, a clock position."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, first_senten
 from proctor.core.text import deferred
 
 _MOST_CHARS = 1_000  # of a pattern
-_MOST_S = 0.25  # seconds for one match; a pattern in linear time needs microseconds
+_MOST_S = 0.25  # seconds for one match; linear patterns take microseconds
 _LITERAL_BRACE = deferred(r"\\.|\{(?!\d*,?\d*\})", re.DOTALL)
 _TOKEN = deferred(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d*),?\d*\}|.", re.DOTALL)
-_MOST_PARTS = 20_000  # single characters that a text must have, with repetitions written out
-_PROBES = 40  # repetitions of each character of the pattern, followed by one that fits nothing
-_MOST_WORDS = 60  # of a reply that are tried one by one
+_MOST_PARTS = 20_000  # minimum characters of a match
+_PROBES = 40  # repetitions of each character of the pattern, followed by one that does not match
+_MOST_WORDS = 60  # words of a reply that are tried
 _EDGES = " .,;:!?()[]{}\"'"
 _KEYS = ("code", "position", "cell", "location", "order", "sequence", "match")
 
 
 class PatternFormat(StrictFormat):
-    """A text that the regular expression `pattern` (Python's `re`) matches as a whole. Two are equal where they
-    differ in case and white space alone. Strict: the text alone, up to `max_chars` characters, in the
-    pattern's own case.
+    """Text that the regular expression `pattern` (Python's `re`) fully matches. Case and whitespace are ignored in
+    comparisons. Strict: only the text, up to `max_chars` characters, in the case of the pattern.
 
-    A pattern that takes longer than a quarter of a second on some short text is refused when it is read, and an answer
-    on which one takes longer is unreadable.
+    Patterns that take longer than a quarter of a second on some short text are refused; answers on which matching takes
+    longer are unreadable.
 
     >>> PatternFormat(pattern=r"[1-4]/[1-4]").parse(" 2/3 ")
     '2/3'
@@ -66,41 +65,41 @@ class PatternFormat(StrictFormat):
             raise ParseError(expected=expected, found=text)
         return text.strip()
 
-    def _whole(self, said: str) -> bool:
-        return bool(said) and len(said) <= self.max_chars and _whole(self.pattern, said, self.strict) is True
+    def _whole(self, text: str) -> bool:
+        return bool(text) and len(text) <= self.max_chars and _whole(self.pattern, text, self.strict) is True
 
     def _read(self, statement: Statement) -> str | None:
-        """The statement as a whole, its first sentence or line, else the only word in it that matches."""
+        """The whole statement, or its first sentence or line, or else the only word that matches."""
         if isinstance(statement.value, dict) or (isinstance(statement.value, list) and len(statement.value) != 1):
             return None
         line = statement.text.split("\n", 1)[0]
         wholes = dict.fromkeys((statement.text, line, first_sentence(line), line.split(" (")[0], line.split(", ")[0]))
         for text in wholes:
-            said = " ".join(text.split()[:_MOST_WORDS])
-            for form in (said, said.strip(_EDGES)):
+            shortened = " ".join(text.split()[:_MOST_WORDS])
+            for form in (shortened, shortened.strip(_EDGES)):
                 if self._whole(form):
                     return form
         words = dict.fromkeys(word.strip(_EDGES) for word in statement.text.split()[:_MOST_WORDS])
-        found = [word for word in words if self._whole(word)]
-        if len(found) > 1:
+        matching = [word for word in words if self._whole(word)]
+        if len(matching) > 1:
             raise ParseError(expected=f"one text of the form {self.pattern}", found=statement.text)
-        return found[0] if found else None
+        return matching[0] if matching else None
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         return self.parse(value if isinstance(value, str) else "", options)
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The whole text, which the pattern matches."""
+        """The whole text, if the pattern matches it."""
         del options
         if not self._whole(text.strip()):
             raise ParseError(expected=f"a text of the form {self.pattern}", found=text)
         return text.strip()
 
     def _one(self, text: str, options: Sequence[str]) -> JsonValue:
-        return self.from_cell(text, options)  # brackets may be what the pattern asks for
+        return self.from_cell(text, options)  # brackets may belong to the pattern
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """None: how many texts a pattern matches, and how likely each is, is not known."""
+        """None: the number and probabilities of matching texts are unknown."""
         del accepted, options
         return None
 
@@ -114,10 +113,10 @@ def _folded(value: JsonValue) -> str:
 
 @lru_cache(maxsize=512)
 def _problem(pattern: str) -> str:
-    """Why a pattern can't be used, or nothing."""
+    """The reason why a pattern can't be used, or an empty text."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", FutureWarning)  # sets in sets mean something else elsewhere
+            warnings.simplefilter("error", FutureWarning)  # nested sets have another meaning in `regex`
             re.compile(pattern)
         if _parts(pattern) > _MOST_PARTS:
             return "it repeats too often"
@@ -135,7 +134,7 @@ def _problem(pattern: str) -> str:
 
 
 def _parts(pattern: str) -> int:
-    """How many characters or classes a pattern has with its repetitions written out as often as they must be."""
+    """The number of characters or classes in a pattern with minimum repetitions written out."""
     open_groups, last = [0], 0
     for token in _TOKEN.finditer(pattern):
         if token[0] == "(":
@@ -152,10 +151,10 @@ def _parts(pattern: str) -> int:
 
 
 def _whole(pattern: str, text: str, strict: bool) -> bool | None:
-    """Whether the whole text matches; None where that takes too long.
+    """Whether the whole text matches; None if matching takes too long.
 
-    Python's own `re` can't be stopped, so that the module `regex` matches, which has a time limit; what `re`
-    takes for a literal brace and `regex` for an approximate match is escaped.
+    Uses the module `regex`, which has a timeout, unlike `re`. Braces that are literal in `re`, but approximate matches
+    in `regex`, are escaped.
     """
     try:
         return _compiled(pattern, strict).fullmatch(text, timeout=_MOST_S) is not None

@@ -1,4 +1,4 @@
-"""A number with its unit: a length, a pressure, a dose."""
+"""The answer format for a number with a unit: a length, a pressure, a dose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proctor.core.formats.units import QUANTITIES, Unit, names_of, round_off, un
 from proctor.core.text import NUMBER_WORDS, deferred
 
 _MOST = 1e15
-_SLACK = 1e-9  # what the rounding of a conversion may put between equal numbers
+_SLACK = 1e-9  # tolerance for rounding errors of conversions
 _KEYS = (
     "value",
     "measurement",
@@ -67,14 +67,14 @@ _LONE = deferred(
     r"|here|approximately|approx)\b)",
     re.IGNORECASE,
 )
-_ENDS = 1_500  # characters at both ends of a long text that are read
+_ENDS = 1_500  # characters that are read at both ends of a long text
 _SPREAD = deferred(r"\s?(?:±|\+/-|\+-)\s?\d{1,9}(?:[.,]\d{1,9})?")
 _SUPER = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 @dataclass(frozen=True)
 class _Measure:
-    """A number of a text with the units that it may have (none: none is written), and where it stands."""
+    """A number in a text, its possible units (empty: without unit), and its position."""
 
     number: float
     units: tuple[Unit, ...]
@@ -83,13 +83,12 @@ class _Measure:
 
 
 class QuantityFormat(StrictFormat):
-    """A number in `unit`, right within `tolerance` of that unit, or within the share `relative` of the reference,
-    whichever is more.
+    """A number in `unit`, right within `tolerance` units, or within the share `relative` of the reference, whichever is
+    larger.
 
-    A number in another unit of the same quantity is converted ("3.5 cm" is 35 mm); one without a unit is taken in the
-    format's own. A number in a unit of another quantity states nothing, and neither does a range or a bound. The units
-    stand in a table of Proctor's own; without a unit it is a plain number. Strict: the number in the format's own unit,
-    with or without that unit written behind it.
+    Other units of the same quantity are converted ("3.5 cm" is 35 mm); numbers without a unit are in the format's unit.
+    Units of another quantity, ranges and bounds are invalid. Known units are in the table of `units`; without `unit`
+    the format is a plain number. Strict: only the number in the format's unit, with or without the unit.
 
     >>> QuantityFormat(unit="mm").parse("The duct measures about 0.8 cm.")
     8.0
@@ -155,7 +154,7 @@ class QuantityFormat(StrictFormat):
         return None
 
     def _own(self, text: str) -> list[_Measure]:
-        """The numbers of a text in units of the format's quantity, else those without a unit."""
+        """The numbers with units of the format's quantity, or else those without a unit."""
         found = [one for one in measures(text, self._unit.quantity) if self._is_own(one, text)]
         named = [one for one in found if one.units] if self.unit else []
         return named or found
@@ -172,7 +171,7 @@ class QuantityFormat(StrictFormat):
         return unit.to(self._unit, one.number)
 
     def _chosen(self, statement: Statement, text: str, found: list[_Measure]) -> float:
-        """The number that is meant. Raises `ParseError` for bounds, ranges and several that differ."""
+        """The stated number. Raises `ParseError` for bounds, ranges and different numbers."""
         first = found[0]
         values = [self._value(one) for one in found]
         alike = all(math.isclose(values[0], value, rel_tol=1e-6) for value in values)
@@ -196,7 +195,7 @@ class QuantityFormat(StrictFormat):
         raise ParseError(expected=self._expected(), found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The number, alone or with its unit behind it; another unit of the same quantity is converted."""
+        """Parse the number with an optional unit; other units of the same quantity are converted."""
         del options
         hit = re.fullmatch(
             r"([-+\u2212\u2013]?[\d.,]+(?:[eE][-+]?\d{1,2})?)\s*(.*)", unicodedata.normalize("NFC", text.strip())
@@ -210,7 +209,7 @@ class QuantityFormat(StrictFormat):
         return self._number(units[0].to(self._unit, number) if units else number, text)
 
     def write(self, value: JsonValue) -> str:
-        """The number to 12 digits, with its unit."""
+        """The number with 12 significant digits, and its unit."""
         number = f"{float(str(value)):.12g}"
         number = f"{float(number):.12f}".rstrip("0").rstrip(".") if "e" in number else number
         return f"{number} {self.unit}".strip()
@@ -228,18 +227,18 @@ class QuantityFormat(StrictFormat):
 
 
 def _with_unit(value: dict[str, JsonValue]) -> str:
-    """The number and the unit of an object that has both; else nothing."""
+    """The number and unit in an object with both; otherwise nothing."""
     named = {str(key).strip().lower(): one for key, one in value.items()}
     number = next((named[key] for key in ("value", "answer", "number", "final_answer", *_KEYS) if key in named), None)
     unit = next((named[key] for key in ("unit", "units") if key in named), None)
     plain = isinstance(number, int | float | str) and not isinstance(number, bool) and isinstance(unit, str)
-    said = f"{number} {unit}" if plain else ""
-    return said if len(said) < 60 else ""
+    measure = f"{number} {unit}" if plain else ""
+    return measure if len(measure) < 60 else ""
 
 
 def measures(text: str, quantity: str) -> list[_Measure]:
-    """The numbers of a text with their units; "1 h 30 min" is one. Clocks, numbers of frames and the like, and what
-    stands behind ± are none."""
+    """The numbers in a text with their units; "1 h 30 min" is one number. Clock times, frame numbers and numbers after
+    ± are excluded."""
     blank = text
     for pattern in (_CLOCK, _ELSEWHERE):
         blank = pattern.sub(lambda hit: "\x00" * len(hit[0]), blank)
@@ -260,7 +259,7 @@ def measures(text: str, quantity: str) -> list[_Measure]:
 
 
 def _continues(before: _Measure, one: _Measure, between: str) -> bool:
-    """Whether "1 h" goes on as "30 min"."""
+    """Whether "1 h" continues with "30 min"."""
     both = [unit for some in (before.units, one.units) for unit in some[:1]]
     fits = len(both) == 2 and all(unit.quantity == "time" for unit in both) and both[0].factor > both[1].factor
     return fits and re.fullmatch(r"[\s,]{0,3}(?:and )?", between) is not None
@@ -272,14 +271,14 @@ def _seconds(one: _Measure) -> float:
 
 @lru_cache(maxsize=1)
 def _pattern() -> re.Pattern[str]:
-    """A number and the unit behind it, where one of the table stands there."""
+    """The regular expression for a number with an optional unit."""
     names = sorted({name for name in _spoken() if name}, key=len, reverse=True)
     units = "|".join(re.escape(name).replace(r"\ ", r"\s?").replace("/", r"\s?(?:/|\bper\b)\s?") for name in names)
     return re.compile(rf"{_NUMBER}(?:\s?-?(?P<unit>{units})(?![A-Za-z0-9µμ²³/^]))?", re.IGNORECASE)
 
 
 def _spoken() -> list[str]:
-    """Each unit as people write it: with u or µ, small digits or plain ones, with or without a caret."""
+    """The spellings of each unit: with u or µ, superscripts or digits, with or without a caret."""
     names = [name for some in QUANTITIES.values() for symbol in some for name in names_of(symbol)]
     plain = [unicodedata.normalize("NFKC", name) for name in names]
     carets = [re.sub(r"(?<=[a-zA-Z])([23])(?=$|/)", r"^\1", name) for name in plain]

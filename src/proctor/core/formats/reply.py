@@ -1,10 +1,9 @@
-"""What a reply states: thoughts, markup and talk are taken away, and the places where the answer stands are found.
+"""Finding the answer in a reply, for all formats: thoughts and markup are removed, and candidate statements extracted.
 
-One front-end for all formats. From the surest place to the weakest: a JSON field, an `<answer>` tag or a LaTeX box;
-"final answer"; "Answer:" at the very start, as models are asked to write; a later line that begins so; any other cue
-("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one counts. A format
-reads a value from each in turn; the first value wins, and what is ambiguous ends the search. All of it takes linear
-time.
+Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX box; "final answer"; "Answer:" at the
+start, as models are asked to write; a later line that begins with it; any other cue ("the answer is", "I would choose",
+"答案"); the whole text. Of several cues of one kind the last one is used. A format parses each candidate in turn; the
+first value is taken, and an ambiguous candidate ends the search. All of it takes linear time.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from proctor.core.errors import ParseError
 from proctor.core.text import deferred
 
 MAX_ANSWER_CHARS = 20_000
-"""Of a longer reply, after its thoughts, the first and the last half of this are read: a parser's time is bounded."""
+"""The maximum number of characters parsed after removing thoughts; of longer replies, both ends are parsed."""
 
-_MOST_OBJECTS = 8  # places at which JSON is looked for, from the front and from the back
-_MOST_CUES = 4  # of a kind, from the back
-_LONGEST = 2_000  # characters after a cue that are read
-_DEEPEST = 3  # objects in objects, on the way to an answer
+_MOST_OBJECTS = 8  # positions tried for JSON, from the start and from the end
+_MOST_CUES = 4  # cues of one kind, from the end
+_LONGEST = 2_000  # characters read after a cue
+_DEEPEST = 3  # nesting depth of answer fields
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A place where the answer may stand: plain text, or the value of a JSON field. `sure` where a cue says so."""
+    """A candidate for the answer: text, or the value of a JSON field. `sure` if it has a cue."""
 
     text: str
     sure: bool = True
@@ -42,9 +41,9 @@ class Statement:
 def read_reply(
     text: str, read: Callable[[Statement], JsonValue], *, expected: str, keys: Sequence[str] = ()
 ) -> JsonValue:
-    """The first value that `read` finds, from the surest place to the weakest. `keys` are names of JSON fields that
-    this format's answers stand under, beside "answer" and the like. Raises `ParseError` where there is none, and
-    where the surest place gives up ("cannot be determined")."""
+    """The first value that `read` finds in the candidates, in order of reliability. `keys` are names of JSON fields for
+    answers of this format, in addition to "answer" and the like. Raises `ParseError` if there is none, or if the most
+    reliable candidate gives up ("cannot be determined")."""
     for statement in _statements(text, keys):
         value = read(statement)
         if value is not None:
@@ -55,20 +54,20 @@ def read_reply(
 
 
 def json_fields(text: str) -> list[JsonValue]:
-    """What the JSON objects of a reply say, the last one first: the field for the answer, and the object itself; then
-    the list that a whole reply is. For formats whose answers are objects or lists of lists."""
-    said = _bounded(after_thoughts(text))
-    objects = [value for value in reversed(json_values(said)) if isinstance(value, dict)]
-    found: list[JsonValue] = []
+    """The answer fields of the JSON objects in a reply, and the objects themselves, last object first; then the reply
+    itself if it is a list. For formats whose answers are objects or lists of lists."""
+    body = _bounded(after_thoughts(text))
+    objects = [value for value in reversed(json_values(body)) if isinstance(value, dict)]
+    fields: list[JsonValue] = []
     for value in objects:
         named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
-        found += [*(named[key] for key in (*_KEYS, *_LISTS) if key in named), value]
-    listed = _whole_list(said)
-    return found if listed is None else [*found, listed]
+        fields += [*(named[key] for key in (*_KEYS, *_LISTS) if key in named), value]
+    listed = _whole_list(body)
+    return fields if listed is None else [*fields, listed]
 
 
 def first_sentence(text: str) -> str:
-    """The first line that is not blank, up to the end of its first sentence."""
+    """The first sentence of the first nonblank line."""
     line = text.strip().split("\n", 1)[0]
     end = _SENTENCE_END.search(line)
     return line[: end.start()] if end else line
@@ -83,10 +82,9 @@ _TOKEN = deferred(r"<\|[a-zA-Z_]{1,30}\|>|</?s>")
 
 
 def after_thoughts(text: str) -> str:
-    """A reply without what stands in tags of thought, and without a model's control tokens; stripped.
+    """The reply without thoughts in tags and control tokens, stripped.
 
-    A closing tag without an opening one ends thoughts that began with the reply; thoughts that never end hold no
-    answer.
+    A closing tag without an opening one ends thoughts that began with the reply; unclosed thoughts contain no answer.
 
     >>> after_thoughts("Hm, two or three?</think> Answer: 3<|im_end|>")
     'Answer: 3'
@@ -102,17 +100,17 @@ def after_thoughts(text: str) -> str:
         thinks, at = not closes, tag.end()
     if not thinks:
         kept.append(text[at:])
-    said = "".join(kept)
-    channels = list(_CHANNEL.finditer(said))
-    return _TOKEN.sub(" ", said[channels[-1].end() :] if channels else said).strip()
+    body = "".join(kept)
+    channels = list(_CHANNEL.finditer(body))
+    return _TOKEN.sub(" ", body[channels[-1].end() :] if channels else body).strip()
 
 
 # ------------------------------------------------------------------------------------------------------ markup
 
 
 class _Plain(dict[int, str | None]):
-    """Full-width and Chinese characters as ASCII, digits of any script as 0 to 9, arrows as ">", hidden ones as
-    nothing."""
+    """Translates full-width and Chinese characters to ASCII, digits of any script to 0 to 9, arrows to ">", and removes
+    hidden characters."""
 
     _FIXED: ClassVar[dict[str, str | None]] = {
         **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
@@ -246,15 +244,15 @@ _GIVES_UP = deferred(
 
 
 def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
-    said = _bounded(after_thoughts(text))
-    if not said:
+    body = _bounded(after_thoughts(text))
+    if not body:
         raise ParseError(expected="an answer", found=text)
-    yield from (_field(value) for value in _answers(said, keys))
-    listed = _whole_list(said)
+    yield from (_field(value) for value in _answers(body, keys))
+    listed = _whole_list(body)
     if listed is not None:
         yield _field(listed)
         return
-    plain = said.translate(_PLAIN)
+    plain = body.translate(_PLAIN)
     tags = list(_TAG.finditer(plain))
     if tags:
         rest = plain[tags[-1].end() :]
@@ -264,7 +262,7 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     if boxes:
         yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
     plain = _unmarked(_BOX.sub(" ", plain)).strip()
-    if _is_object(said):
+    if _is_object(body):
         return
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
@@ -277,7 +275,7 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
 
 
 def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
-    """What follows the cues of one kind, the last first."""
+    """The text after each cue of one kind, last cue first."""
     for hit in reversed(list(cue.finditer(plain))[-_MOST_CUES:]):
         rest = _after(plain, hit)
         if rest and not _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start()):
@@ -294,7 +292,7 @@ _DENIED_CUE = deferred(r"\b(?:not|no|isn't|wrong|any)\s(?:an?\s|the\s)?\Z", re.I
 
 
 def _braced(text: str, start: int) -> str:
-    """The text from `start` to the brace that closes it."""
+    """The text from `start` to the matching closing brace."""
     depth = 1
     for place in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -322,12 +320,12 @@ _KEYS = (
 
 
 def json_values(text: str) -> list[JsonValue]:
-    """The JSON objects and lists in a text, outermost ones, as far as a bounded number of attempts finds them."""
+    """The outermost JSON objects and lists in a text, found with a bounded number of attempts."""
     starts = [hit.start() for hit in re.finditer(r"[{\[]", text)]
     if len(starts) > 2 * _MOST_OBJECTS:
         starts = starts[:_MOST_OBJECTS] + starts[-_MOST_OBJECTS:]
     decoder = json.JSONDecoder()
-    found: list[JsonValue] = []
+    values: list[JsonValue] = []
     end = 0
     for start in starts:
         if start < end:
@@ -336,27 +334,27 @@ def json_values(text: str) -> list[JsonValue]:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _whole_list(text: str) -> list[JsonValue] | None:
-    """The list, where a text is one JSON list and nothing else."""
+    """The list, if the text is one JSON list."""
     bare = text.removeprefix("```json").strip("` \n\t")
-    found = json_values(bare) if bare.startswith("[") and bare.endswith("]") else []
-    return found[0] if len(found) == 1 and isinstance(found[0], list) else None
+    values = json_values(bare) if bare.startswith("[") and bare.endswith("]") else []
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else None
 
 
 def _is_object(text: str) -> bool:
-    """Whether a text is one JSON object and nothing else: without a field for the answer it states none."""
+    """Whether the text is one JSON object; without an answer field it is not an answer."""
     bare = text.removeprefix("```json").strip("` \n\t")
-    return bare.startswith("{") and bare.endswith("}") and any(isinstance(one, dict) for one in json_values(bare))
+    return bare.startswith("{") and bare.endswith("}") and any(isinstance(value, dict) for value in json_values(bare))
 
 
 def _answers(text: str, keys: Sequence[str]) -> list[JsonValue]:
-    """The fields of JSON objects that hold an answer, the last object first."""
-    found = (_answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict))
-    return [value for value in found if value is not None]
+    """The answer fields of JSON objects, last object first."""
+    answers = (_answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict))
+    return [value for value in answers if value is not None]
 
 
 def _answer(value: JsonValue, keys: Sequence[str], depth: int = 0) -> JsonValue:

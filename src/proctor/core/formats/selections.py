@@ -1,4 +1,4 @@
-"""Several right answers: all of some options, and a short text that may be worded in several ways."""
+"""Answer formats for sets of options, and for short texts with several accepted wordings."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _KEYS = ("letters", "choices", "options", "selected_options", "selected", "selec
 
 
 class ChoicesFormat(StrictFormat):
-    """All options that are right, at least one, by their letters in the order of the item.
+    """The set of all right options (at least one), by letters in the order of the item's options.
 
-    Right means all of them and no other; where any one of several options will do, the format is `choice` with several
-    accepted answers. "A or C" states none. Strict: the letters alone, separated by commas, or the options' texts so.
+    Right if the sets are equal. If any one of several options is right, use `choice` with several accepted answers
+    instead. "A or C" is invalid. Strict: only the letters or the options' texts, separated by commas.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
     >>> ChoicesFormat().parse("Answer: A and C, since both are seen", four)
@@ -116,7 +116,7 @@ class ChoicesFormat(StrictFormat):
             return None
 
     def _head(self, text: str, known: Sequence[str]) -> list[JsonValue]:
-        """The letters with which a statement begins. Raises `ParseError` for alternatives and for unknown ones."""
+        """The letters at the start of a statement. Raises `ParseError` for alternatives and unknown letters."""
         joined = _JOINED.match(text)
         if (
             joined
@@ -140,16 +140,16 @@ class ChoicesFormat(StrictFormat):
         if (_OR.match(text, hit.end()) or _MAYBE.match(rest)) and letters:
             raise ParseError(expected="options without alternatives", found=text)
         if len(letters) == 1 and self._lines(text, known)[1:]:
-            return []  # a list of lines, which `_lines` reads
+            return []  # a list of lines, see `_lines`
         return [*sorted(set(letters))] if set(letters) <= set(known) else []
 
     def _lines(self, text: str, known: Sequence[str]) -> list[JsonValue]:
-        """The letters with which the lines of a list begin."""
+        """The letters at the start of the lines of a list."""
         block = text.split("\n\n", 1)[0]
         lines = [line for line in block.split("\n") if line.strip()]
-        found = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
-        whole = len(found) == len(lines) and set(found) <= set(known) and not _NOT_BEFORE.search(block)
-        return [*sorted(set(found))] if whole else []
+        letters = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
+        whole = len(letters) == len(lines) and set(letters) <= set(known) and not _NOT_BEFORE.search(block)
+        return [*sorted(set(letters))] if whole else []
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         letters = option_letters(len(options))
@@ -159,30 +159,30 @@ class ChoicesFormat(StrictFormat):
         raise ParseError(expected=f"a list of some of {', '.join(letters)}", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The letters of all right options, or their texts, separated by commas or semicolons."""
-        said = plain_words(text).upper()
-        parts = [*said] if set(said) <= set(option_letters(len(options))) else listed(text)
+        """Parse the letters or texts of all right options, separated by commas or semicolons."""
+        letters = plain_words(text).upper()
+        parts = [*letters] if set(letters) <= set(option_letters(len(options))) else listed(text)
         try:
             return self.check([*sorted({cell_letter(part, options) for part in parts})], options)
         except ParseError:
-            return self.check([cell_letter(text, options)], options)  # one option, with a comma in its text
+            return self.check([cell_letter(text, options)], options)  # one option whose text has a comma
 
     def write(self, value: JsonValue) -> str:
         """The letters, separated by commas."""
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """Jaccard distance: 1 less the options that both name over those that either names."""
+        """The Jaccard distance, 0 to 1."""
         return 1 - jaccard(reference, prediction)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of right sets over that of all sets of at least one option, 2ⁿ − 1 for n options."""
+        """The number of right sets divided by that of nonempty sets, 2ⁿ − 1 for n options."""
         right = {tuple(map(str, one)) for one in accepted if isinstance(one, list)}
         return len(right) / (2 ** len(options) - 1) if right and options else None
 
 
 def jaccard(reference: JsonValue, prediction: JsonValue) -> float:
-    """What both lists name over what either names; 1 where both are empty.
+    """The Jaccard index of two lists; 1 if both are empty.
 
     >>> jaccard(["A", "C"], ["A", "B"])
     0.3333333333333333
@@ -209,14 +209,14 @@ _GIVES_UP = deferred(
 )
 _ARTICLES = deferred(r"\b(?:a|an|the)\b")
 _EDGES = " \t\n.,;:!?()[]{}\"'*`“”"
-_MOST_WORDS = 12  # of a reply without a cue that is the answer as a whole
+_MOST_WORDS = 12  # characters of a reply without a cue that is the whole answer
 
 
 class ShortTextFormat(StrictFormat):
-    """A name or a few words, right where it is one of the accepted texts: case, punctuation, articles and white space
-    make no difference (the normalisation of SQuAD: Rajpurkar et al. 2016, EMNLP, 2383). Words that mean the same and
-    are not among them are for a judge: that is `free_text`. Alternatives ("liver or spleen"), and more than `max_chars`
-    characters, state none. Strict: the whole text counts, as it is written.
+    """A name or a few words, right if it equals an accepted text up to case, punctuation, articles and whitespace (the
+    normalisation of SQuAD: Rajpurkar et al. 2016, EMNLP, 2383). Use `free_text` with a judge if other wordings may be
+    right. Alternatives ("liver or spleen") and more than `max_chars` characters are invalid. Strict: the whole text,
+    without normalisation.
 
     >>> ShortTextFormat().parse("It is the left kidney, because of its thin cortex.")
     'the left kidney'
@@ -264,7 +264,7 @@ class ShortTextFormat(StrictFormat):
     any_text: ClassVar[bool] = True
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The text; further wordings that are accepted with bars between them."""
+        """The text; accepted wordings are separated by bars."""
         return self.check(text, options)
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
@@ -273,7 +273,7 @@ class ShortTextFormat(StrictFormat):
         return normalised(str(reference)) == normalised(str(prediction))
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """1 less the F1 of the words that both have (SQuAD)."""
+        """1 − the F1 of common words (SQuAD)."""
         return 1 - word_f1(str(reference), str(prediction))
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
@@ -283,7 +283,7 @@ class ShortTextFormat(StrictFormat):
 
 
 def normalised(text: str) -> str:
-    """A text without case, punctuation, articles and superfluous white space.
+    """Text normalised for case, punctuation, articles and whitespace.
 
     >>> normalised(" The left-kidney.")
     'left kidney'
@@ -295,13 +295,13 @@ def normalised(text: str) -> str:
 
 
 def word_f1(reference: str, prediction: str) -> float:
-    """The F1 of the words that both texts have, each as often as in both, after `normalised`.
+    """The F1 of common words, counted with multiplicity, after `normalised`.
 
     >>> word_f1("the left kidney", "kidney")
     0.6666666666666666
     """
     from collections import Counter
 
-    keys, said = Counter(normalised(reference).split()), Counter(normalised(prediction).split())
-    both = sum((keys & said).values())
-    return 2 * both / (keys.total() + said.total()) if both else 0.0
+    keys, words = Counter(normalised(reference).split()), Counter(normalised(prediction).split())
+    both = sum((keys & words).values())
+    return 2 * both / (keys.total() + words.total()) if both else 0.0

@@ -1,5 +1,4 @@
-"""One or several moments of a video, and times as models write them: clocks, and hours, minutes and seconds in
-words."""
+"""The answer format for one or several times in a video, and parsing of times in clock format and in words."""
 
 from __future__ import annotations
 
@@ -42,18 +41,18 @@ _CELL_TIME = "a time as hh:mm:ss, mm:ss or seconds"
 
 
 def cell_seconds(text: str) -> float:
-    """The seconds of the one time that a text is: a clock, seconds, or hours, minutes and seconds in words. Raises
-    `ParseError` for anything else.
+    """Parse a time in seconds: a clock time, seconds, or hours, minutes and seconds in words. Raises `ParseError` for
+    anything else.
 
     >>> cell_seconds("1:05"), cell_seconds("65,5 s"), cell_seconds("1 min 5 s")
     (65.0, 65.5, 65.0)
     """
-    said = unicodedata.normalize("NFKC", text).strip()
-    whole = _CLOCK.fullmatch(said) or _UNITS.fullmatch(said)
+    plain = unicodedata.normalize("NFKC", text).strip()
+    whole = _CLOCK.fullmatch(plain) or _UNITS.fullmatch(plain)
     if whole is not None and any(whole.groups()):
-        value = moments(said)[0].seconds if moments(said) else math.inf
+        value = moments(plain)[0].seconds if moments(plain) else math.inf
     else:
-        value = cell_quantity(re.sub(r"\s?(?:s|sec|seconds?)\.?$", "", said, flags=re.IGNORECASE), _CELL_TIME)
+        value = cell_quantity(re.sub(r"\s?(?:s|sec|seconds?)\.?$", "", plain, flags=re.IGNORECASE), _CELL_TIME)
     if not 0 <= value < _MOST_S:
         raise ParseError(expected=_CELL_TIME, found=text)
     return value
@@ -61,7 +60,7 @@ def cell_seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class Moment:
-    """A time in seconds, and where it stands in a text."""
+    """A time in seconds, and its position in a text."""
 
     seconds: float
     start: int
@@ -69,29 +68,29 @@ class Moment:
 
 
 def moments(text: str) -> list[Moment]:
-    """The times of a text: clocks (hh:mm:ss, mm:ss), or, where there are none, hours, minutes and seconds in
-    words. Raises `ParseError` for a clock that does not exist (00:01:75)."""
+    """The times in a text: clock times (hh:mm:ss, mm:ss), or, without any, hours, minutes and seconds in words. Raises
+    `ParseError` for an invalid clock time (00:01:75)."""
     clocks = [_clock(hit) for hit in _CLOCK.finditer(text)]
     if clocks:
         return clocks
     units = [hit for hit in _UNITS.finditer(text) if any(hit.groups()) and not _is_span(text, hit)]
     hits = units or list(_AT.finditer(text))
-    found = [Moment(_seconds(hit), hit.start(), hit.end()) for hit in hits]
-    return [one for one in found if one.seconds < _MOST_S]
+    times = [Moment(_seconds(hit), hit.start(), hit.end()) for hit in hits]
+    return [moment for moment in times if moment.seconds < _MOST_S]
 
 
-def is_range(text: str, found: list[Moment]) -> bool:
-    """Whether two of the times are the ends of a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
-    if _BETWEEN.search(text, max(0, found[0].start - 24), found[0].start):
-        return len(found) > 1
-    if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in found):
+def is_range(text: str, times: list[Moment]) -> bool:
+    """Whether the times include a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
+    if _BETWEEN.search(text, max(0, times[0].start - 24), times[0].start):
+        return len(times) > 1
+    if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in times):
         return True
-    pairs = pairwise(found)
+    pairs = pairwise(times)
     return any(_RANGE.fullmatch(text, one.end, other.start) for one, other in pairs)
 
 
 def _is_span(text: str, hit: re.Match[str]) -> bool:
-    """Whether seconds say how long, not when ("lasts 5 s", "the 90-second video", "5 s before the end")."""
+    """Whether seconds are a duration ("lasts 5 s", "the 90-second video", "5 s before the end")."""
     before = _LASTS.search(text, max(0, hit.start() - 24), hit.start())
     return bool(before or _LONG.match(text, hit.end()) or re.search(r"\d-[a-z]", hit[0], re.IGNORECASE))
 
@@ -132,11 +131,10 @@ _KEYS = ("timestamp", "timestamps", "time", "times", "moment", "moments", "secon
 
 
 class TimestampsFormat(StrictFormat):
-    """Times as hh:mm:ss or mm:ss, or in hours, minutes and seconds ("1 min 5 s"), kept as seconds in ascending order.
+    """Times as hh:mm:ss, mm:ss, or hours, minutes and seconds ("1 min 5 s"), stored as seconds in ascending order.
 
-    Right when there are as many as in the reference and, both in order, each lies within
-    `tolerance` seconds of its counterpart. Strict: times as hh:mm:ss alone, separated by commas, empty
-    parts not counted; a time that is named twice counts twice.
+    Right if there are as many times as in the reference, and each is within `tolerance` seconds of its counterpart in
+    order. Strict: only times as hh:mm:ss, separated by commas; empty parts are ignored, and duplicates count.
 
     >>> TimestampsFormat(tolerance=2, several=True).parse("First at 00:01:05, then at 00:00:30.")
     [30.0, 65.0]
@@ -172,30 +170,34 @@ class TimestampsFormat(StrictFormat):
         text = statement.text
         plain = statement.sure and not isinstance(value, list | dict)
         for part in (_listing(text) if self.several else first_sentence(text), text) if plain else (text,):
-            found = moments(part)
-            if not found:
+            times = moments(part)
+            if not times:
                 continue
-            if is_range(part, found) or self._unclear(part, found):
+            if is_range(part, times) or self._unclear(part, times):
                 raise ParseError(expected=self._expected(), found=text)
-            heads = plain or _ALONE.match(part, found[0].end)
-            if heads and not self.several and len(found) > 1 and _HEAD.fullmatch(part, 0, found[0].start):
-                return [found[0].seconds]
-            seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or found})
+            heads = plain or _ALONE.match(part, times[0].end)
+            if heads and not self.several and len(times) > 1 and _HEAD.fullmatch(part, 0, times[0].start):
+                return [times[0].seconds]
+            seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or times})
             if len(seconds) > 1 and not self.several:
                 raise ParseError(expected=self._expected(), found=text)
             return [float(one) for one in seconds]
         return None
 
     def _checked(self, seconds: list[float], text: str) -> JsonValue:
-        if not seconds or not all(0 <= one < 10**7 for one in seconds) or (len(set(seconds)) > 1 and not self.several):
+        if (
+            not seconds
+            or not all(0 <= time < 10**7 for time in seconds)
+            or (len(set(seconds)) > 1 and not self.several)
+        ):
             raise ParseError(expected=self._expected(), found=text)
-        return [float(one) for one in sorted(set(seconds))]
+        return [float(time) for time in sorted(set(seconds))]
 
-    def _unclear(self, text: str, found: list[Moment]) -> bool:
-        """Whether a time is denied or only a bound ("after 1:05"), or another one may be meant ("1:05 or 1:10",
-        "1:05, 1:10" where one is asked)."""
-        denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in found)
-        pairs = [(text[one.end : other.start]) for one, other in pairwise(found)]
+    def _unclear(self, text: str, times: list[Moment]) -> bool:
+        """Whether a time is denied, a bound ("after 1:05") or one of several alternatives ("1:05 or 1:10", or "1:05,
+        1:10" for a single time)."""
+        denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in times)
+        pairs = [(text[one.end : other.start]) for one, other in pairwise(times)]
         listed = not self.several and any(_LISTED.fullmatch(between) for between in pairs)
         return denied or listed or any(_OR.fullmatch(between) for between in pairs)
 
@@ -215,13 +217,13 @@ class TimestampsFormat(StrictFormat):
         raise ParseError(expected="a list of times in seconds", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Times as hh:mm:ss, mm:ss or seconds ("1:05", "65", "65.5 s", "1 min 5 s"); several with commas or semicolons
-        between them."""
+        """Parse times as hh:mm:ss, mm:ss or seconds ("1:05", "65", "65.5 s", "1 min 5 s"), separated by commas or
+        semicolons."""
         parts = listed(text) if self.several else [text]
         return self.check([cell_seconds(part) for part in parts], options)
 
     def write(self, value: JsonValue) -> str:
-        """The times to the millisecond (strict: to the second), separated by commas."""
+        """The times with milliseconds (strict: without fractions), separated by commas."""
         if not isinstance(value, list):
             return str(value)
         clocks = [clock_text(float(str(moment)), millis=True) for moment in value]
@@ -232,7 +234,7 @@ class TimestampsFormat(StrictFormat):
         return error is not None and error <= self.tolerance
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """The largest absolute error in seconds of the two in order; None where their numbers differ."""
+        """The largest absolute error in seconds, paired in order; None if the numbers of times differ."""
         if not isinstance(reference, list) or not isinstance(prediction, list):
             return None
         if len(reference) != len(prediction):
@@ -245,7 +247,7 @@ def _is_time(value: JsonValue) -> bool:
 
 
 def _listing(text: str) -> str:
-    """The first sentence, and the lines after it that begin with a time, too."""
+    """The first sentence, and the following lines that begin with a time."""
     lines = text.strip().split("\n")
     more = [line for line in lines[1:] if line.strip()]
     kept = list(takewhile(_LINE.match, more))

@@ -1,8 +1,8 @@
-"""The units of clinical numbers: an explicit table, so that what is converted into what is on one page.
+"""The table of units of clinical numbers, and their conversion.
 
-Units of one quantity are converted into each other; no other ones are. So mg/dl is not converted to mmol/l, which takes
-the molar mass of a substance, nor mEq/l to mmol/l, which takes its charge, nor a gauge to mm. Months and years are no
-fixed number of days.
+Only units of the same quantity are converted. mg/dl is not converted to mmol/l, which requires the molar mass of the
+substance, nor mEq/l to mmol/l, which requires its charge, nor gauge to mm. Months and years are not included, since
+they have no fixed number of days.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ QUANTITIES: dict[str, dict[str, float]] = {
     "pixels": {"px": 1},
     "temperature": {"°C": 1, "K": 1, "°F": 5 / 9},
 }  # fmt: skip
-"""By quantity each unit with how many of the quantity's base unit it is."""
+"""By quantity, the size of each unit in the base unit of the quantity."""
 
-_ZERO = {"K": -273.15, "°F": -160 / 9}  # what 0 of it is in °C
+_ZERO = {"K": -273.15, "°F": -160 / 9}  # 0 of this unit in °C
 _PREFIXES = {"nm": "nano", "µm": "micro", "mm": "milli", "cm": "centi", "dm": "deci", "m": ""}
 WORDS: dict[str, tuple[str, ...]] = {
     "%": ("percent", "per cent", "pct", "percentage points"),
@@ -111,7 +111,7 @@ for _unit, _prefix in _PREFIXES.items():  # "mm" and "cm" have words of two lang
 
 
 def names_of(symbol: str) -> tuple[str, ...]:
-    """A unit's symbol and the words for it.
+    """The symbol and the names of a unit.
 
     >>> names_of("l/h")
     ('l/h', 'l/hour', 'l/hr')
@@ -123,7 +123,7 @@ def names_of(symbol: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit with its quantity, and how a number of it becomes one of the quantity's base unit."""
+    """A unit with its quantity, and its conversion to the base unit of the quantity."""
 
     symbol: str
     quantity: str
@@ -131,7 +131,7 @@ class Unit:
     zero: float = 0.0
 
     def to(self, other: Unit, number: float) -> float:
-        """A number of this unit as one of another of the same quantity.
+        """Convert a number in this unit to another unit of the same quantity.
 
         >>> unit_of("°F").to(unit_of("°C"), 98.6)
         37.0
@@ -142,7 +142,7 @@ class Unit:
 
 
 def round_off(number: float) -> float:
-    """A number without what the conversion's rounding adds, to 12 digits.
+    """A number rounded to 12 significant digits, which removes rounding errors of conversions.
 
     >>> round_off(0.1 * 3)
     0.3
@@ -152,44 +152,44 @@ def round_off(number: float) -> float:
 
 @lru_cache(maxsize=1)
 def known_units() -> MappingProxyType[str, tuple[Unit, ...]]:
-    """The units by each of their spellings, in the form of `spelling`; several where one is short for several ("F")."""
-    found: dict[str, list[Unit]] = {}
+    """The units by spelling (see `spelling`); several if an abbreviation is ambiguous ("F")."""
+    by_spelling: dict[str, list[Unit]] = {}
     for quantity, units in QUANTITIES.items():
         for symbol, factor in units.items():
             unit = Unit(symbol, quantity, factor, _ZERO.get(symbol, 0.0))
             for name in names_of(symbol):
-                found.setdefault(spelling(name), []).append(unit)
-    for name, some in list(found.items()):  # in any case, where no other unit is written so
-        if name.casefold() not in found:
-            found[name.casefold()] = some
-    return MappingProxyType({name: tuple(some) for name, some in found.items()})
+                by_spelling.setdefault(spelling(name), []).append(unit)
+    for name, named in list(by_spelling.items()):  # case-insensitive, unless another unit has this spelling
+        if name.casefold() not in by_spelling:
+            by_spelling[name.casefold()] = named
+    return MappingProxyType({name: tuple(named) for name, named in by_spelling.items()})
 
 
 def units_named(text: str) -> tuple[Unit, ...]:
-    """The units that a text may stand for; none where the table lacks it.
+    """The units that a text may denote; empty for an unknown unit.
 
     >>> [unit.quantity for unit in units_named("F")]
     ['length', 'temperature']
     """
-    said = spelling(text)
-    return known_units().get(said) or known_units().get(said.casefold(), ())
+    key = spelling(text)
+    return known_units().get(key) or known_units().get(key.casefold(), ())
 
 
 def unit_of(text: str) -> Unit:
-    """The unit of that spelling; of several the first. Raises `ValueError` for one that the table lacks.
+    """The (first) unit with this spelling. Raises `ValueError` for an unknown unit.
 
     >>> unit_of("mcg").symbol, unit_of("CM").symbol, unit_of("mm^2").quantity
     ('µg', 'cm', 'area')
     """
-    found = units_named(text)
-    if not found:
+    units = units_named(text)
+    if not units:
         symbols = ", ".join(symbol for some in QUANTITIES.values() for symbol in some if symbol)
         raise ValueError(f"{text!r} is no known unit: expected one of {symbols}")
-    return found[0]
+    return units[0]
 
 
 def spelling(text: str) -> str:
-    """A unit's text in one form: µ as u, small digits as digits, "per" as "/", without white space and carets."""
+    """The normalised text of a unit: µ as u, superscripts as digits, "per" as "/", without whitespace and carets."""
     plain = unicodedata.normalize("NFKC", text.replace("⁻¹", "-1")).replace("μ", "u").replace("µ", "u")
     plain = re.sub(r"\bmcg\b", "ug", plain, flags=re.IGNORECASE)
     plain = re.sub(r"\s?(?:/|\bper\b)\s?", "/", plain.strip())

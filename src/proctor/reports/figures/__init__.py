@@ -1,4 +1,4 @@
-"""Drawings: numbers in, inline SVG out. The same numbers give the same bytes."""
+"""Figures as inline SVG. Equal numbers give equal bytes."""
 
 from proctor.reports.figures.canvas import (
     MAX_SERIES,

@@ -1,7 +1,7 @@
-"""Drawings as SVG that belongs to a page, and the axes that they share.
+"""An SVG canvas for drawings in a page, and axes.
 
-Shapes have their colour as an attribute and as a class: the page's style sheet colours them, so that a drawing follows
-light, dark and print. All coordinates are pixels. The same calls give the same bytes.
+Shapes have their colour as an attribute and as a class, so that the page's style sheet adapts drawings to light and
+dark mode and print. All coordinates are in pixels. Equal calls give equal bytes.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from itertools import islice
 from proctor.core import Metric, clean, shorten, value
 
 _SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
-"""Okabe and Ito's colours that hold for colour-blind readers, and two more; each has a marker too."""
+"""The colour-blind safe colours of Okabe and Ito, and two more; each series also has its own marker."""
 
 COLOURS = {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"} | {
     f"s{number}": colour for number, colour in enumerate(_SERIES)
 }
-"""By name; `dark` is the same in light and dark: text on a light colour."""
+"""Colours by name; `dark` is the same in light and dark mode, for text on light colours."""
 
 MAX_SERIES = len(_SERIES)
 WIDE, SLIM = 960, 380
-"""Pixels across of a drawing for a screen, and of the same drawing for a phone."""
+"""The width of drawings for screens, and for phones."""
 
 LABEL, SLIM_LABEL = 30, 16
-"""The most characters of a name beside a drawing, and beside one for a phone; the tables have it in full."""
+"""The maximum length of row names in drawings for screens, and for phones; tables have full names."""
 
 CHARACTER = 7.2
-"""Pixels of an average letter of 12 pixels."""
+"""The average width of a character at a font size of 12 pixels."""
 
-_SMALL = 760  # pixels; what is not wider keeps its size
-_NARROW = 460  # and what is not wider than this shrinks to a phone's width
-_MAX_SAID, _MAX_PARTS = 40, 12  # rows of a description, and what is said of each
+_SMALL = 760  # drawings up to this width keep their size
+_NARROW = 460  # drawings up to this width shrink to the width of a phone
+_MAX_DESCRIBED, _MAX_PARTS = 40, 12  # maximum rows of a description, and parts of each
 
 SHAPES = {
     "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
@@ -48,7 +48,7 @@ SHAPES = {
     )),
     "hexagon": tuple((math.sin(k * math.pi / 3), -math.cos(k * math.pi / 3)) for k in range(6)),
 }  # fmt: skip
-"""Outlines in a box from −1 to 1, y downwards."""
+"""Outlines in a box from −1 to 1, with y downwards."""
 
 _MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "left")
 
@@ -59,7 +59,7 @@ def series_colour(number: int) -> str:
 
 
 class SvgCanvas:
-    """A drawing of a size in pixels, to which shapes are added from back to front."""
+    """A drawing with a size in pixels, to which shapes are added from back to front."""
 
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
@@ -68,8 +68,8 @@ class SvgCanvas:
     def text(
         self, x: float, y: float, text: str, *, anchor: str = "start", turned: bool = False, **style: object
     ) -> None:
-        """Text at its middle height; `anchor` is start, middle or end. `turned` text reads upwards. `style`: `fill` (a
-        colour's name), `size` in pixels, `bold`."""
+        """Text, vertically centred at y; `anchor` is start, middle or end. `turned` text reads upwards. `style`: `fill`
+        (a colour's name), `size` in pixels, `bold`."""
         fill, size = str(style.get("fill", "ink")), float(str(style.get("size", 12)))
         given: dict[str, object] = {"x": 0 if turned else x, "y": 0.35 * size + (0 if turned else y), "font-size": size}
         if turned:
@@ -98,13 +98,13 @@ class SvgCanvas:
     def rule(
         self, x: float, top: float, bottom: float, stroke: str = "grid", width: float = 1, dashes: str = ""
     ) -> None:
-        """An upright line."""
+        """A vertical line."""
         self.line([(x, top), (x, bottom)], stroke, width, dashes=dashes)
 
     def rect(
         self, x: float, y: float, width: float, height: float, fill: str, *, opacity: float = 1, edge: str = ""
     ) -> None:
-        """A rectangle, with a thin edge in a colour."""
+        """A rectangle with a thin edge."""
         given: dict[str, object] = {"x": x, "y": y, "width": width, "height": height}
         given |= {"stroke-width": 0.6 if edge == "paper" else 1.2} if edge else {}
         self._add("rect", given | _opaque(opacity), fill=fill, stroke=edge)
@@ -123,8 +123,8 @@ class SvgCanvas:
         fill: str,
         **style: float,
     ) -> None:
-        """The same shape (a key of `SHAPES`) at all points as one element; `size` is pixels, or width and height;
-        `style` may hold `opacity`."""
+        """A shape (a key of `SHAPES`) at all points as one element; `size` is in pixels, or (width, height); `style`
+        may have `opacity`."""
         if not points:
             return
         wide, high = size if isinstance(size, tuple) else (size, size)
@@ -145,7 +145,7 @@ class SvgCanvas:
             self.shape([(x, y)], kind, size, series_colour(number))
 
     def legend(self, x: float, y: float, entries: Sequence[tuple[int, str]], room: float) -> None:
-        """The series' markers with their names, in as many lines of 18 pixels as `legend_lines` says."""
+        """The markers and names of the series, with a height of `legend_height`."""
         for line in _legend_lines(entries, room):
             at = x
             for number, name in line:
@@ -154,13 +154,14 @@ class SvgCanvas:
                 at += 30 + CHARACTER * len(name)
             y += 18
 
-    def svg(self, key: str, title: str, said: Iterable[tuple[str, Iterable[str]]], note: str = "") -> str:
-        """The drawing as inline SVG. `key` is unique on the page; title and what is `said` (of each row its name and
-        parts) are for readers who do not see it."""
-        rows = [
-            f"{shorten(name, 60)}: {', '.join(islice(parts, _MAX_PARTS))}" for name, parts in islice(said, _MAX_SAID)
+    def svg(self, key: str, title: str, rows: Iterable[tuple[str, Iterable[str]]], note: str = "") -> str:
+        """The drawing as inline SVG. `key` is unique on the page. The title and the description (`rows` with their
+        names and parts) are for screen readers."""
+        described = [
+            f"{shorten(name, 60)}: {', '.join(islice(parts, _MAX_PARTS))}"
+            for name, parts in islice(rows, _MAX_DESCRIBED)
         ]
-        description = "; ".join(rows) + ". " + (note or "All numbers stand below.")
+        description = "; ".join(described) + ". " + (note or "All numbers stand below.")
         classes = "drawing" if self.width > _SMALL else "drawing small"
         classes += " narrow" if self.width <= _NARROW else ""
         width, height = f"{self.width:.0f}", f"{self.height:.0f}"
@@ -182,8 +183,8 @@ def _opaque(opacity: float) -> dict[str, object]:
     return {} if opacity >= 1 else {"opacity": f"{opacity:.3g}"}
 
 
-def _number(one: object) -> str:
-    return f"{one:.2f}".rstrip("0").rstrip(".") if isinstance(one, float) else str(one)
+def _number(number: object) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".") if isinstance(number, float) else str(number)
 
 
 def _plain(text: str) -> str:
@@ -205,17 +206,17 @@ def _legend_lines(entries: Sequence[tuple[int, str]], room: float) -> list[list[
 
 
 def legend_height(entries: Sequence[tuple[int, str]], room: float) -> float:
-    """Pixels that a legend needs."""
+    """The height of a legend."""
     return 18.0 * len(_legend_lines(entries, room)) if entries else 0.0
 
 
 def label_width(names: Sequence[str]) -> float:
-    """Pixels that the longest of the names needs at the left."""
+    """The width of the longest name."""
     return 14 + CHARACTER * max((len(name) for name in names), default=0)
 
 
 def standalone(drawn: str) -> str:
-    """A drawing as a file of its own: on white, in its own colours."""
+    """The drawing as a standalone SVG file with a white background and its own colours."""
     head, _, body = drawn.partition(">")
     font = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
     start, end, rest = body.partition("</desc>")
@@ -229,7 +230,7 @@ _DECADES, _FINE = 3, 2
 
 @dataclass(frozen=True)
 class Axis:
-    """Limits of a value axis, where its lines stand with their labels, and the metric that its values are of."""
+    """A value axis: its limits, ticks, labels, and the metric of its values."""
 
     limits: tuple[float, float]
     ticks: tuple[float, ...] = ()
@@ -237,27 +238,27 @@ class Axis:
     metric: Metric | None = None
 
     def said(self, number: float) -> str:
-        """A value in words."""
+        """A value as text."""
         return f"{number:.3g}" if self.metric is None else value(self.metric, number)
 
     def within(self, number: float) -> float:
-        """The value, or the end of the axis beyond which it lies."""
+        """The value, clipped to the limits."""
         return min(max(number, self.limits[0]), self.limits[1])
 
     def share(self, number: float) -> float:
-        """Where a value stands, 0 at the low end and 1 at the high one."""
+        """The position of a value: 0 at the lower end, 1 at the upper end."""
         low, high = self.limits
         return (number - low) / (high - low)
 
 
 def value_axis(metric: Metric, low: float, high: float, *, lines: int = 4) -> Axis:
-    """An axis from low to high in the metric's own unit."""
+    """An axis from low to high in the unit of the metric."""
     found = _axis(low, high, lines, 100 if metric.percent else 1, " %" if metric.percent else "", signed=False)
     return replace(found, metric=metric)
 
 
 def signed_axis(metric: Metric, low: float, high: float, *, lines: int = 6) -> Axis:
-    """An axis of differences: around zero, with signs; of percentages in points."""
+    """An axis of differences, which includes 0, with signs; in percentage points for percentages."""
     reach = max(abs(low), abs(high), 1e-9)
     low, high = min(low, -0.15 * reach), max(high, 0.15 * reach)
     return _axis(low, high, lines, 100 if metric.percent else 1, " pts" if metric.percent else "", signed=True)
@@ -269,7 +270,7 @@ def plain_axis(low: float, high: float, *, lines: int = 4) -> Axis:
 
 
 def ratio_axis(low: float, high: float) -> Axis:
-    """An axis of ratios on a logarithmic scale, between 1/1000 and 1000; limits and ticks are log10 of them."""
+    """A logarithmic axis of ratios between 1/1000 and 1000; limits and ticks are log10."""
     first = max(_floor_log10(min(low, 0.5)), -_DECADES)
     last = min(-_floor_log10(1 / max(high, 2.0)), _DECADES)
     digits = (1, 2, 5) if last - first <= _FINE else (1,)
@@ -279,7 +280,7 @@ def ratio_axis(low: float, high: float) -> Axis:
 
 
 def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signed: bool) -> Axis:
-    if high <= low:  # one value alone: room on both sides of it
+    if high <= low:  # a single value gets space on both sides
         room = max(0.05, 0.05 * abs(low))
         low, high = low - room, high + room
     span = (high - low) * scale

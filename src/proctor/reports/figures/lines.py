@@ -1,4 +1,4 @@
-"""Lines and columns: ranks under several rules, one number over another, every group's rank, and histograms."""
+"""Line and column charts: ranks under several rules, curves, podium plots, and histograms."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from proctor.reports.figures.rows import Dot
 _WIDTH = 760
 _ROW = 23
 _DASHES = ("", "12 4", "4 4")
-_LIGHT = {3, 4, 5, 7}  # series on whose colour dark text is read
+_LIGHT = {3, 4, 5, 7}  # series whose colour needs dark text
 
 
 def draw_rank_lines(
     key: str, title: str, rows: Sequence[str], columns: Sequence[str], ranks: Sequence[Sequence[int]]
 ) -> str:
-    """Rows × columns of ranks, from 1; columns are the rankings. Rows with one rank stand below each other in their
-    order, so that no line hides another; the number in a mark is the rank. Names stand at both ends."""
+    """A bump chart of ranks (rows × columns, from 1); columns are rankings. Rows of equal rank are placed one below the
+    other, so that no line is hidden; marks show the rank. Names are at both ends."""
     names = [shorten(row, LABEL) for row in rows]
     if 2 * label_width(names) > 0.62 * _WIDTH:
         names = [shorten(row, 20) for row in rows]
@@ -53,11 +53,11 @@ def draw_rank_lines(
             drawing.circle(x, y, 8, series_colour(numbers[row]), edge="paper", width=1)
             ink = "dark" if numbers[row] in _LIGHT else "paper"
             drawing.text(x, y, str(rank), size=9, fill=ink, anchor="middle")
-    said = [
+    description = [
         (name, [f"{column} {rank}" for column, rank in zip(columns, own, strict=True)])
         for name, own in zip(rows, ranks, strict=True)
     ]
-    return drawing.svg(key, title, said)
+    return drawing.svg(key, title, description)
 
 
 def _slots(ranks: Sequence[int]) -> dict[int, int]:
@@ -66,13 +66,13 @@ def _slots(ranks: Sequence[int]) -> dict[int, int]:
 
 
 _ACROSS, _HEIGHT, _HEAD, _FOOT, _LEFT, _RIGHT = 3, 150, 30, 44, 46, 18
-_BOLD = 7.8  # pixels of an average bold letter
+_BOLD = 7.8  # average width of a bold character
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One panel: for each point where it stands on the lower axis, and its dot on the left one. `names` stand at the
-    points where these are no numbers; `empty` says why there are no points."""
+    """A panel with one curve: x positions (`places`) and dots. `names` label the x positions instead of numbers;
+    `empty` is the reason why there are no points."""
 
     name: str
     places: Sequence[float]
@@ -84,8 +84,8 @@ class Curve:
 def draw_curves(
     key: str, title: str, curves: Sequence[Curve], axis: Axis, labels: tuple[str, str], *, mark: float | None = None
 ) -> str:
-    """Three panels across. All share the left axis; each has its own lower axis. `labels` name the lower axis
-    and the left one, `mark` is a broken line across every panel."""
+    """Panels with a curve each, three per row, with a common y axis and separate x axes. `labels` are the titles of the
+    x and y axes; `mark` is a dashed horizontal line in every panel."""
     across = min(_ACROSS, max(1, len(curves)))
     width, line = WIDE / _ACROSS, _HEAD + _HEIGHT + _FOOT
     drawing = SvgCanvas(width * across, 22 + line * -(-len(curves) // across))
@@ -93,14 +93,14 @@ def draw_curves(
     for number, curve in enumerate(curves):
         down, right = divmod(number, across)
         _draw_curve(drawing, curve, axis, (right * width + _LEFT, 22 + down * line + _HEAD), mark)
-    said = []
+    description = []
     for curve in curves:
         names = curve.names or [f"{place:.3g}" for place in curve.places]
         both = zip(names, curve.dots, strict=True)
-        said.append(
+        description.append(
             (curve.name, [f"{name}: {dot.value:.2f}" for name, dot in both if dot.value is not None] or [curve.empty])
         )
-    return drawing.svg(key, title, [(f"{labels[1]} by {labels[0]}", []), *said])
+    return drawing.svg(key, title, [(f"{labels[1]} by {labels[0]}", []), *description])
 
 
 def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, float], mark: float | None) -> None:
@@ -141,9 +141,9 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
 
 
 MAX_ON_PODIUM = 6
-"""The most systems that a podium plot can show so that marks can be told apart."""
+"""The maximum number of systems with distinguishable marks in a podium plot."""
 _FRAME, _PLOT, _BARS, _BETWEEN = 62, 300, 84, 30
-_MAX_LINES = 80  # groups whose marks are joined; more would be a grey field
+_MAX_LINES = 80  # groups whose marks are joined by lines
 
 
 def draw_podium(
@@ -154,10 +154,11 @@ def draw_podium(
     ranks: Sequence[Sequence[int]],
     axis: Axis,
 ) -> str:
-    """At most six systems; `values[group][system]` and `ranks[group][system]` (1 best, equal ones share it).
+    """A podium plot of up to six systems; `values[group][system]` and `ranks[group][system]` (1 is best, ties share a
+    rank).
 
-    A field a rank; in it a mark for each group on which a system had that rank, at its value; a thin line joins
-    the marks of a group. Below, how many groups gave each system each rank."""
+    There is one field per rank, with a mark at the value of each system that has this rank in a group. Thin lines join
+    the marks of a group. Below are the numbers of groups by system and rank."""
     n = len(names)
     legend = [(number, shorten(name, 40)) for number, name in enumerate(names)]
     top = 10 + legend_height(legend, _WIDTH - 14)
@@ -185,23 +186,23 @@ def draw_podium(
         for points in groups:
             drawing.marker(*points[system], system, 6.5)
     _draw_counts(drawing, ranks, n, (cell, bottom + _BETWEEN))
-    said = []
+    description = []
     for system, name in enumerate(names):
         first, second, third = (sum(own[system] == rank for own in ranks) for rank in (1, 2, 3))
-        said.append((name, [f"first on {first}", f"second on {second}", f"third on {third}"]))
-    return drawing.svg(key, title, [(count_of(len(values), "group"), []), *said])
+        description.append((name, [f"first on {first}", f"second on {second}", f"third on {third}"]))
+    return drawing.svg(key, title, [(count_of(len(values), "group"), []), *description])
 
 
 def _draw_counts(drawing: SvgCanvas, ranks: Sequence[Sequence[int]], n: int, at: tuple[float, float]) -> None:
     cell, top = at
     counts = [[sum(own[system] == rank for own in ranks) for system in range(n)] for rank in range(1, n + 1)]
-    most = max(max(row) for row in counts) or 1
+    highest = max(max(row) for row in counts) or 1
     base = top + _BARS
     drawing.text(_FRAME - 6, base - 0.4 * _BARS, "groups", size=10, fill="faint", anchor="end")
     for rank, row in enumerate(counts):
         for system, count in enumerate(row):
             if count:
-                x, height = _FRAME + cell * (rank * n + system), _BARS * count / most / 1.25
+                x, height = _FRAME + cell * (rank * n + system), _BARS * count / highest / 1.25
                 drawing.rect(x + 0.1 * cell, base - height, 0.8 * cell, height, series_colour(system))
                 drawing.text(x + cell / 2, base - height - 7, str(count), size=9, anchor="middle")
         left = _FRAME + cell * rank * n
@@ -213,7 +214,7 @@ _PLACE, _COLUMNS, _COLUMNS_HEAD = 56, 110, 24
 
 
 def draw_columns(key: str, title: str, names: Sequence[str], counts: Sequence[int], even: float) -> str:
-    """Columns with their numbers above; `even` is the count to expect if all were alike, a broken line."""
+    """A column chart with numbers; a dashed line shows `even`, the count expected for equal frequencies."""
     width = _PLACE * len(names)
     highest = max([*counts, even, 1])
     base = _COLUMNS_HEAD + _COLUMNS
@@ -228,5 +229,5 @@ def draw_columns(key: str, title: str, names: Sequence[str], counts: Sequence[in
     y = base - _COLUMNS * even / highest
     drawing.line([(8, y), (8 + width, y)], "faint", 1.2, dashes="5 4")
     drawing.text(width + 13, y, f"even: {even:.1f}", fill="faint", size=10)
-    said = [(name, [str(count)]) for name, count in zip(names, counts, strict=True)]
-    return drawing.svg(key, title, said, f"Evenly spread: {even:.1f}.")
+    description = [(name, [str(count)]) for name, count in zip(names, counts, strict=True)]
+    return drawing.svg(key, title, description, f"Evenly spread: {even:.1f}.")

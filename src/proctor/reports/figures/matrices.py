@@ -1,4 +1,4 @@
-"""Cells with a value: shares, correlations, chances of ranks, and who is better than whom."""
+"""Matrices: shares, correlations, probabilities of ranks, and significant differences."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from proctor.core import shorten
 from proctor.reports.figures.canvas import CHARACTER, LABEL, SLIM_LABEL, WIDE, SvgCanvas, label_width
 
 _ROW, _CELL, _HEADS = 21, 44, 34
-_DEEP = 0.6  # the opacity of a value of ±1: dark text can still be read on it
+_DEEP = 0.6  # opacity of a value of ±1, on which dark text is still readable
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """`values[row][column]` from −1 to 1, None where there is none, shown by `text`; `starts` are columns with a line
-    before them, `bands` names columns that stand together (name, first column, number of columns), and `counts` says
-    how many questions stand behind each column."""
+    """`values[row][column]` from −1 to 1 (None: missing), formatted by `text`. `starts` are columns with a line before
+    them. `bands` are named groups of columns (name, first column, number of columns). `counts` are the numbers of
+    questions of the columns."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -28,7 +28,7 @@ class Matrix:
 
 
 def draw_matrix(key: str, title: str, matrix: Matrix) -> str:
-    """The darker, the farther from 0: blue above, orange below. Columns are named upwards, their bands above them."""
+    """A heat map, blue above 0 and orange below. Column names read upwards, with bands above them."""
     names = [shorten(row, LABEL) for row in matrix.rows]
     heads = [shorten(column, _HEADS) for column in matrix.columns]
     left = label_width([*names, *(["questions"] if matrix.counts else [])])
@@ -70,8 +70,8 @@ def draw_matrix(key: str, title: str, matrix: Matrix) -> str:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """`signs[row][column]`: 1 where the row is better than the column, −1 where it is worse, 0 where neither is
-    shown, None on the diagonal and where nothing was asked. `texts` stand in the cells that have room."""
+    """`signs[row][column]` is 1 if the row is significantly better than the column, −1 if worse, 0 if neither, and None
+    on the diagonal and for pairs that were not tested. `texts` are shown in cells with enough space."""
 
     name: str
     signs: Sequence[Sequence[int | None]]
@@ -79,8 +79,8 @@ class Verdicts:
 
 
 _MAP, _MAP_CELL, _LEAST, _SMALL_CELL, _ACROSS, _GAP, _MAP_HEAD = 760, 34, 13.5, 18, 3, 34, 70
-_NAME = 22  # characters: the table beside it has the names in full
-_DIGIT = 5.6  # pixels of a character in a cell
+_NAME = 22  # characters of names; the table has full names
+_DIGIT = 5.6  # width of a character in a cell
 _KEY = (
     ("up", "s0", "the row is better"),
     ("down", "s1", "the row is worse"),
@@ -89,7 +89,7 @@ _KEY = (
 
 
 def draw_verdicts(key: str, title: str, names: Sequence[str], verdicts: Verdicts) -> str:
-    """One map: rows are named with their number, columns by the numbers alone."""
+    """A map with numbered row names, and numbers as column names."""
     shown = [f"{shorten(name, _NAME)} · {number}" for number, name in enumerate(names, start=1)]
     left, n = label_width(shown), max(len(names), 1)
     roomy = _DIGIT * max((len(text) for row in verdicts.texts for text in row), default=0) + 8
@@ -104,7 +104,7 @@ def draw_verdicts(key: str, title: str, names: Sequence[str], verdicts: Verdicts
 
 
 def draw_verdict_panels(key: str, title: str, names: Sequence[str], panels: Sequence[Verdicts]) -> str:
-    """A small map for each bucket, three across; rows and columns are numbers."""
+    """Small maps of the buckets, three per row; rows and columns are numbered."""
     n = max(1, len(names))
     cell = min(_SMALL_CELL, (_MAP - 24 - _GAP * _ACROSS) / _ACROSS / n)
     step, line, top = max(cell * n + _GAP, 226.0), 44 + cell * n + 12, 46
@@ -126,16 +126,16 @@ def _draw_map(
     drawing: SvgCanvas, verdicts: Verdicts, at: tuple[float, float], cell: tuple[float, float], *, texts: bool
 ) -> None:
     (left, top), (wide, high) = at, cell
-    found: dict[int, list[tuple[float, float]]] = {1: [], -1: [], 0: []}
+    points_of: dict[int, list[tuple[float, float]]] = {1: [], -1: [], 0: []}
     for row, signs in enumerate(verdicts.signs):
         for column, sign in enumerate(signs):
             if sign is not None:
-                found[sign].append((left + wide * (column + 0.5), top + high * (row + 0.5)))
-    every = [point for points in found.values() for point in points]
+                points_of[sign].append((left + wide * (column + 0.5), top + high * (row + 0.5)))
+    every = [point for points in points_of.values() for point in points]
     drawing.shape(every, "square", (wide - 1.5, high - 1.5), "grid", opacity=0.55)
     lift = 0.2 * high if texts else 0.0
     for sign, kind, colour in ((1, "up", "s0"), (-1, "down", "s1")):
-        drawing.shape([(x, y - lift) for x, y in found[sign]], kind, min(0.62 * high, 11), colour)
+        drawing.shape([(x, y - lift) for x, y in points_of[sign]], kind, min(0.62 * high, 11), colour)
     for row, line in enumerate(verdicts.texts if texts else ()):
         for column, text in enumerate(line):
             if verdicts.signs[row][column] is not None:
@@ -147,7 +147,7 @@ def _draw_map(
 
 
 def _draw_key(drawing: SvgCanvas, x: float) -> None:
-    """Two lines, so that a phone shows them whole."""
+    """The key, in two lines to fit on phones."""
     for number, (shape, colour, text) in enumerate(_KEY):
         at, y = x + 150 * (number % 2), 14 + 20 * (number // 2)
         drawing.shape([(at + 5, y)], shape, 10, colour)
@@ -155,21 +155,21 @@ def _draw_key(drawing: SvgCanvas, x: float) -> None:
 
 
 def _better(names: Sequence[str], verdicts: Verdicts) -> list[tuple[str, list[str]]]:
-    found = []
+    rows = []
     for name, signs in zip(names, verdicts.signs, strict=True):
         better = [shorten(names[column], 30) for column, sign in enumerate(signs) if sign == 1]
-        found.append((name, [f"better than {', '.join(better[:20]) or 'nobody'}"]))
-    return found
+        rows.append((name, [f"better than {', '.join(better[:20]) or 'nobody'}"]))
+    return rows
 
 
 _BLOB_ROW, _BLOB_FOOT = 22, 32
-_SEEN = 0.004  # a chance below this would be a speck
+_SEEN = 0.004  # smaller probabilities are not drawn
 
 
 def draw_blobs(
     key: str, title: str, rows: Sequence[str], chances: Sequence[Sequence[float]], ranks: Sequence[int]
 ) -> str:
-    """Rows × ranks of chances: the area of a blob is the chance, a ring is each row's own rank, from 1."""
+    """Blobs for probabilities (rows × ranks): areas are proportional to probabilities; rings mark each row's rank."""
     names = [shorten(row, LABEL) for row in rows]
     left, n = label_width(names), max((len(row) for row in chances), default=0) or 1
     cell = min(_CELL, (WIDE - left - 10) / n)
@@ -189,11 +189,11 @@ def draw_blobs(
             if chance >= _SEEN:
                 drawing.circle(left + cell * (column + 0.5), y, size * chance**0.5 / 2, "s0")
         drawing.circle(left + cell * (rank - 0.5), y, size / 2, edge="ink", width=1)
-    said = [
+    description = [
         (
             f"{name}, place {rank}",
-            [f"place {k} in {100 * one:.0f} %" for k, one in enumerate(own, start=1) if one >= 0.005],
+            [f"place {k} in {100 * chance:.0f} %" for k, chance in enumerate(own, start=1) if chance >= 0.005],
         )
         for name, own, rank in zip(rows, chances, ranks, strict=True)
     ]
-    return drawing.svg(key, title, said)
+    return drawing.svg(key, title, description)

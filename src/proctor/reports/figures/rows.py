@@ -1,4 +1,4 @@
-"""Named rows: values with their intervals, boxes and stacked counts, in panels, in a list, or grouped by system."""
+"""Charts with named rows: values with intervals, box plots and stacked counts, in panels, lists or groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proctor.reports.figures.canvas import (
 
 @dataclass(frozen=True)
 class Dot:
-    """A value with its interval; all None where there is nothing to draw."""
+    """A value with its interval; all None if there is nothing to draw."""
 
     value: float | None = None
     low: float | None = None
@@ -29,7 +29,7 @@ class Dot:
 
     @property
     def ends(self) -> list[float]:
-        """The numbers that an axis must hold."""
+        """The numbers that the axis has to cover."""
         return [one for one in (self.value, self.low, self.high) if one is not None]
 
 
@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Stack:
-    """Counts side by side, one for each series, on a scale of counts; with `shares` the bar is the row's whole."""
+    """A stacked bar of counts, one per series; with `shares` the bar has the full width."""
 
     counts: Sequence[int]
     shares: bool = False
@@ -55,8 +55,8 @@ class Stack:
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """What a marker, or a part of a bar, is: its name, the number of its colour, and a letter for where a name does not
-    fit. One numbered `GREY` is of the faintest colour."""
+    """A series of markers or parts of bars: its name, the number of its colour (`GREY`: the faintest), and a letter for
+    use where the name does not fit."""
 
     name: str
     number: int
@@ -64,15 +64,15 @@ class ChartSeries:
 
 
 GREY = 8
-_DEEP = {0, 1, 6}  # series on whose colour light text can be read
+_DEEP = {0, 1, 6}  # series whose colour needs light text
 
 Mark = Dot | Box | Stack | Sequence[Dot] | None
-"""What is drawn in a row: of several dots one is drawn for each series, below each other."""
+"""The content of a row; several dots are one per series."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One value of a facet: its name, a mark for each row, and a broken line across with its name (chance, no gain)."""
+    """A panel: its name, a mark for each row, and a dashed vertical line with a label (such as chance)."""
 
     name: str
     marks: Sequence[Mark]
@@ -83,8 +83,8 @@ SHARES = Axis((0.0, 1.0), (0.0, 0.5, 1.0), ("0 %", "50 %", "100 %"))
 """The axis of stacked shares."""
 
 _ACROSS, _GAP, _FOOT = 3, 40, 28
-_ROW, _STEP = 20, 13  # pixels of a row with one mark, and of each mark where there are several
-_BOLD = 7.8  # pixels of an average bold letter
+_ROW, _STEP = 20, 13  # height of a row with one mark, and of each of several marks
+_BOLD = 7.8  # average width of a bold character
 
 
 def draw_rows(
@@ -97,8 +97,8 @@ def draw_rows(
     series: Sequence[ChartSeries] = (),
     width: int = WIDE,
 ) -> str:
-    """Panels side by side, at most three on a screen and one on a phone (`SLIM`), then below each other; rows are named
-    at the left, series above."""
+    """Panels side by side, up to three per line on screens and one on phones (`SLIM`), with row names at the left and
+    the legend at the top."""
     names = [shorten(row, LABEL if width == WIDE else SLIM_LABEL) for row in rows]
     left = label_width(names)
     across = min(_ACROSS, len(panels)) if width == WIDE else 1
@@ -129,12 +129,12 @@ def draw_rows(
             field.mark(middle, mark, series)
             if right == 0:
                 drawing.text(x - 10, middle, names[place], anchor="end")
-    return drawing.svg(key, title, _said(rows, panels, series, axis))
+    return drawing.svg(key, title, _description(rows, panels, series, axis))
 
 
 @dataclass(frozen=True)
 class _Field:
-    """Where a panel's values are drawn."""
+    """The drawing area of a panel."""
 
     drawing: SvgCanvas
     axis: Axis
@@ -194,34 +194,34 @@ class _Field:
         total, start = sum(stack.counts), 0.0
         if not total:
             self.drawing.rule(self.left, y - 6, y + 6)
-        for one, count in zip(series, stack.counts, strict=True):
+        for entry, count in zip(series, stack.counts, strict=True):
             size = count / total if stack.shares and total else float(count)
             if count:
                 left, wide = self.x(start), self.x(start + size) - self.x(start)
-                self.drawing.rect(left, y - 7.5, wide, 15, _part_colour(one), edge="paper")
-                text = one.letter or str(count)
+                self.drawing.rect(left, y - 7.5, wide, 15, _part_colour(entry), edge="paper")
+                text = entry.letter or str(count)
                 if wide > CHARACTER * len(text) + 4:
-                    self.drawing.text(left + wide / 2, y, text, fill=_on(one), size=10, anchor="middle")
+                    self.drawing.text(left + wide / 2, y, text, fill=_on(entry), size=10, anchor="middle")
             start += size
 
 
-def _part_colour(one: ChartSeries) -> str:
-    return "grid" if one.number == GREY else series_colour(one.number)
+def _part_colour(series: ChartSeries) -> str:
+    return "grid" if series.number == GREY else series_colour(series.number)
 
 
-def _on(one: ChartSeries) -> str:
-    return "paper" if one.number in _DEEP else "ink" if one.number == GREY else "dark"
+def _on(series: ChartSeries) -> str:
+    return "paper" if series.number in _DEEP else "ink" if series.number == GREY else "dark"
 
 
 def _stack_entries(series: Sequence[ChartSeries], width: float) -> list[tuple[float, float, ChartSeries]]:
-    found, x, y = [], 0.0, 10.0
-    for one in series:
-        size = 38 + CHARACTER * len(one.name)
+    entries, x, y = [], 0.0, 10.0
+    for entry in series:
+        size = 38 + CHARACTER * len(entry.name)
         if x and x + size > width:
             x, y = 0.0, y + 20
-        found.append((x, y, one))
+        entries.append((x, y, entry))
         x += size
-    return found
+    return entries
 
 
 def _stack_legend_height(series: Sequence[ChartSeries], width: float) -> float:
@@ -229,33 +229,33 @@ def _stack_legend_height(series: Sequence[ChartSeries], width: float) -> float:
 
 
 def _stack_legend(drawing: SvgCanvas, series: Sequence[ChartSeries], width: float) -> None:
-    for x, y, one in _stack_entries(series, width):
-        drawing.rect(x, y - 7, 14, 14, _part_colour(one))
-        drawing.text(x + 7, y, one.letter, fill=_on(one), size=10, anchor="middle")
-        drawing.text(x + 20, y, one.name)
+    for x, y, entry in _stack_entries(series, width):
+        drawing.rect(x, y - 7, 14, 14, _part_colour(entry))
+        drawing.text(x + 7, y, entry.letter, fill=_on(entry), size=10, anchor="middle")
+        drawing.text(x + 20, y, entry.name)
 
 
-def _said(
+def _description(
     rows: Sequence[str], panels: Sequence[Panel], series: Sequence[ChartSeries], axis: Axis
 ) -> list[tuple[str, list[str]]]:
-    found = []
+    described = []
     for panel in panels:
         for row, mark in zip(rows, panel.marks, strict=True):
             where = f"{panel.name}, {row}" if panel.name else row
             dots = [("", mark)] if isinstance(mark, Dot) else []
             if isinstance(mark, Sequence):
-                dots = [(f"{one.name} ", dot) for one, dot in zip(series, mark, strict=True)]
+                dots = [(f"{each.name} ", dot) for each, dot in zip(series, mark, strict=True)]
             parts = [f"{name}{axis.said(dot.value)}" for name, dot in dots if dot.value is not None]
             if isinstance(mark, Box):
                 parts = [f"median {mark.median:.3g}, quartiles {mark.q1:.3g} and {mark.q3:.3g}"]
             if isinstance(mark, Stack):
-                parts = [f"{count} {one.name}" for count, one in zip(mark.counts, series, strict=True) if count]
-            found.append((where, parts or ["nothing"]))
-    return found
+                parts = [f"{count} {each.name}" for count, each in zip(mark.counts, series, strict=True) if count]
+            described.append((where, parts or ["nothing"]))
+    return described
 
 
 _LIST, _LIST_ROW, _SIDE, _LIST_HEAD, _LIST_FOOT = 440, 38, 26, 40, 24
-_DIGIT = 6.5  # pixels of a letter of the numbers
+_DIGIT = 6.5  # average width of a character of the numbers
 
 
 def draw_list(
@@ -267,10 +267,10 @@ def draw_list(
     head: str,
     line: tuple[float, str] | None = None,
 ) -> str:
-    """One narrow panel, as wide as a phone: each row's name and text stand above its mark, `head` names the texts.
+    """A narrow panel with the name and text of each row above its mark; `head` is the header of the texts.
 
-    A dot is filled where its interval leaves `line` (no difference, with its name) out, else hollow. An interval that
-    leaves the axis ends in an arrow. Of a box the thick line is the median.
+    A dot is filled if its interval excludes `line` (a value and its label), and hollow otherwise. An interval that
+    exceeds the axis ends in an arrow. The thick line of a box is the median.
     """
     drawing = SvgCanvas(_LIST, _LIST_HEAD + _LIST_ROW * len(rows) + _LIST_FOOT)
     field = _Field(drawing, axis, _SIDE, _LIST_HEAD, _LIST - 2 * _SIDE, _LIST_ROW)
@@ -327,8 +327,8 @@ def draw_overview(
     *,
     line: tuple[float, str] | None = None,
 ) -> str:
-    """Below each group's name (a system) a line for each of its parts (a condition): its name, the interval, the value.
-    A part without a value is left out, but keeps its colour."""
+    """Groups (systems) with a line for each part (condition): name, interval and value. Parts without a value are
+    omitted, without changing the colours of others."""
     parts = [part for _, own in groups for part in own]
     left = 18 + CHARACTER * 0.9 * max((len(shorten(name, _LONGEST)) for name, *_ in parts), default=0)
     right = 16 + _DIGIT * max((len(text) for *_, text in parts), default=0)
@@ -348,5 +348,9 @@ def draw_overview(
             field.dot(y + _LINE / 2, dot, number, width=3)
             y += _LINE
         y += _BETWEEN
-    said = [(name, [f"{part} {text}" for part, dot, text in own if dot.value is not None]) for name, own in groups]
-    return drawing.svg(key, title, said, (f"{line[1]}. " if line else "") + "The leaderboard below has the intervals.")
+    description = [
+        (name, [f"{part} {text}" for part, dot, text in own if dot.value is not None]) for name, own in groups
+    ]
+    return drawing.svg(
+        key, title, description, (f"{line[1]}. " if line else "") + "The leaderboard below has the intervals."
+    )

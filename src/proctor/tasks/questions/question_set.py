@@ -18,7 +18,6 @@ from proctor.core import (
     Item,
     Media,
     Metric,
-    Noted,
     Reference,
     Sheet,
     SheetRow,
@@ -67,12 +66,12 @@ class QuestionSet:
         """The faults: a line for each cause, with its rows, or for `every` fault."""
         if every:
             return [str(fault.error(file)) for file, fault in self.faults]
-        noted = []
-        for file, fault in self.faults:
-            where = f"{file}: column {fault.column!r}" if fault.column else str(file)
-            line = str(fault.error(file))
-            noted.append(Noted(where, fault.place, fault.found, fault.expected, line, fault.row))
-        return by_cause(noted)
+        return by_cause(
+            [
+                fault.noted(file, f"{file}: column {fault.column!r}" if fault.column else str(file))
+                for file, fault in self.faults
+            ]
+        )
 
     def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
         """Adds a fault of a file, or of a row."""
