@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from proctor.core import InputError, Noted, Sheet, SheetRow, by_cause, cell_text, is_empty, one_of, read_sheet
+from proctor.core import Finding, InputError, Sheet, SheetRow, by_cause, cell_text, is_empty, one_of, read_sheet
 
 T = TypeVar("T")
 
@@ -76,11 +76,11 @@ def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | No
         raise sheet.faults[0].error(file)
     if sheet.faults:
         error = InputError(file, found=f"{len(sheet.faults):,} faults", expected="none (see above)")
-        noted = [
-            Noted(f"column {one.column!r}", one.place, one.found, one.expected, str(one.error(file)), one.row)
+        findings = [
+            Finding(f"column {one.column!r}", one.place, one.found, one.expected, "", one.row, str(one.error(file)))
             for one in sheet.faults
         ]
-        for line in by_cause(noted):
+        for line in by_cause(findings):
             error.add_note(line)
         raise error
     return found

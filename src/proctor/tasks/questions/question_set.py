@@ -14,11 +14,11 @@ from pydantic import JsonValue
 
 from proctor.core import (
     BENCHMARKS,
+    Finding,
     InputError,
     Item,
     Media,
     Metric,
-    Noted,
     Reference,
     Sheet,
     SheetRow,
@@ -67,12 +67,12 @@ class QuestionSet:
         """The faults: a line for each cause, with its rows, or for `every` fault."""
         if every:
             return [str(fault.error(file)) for file, fault in self.faults]
-        noted = []
+        findings = []
         for file, fault in self.faults:
             where = f"{file}: column {fault.column!r}" if fault.column else str(file)
             line = str(fault.error(file))
-            noted.append(Noted(where, fault.place, fault.found, fault.expected, line, fault.row))
-        return by_cause(noted)
+            findings.append(Finding(where, fault.place, fault.found, fault.expected, "", fault.row, line))
+        return by_cause(findings)
 
     def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
         """Adds a fault of a file, or of a row."""

@@ -1,0 +1,134 @@
+"""What is wrong with a file: findings, grouped by their cause, and the report of a check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
+
+from proctor.core.blocks import Table
+from proctor.core.registry import PluginReport
+from proctor.core.words import count_of
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong at a place ("q1", "row 7"; `row` is its number), by a rule (or a column). An `error` costs the
+    answer; a `warning` is for a person to look at. `line` replaces the text that is made of the other fields.
+
+    >>> print(Finding("late", "q1", "31 s", "at most 30 s"))
+    error: late: q1: found 31 s, expected at most 30 s
+    """
+
+    rule: str
+    place: str
+    found: str
+    expected: str
+    level: Literal["error", "warning", ""] = "error"
+    row: int = 0
+    line: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Level and rule. Findings with one kind and one expectation have one cause."""
+        return ": ".join(filter(None, (self.level, self.rule)))
+
+    def __str__(self) -> str:
+        verdict = f"found {self.found}, expected {self.expected}"
+        return self.line or ": ".join(filter(None, (self.kind, self.place, verdict)))
+
+
+def by_cause(findings: Sequence[Finding]) -> list[str]:
+    """A line for each cause that more than three findings share, with three examples or the rows, and one for every
+    other finding; in order of appearance, but what has a row before what only follows from it.
+
+    >>> findings = [Finding("lang", f"row {n}", "'EN'", "one of en, zh", row=n) for n in range(2, 2906)]
+    >>> by_cause(findings)
+    ["error: lang: 2,904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
+    """
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.kind, one.expected), []).append(one)
+    lines: list[str] = []
+    for some in sorted(groups.values(), key=_rank):
+        lines += [_summary(some)] if len(some) > _SHOWN else [str(one) for one in some]
+    return lines
+
+
+def _rank(some: Sequence[Finding]) -> tuple[bool, bool]:
+    return not some[0].kind.startswith("error"), not any(one.row for one in some)
+
+
+def _summary(some: Sequence[Finding]) -> str:
+    first = some[0]
+    head = f"{first.kind}: {len(some):,} times"
+    if len({one.found for one in some}) == 1:
+        where = _rows(some) if all(one.row for one in some) else _places(some)
+        return f"{head}: found {first.found}, expected {first.expected} ({where})"
+    examples = "; ".join(f"{one.place}: {one.found}" if one.place else one.found for one in some[:_SHOWN])
+    return f"{head}: expected {first.expected}; found {examples}; and {len(some) - _SHOWN:,} more (--all)"
+
+
+def _places(some: Sequence[Finding]) -> str:
+    return f"{', '.join(one.place for one in some[:_SHOWN])} and {len(some) - _SHOWN:,} more (--all)"
+
+
+def _rows(some: Sequence[Finding]) -> str:
+    """Adjacent rows as a range; else the first ones."""
+    rows = sorted(one.row for one in some)
+    if rows[-1] - rows[0] == len(rows) - 1:
+        return f"rows {rows[0]}–{rows[-1]}"
+    return f"rows {', '.join(map(str, rows[:_SHOWN]))} and {len(rows) - _SHOWN:,} more (--all)"
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """The findings on a file, in the order of its entries. `sizes` are what was counted, by its noun, such as
+    {"answer": 3, "question": 4}; `unchecked` is what could not be checked.
+
+    >>> FileCheck(Path("a.json"), (Finding("late", "q1", "31 s", "at most 30 s"),), {"answer": 3, "question": 4}).summary
+    '3 answers to 4 questions: 1 error, 0 warnings'
+    """
+
+    file: Path
+    findings: tuple[Finding, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> int:
+        """The number of errors; all other findings are warnings."""
+        return sum(one.level == "error" for one in self.findings)
+
+    @property
+    def by_rule(self) -> dict[str, int]:
+        """The number of findings of each rule, by its name."""
+        return dict(sorted(Counter(one.rule for one in self.findings).items()))
+
+    @property
+    def summary(self) -> str:
+        """The numbers in one line."""
+        counted = " to ".join(count_of(size, noun) for noun, size in self.sizes.items())
+        warnings = len(self.findings) - self.errors
+        return f"{counted}{': ' if counted else ''}{count_of(self.errors, 'error')}, {count_of(warnings, 'warning')}"
+
+    def report(
+        self, json: Mapping[str, JsonValue], *, every: bool, tables: Sequence[Table] = (), ending: str = ""
+    ) -> PluginReport:
+        """A line for each cause (or for `every` finding), the tables, what was not checked and the summary with an
+        ending. `json` is what programs get beside the numbers."""
+        lines = [str(one) for one in self.findings] if every else by_cause(self.findings)
+        unchecked = [f"not checked: {one}" for one in self.unchecked]
+        numbers: dict[str, JsonValue] = {f"{noun}s": size for noun, size in self.sizes.items()}
+        numbers |= {"errors": self.errors, "warnings": len(self.findings) - self.errors}
+        return PluginReport(
+            {"file": str(self.file), **numbers, **json},
+            (*lines, *tables, *unchecked, self.summary + ending),
+            ok=not self.errors,
+        )
