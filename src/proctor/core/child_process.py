@@ -18,7 +18,7 @@ from proctor.core.files import load_json
 
 def limit_resources(*, seconds: int, memory: int, final: bool = False) -> None:
     """Limits this process, from now on, to seconds of processor time and to bytes of memory in all. A later call may
-    set them anew, unless they are `final`."""
+    set others, unless these are `final`."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = math.ceil(usage.ru_utime + usage.ru_stime)
     for kind, limit in ((resource.RLIMIT_CPU, used + seconds), (resource.RLIMIT_AS, memory)):
@@ -52,8 +52,8 @@ class ChildProcess:
         return self.end.alive and self._child.poll() is None
 
     def ask(self, *parts: bytes, patience_s: float) -> dict[str, Any]:
-        """The reply to a request. Raises `ChildEndedError` if there is none within so many seconds of wall time (a limit
-        of processor time does not stop a process that waits)."""
+        """The reply to a request. Raises `ChildEndedError` if there is none within `patience_s` seconds of wall time (a
+        limit of processor time does not stop a process that waits)."""
         try:
             for part in parts:
                 self._requests.write(part)

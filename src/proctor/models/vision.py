@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import math
 import threading
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ChildEndedError, ChildProcess, ConfigurationError, InputError
+from proctor.media import open_picture
 from proctor.models import network_process
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ class MultimodalEncoder:
     def see(self, jpegs: Sequence[bytes]) -> Vectors:
         """The vectors of pictures (pictures × dimensions), each of length 1."""
         import torch
-        from PIL import Image
 
         processor, model = self._load()
-        pictures = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in jpegs]
+        pictures = [open_picture(jpeg) for jpeg in jpegs]
         with self._lock, torch.inference_mode():
             return _unit(model.get_image_features(**processor(images=pictures, return_tensors="pt")))
 
