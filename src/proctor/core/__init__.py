@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         unique_keys,
         validated,
     )
-    from proctor.core.findings import FileCheck, Finding, by_cause
+    from proctor.core.findings import FileCheck, Finding, by_cause, error_of_faults, table_findings
     from proctor.core.functions import PlainFunction, contained, object_in_file, unloadable
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import (
@@ -149,11 +149,11 @@ __all__ = [
     "SystemFaultError", "Table", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage",
     "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
     "by_cause", "cell_number", "cell_text", "clean", "clock_text", "columns", "contained", "content_hash", "count_of", "difference",
-    "dollars", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
+    "dollars", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
     "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "thousands", "unfit",
+    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "table_findings", "thousands", "unfit",
     "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

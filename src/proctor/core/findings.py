@@ -11,7 +11,9 @@ from typing import Literal
 from pydantic import JsonValue
 
 from proctor.core.blocks import Table
+from proctor.core.errors import InputError
 from proctor.core.registry import PluginReport
+from proctor.core.tables import TableFault
 from proctor.core.words import count_of
 
 _SHOWN = 3
@@ -85,6 +87,32 @@ def _rows(some: Sequence[Finding]) -> str:
     if rows[-1] - rows[0] == len(rows) - 1:
         return f"rows {rows[0]}–{rows[-1]}"
     return f"rows {', '.join(map(str, rows[:_SHOWN]))} and {len(rows) - _SHOWN:,} more (--all)"
+
+
+def table_findings(faults: Sequence[tuple[Path, TableFault]]) -> list[Finding]:
+    """The faults of tables, each with its file, as findings by file and column."""
+    return [
+        Finding(
+            f"{file}: column {one.column!r}" if one.column else str(file),
+            one.place,
+            one.found,
+            one.expected,
+            "",
+            one.row,
+            str(one.error(file)),
+        )
+        for file, one in faults
+    ]
+
+
+def error_of_faults(source: Path, faults: Sequence[tuple[Path, TableFault]]) -> InputError:
+    """The error of the only fault; of several one about the `source`, with a note for each cause."""
+    if len(faults) == 1:
+        return faults[0][1].error(faults[0][0])
+    error = InputError(source, found=f"{len(faults):,} faults", expected="none (see above)")
+    for line in by_cause(table_findings(faults)):
+        error.add_note(line)
+    return error
 
 
 @dataclass(frozen=True)
