@@ -69,7 +69,7 @@ class ChildProcess:
 
     def read(self, size: int) -> bytes:
         """The bytes after a reply. Raises `ChildEndedError` if there are fewer."""
-        raw = self._replies.read(size)
+        raw = b"" if self._replies.closed else self._replies.read(size)
         if len(raw) < size:
             raise self.ended()
         return raw
