@@ -18,7 +18,12 @@ from proctor.core.files import load_json
 
 def limit_resources(*, seconds: int, memory: int, final: bool = False) -> None:
     """Limits this process, from now on, to seconds of processor time and to bytes of memory in all. A later call may
-    set others, unless these are `final`."""
+    set others, unless these are `final`.
+
+    >>> child = ChildProcess("-c", "import proctor.core as core; core.limit_resources(seconds=5, memory=2**30); print('{}')")
+    >>> child.ask(patience_s=60)
+    {}
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = math.ceil(usage.ru_utime + usage.ru_stime)
     for kind, limit in ((resource.RLIMIT_CPU, used + seconds), (resource.RLIMIT_AS, memory)):
@@ -33,7 +38,12 @@ class ChildEndedError(ProctorError):
 
 class ChildProcess:
     """A Python program that reads requests from its standard input and replies to each with a line of JSON, which raw
-    bytes may follow. It ends with this object, and when it fails to reply. Not for several threads at once."""
+    bytes may follow. It ends with this object, and when it fails to reply. Not for several threads at once.
+
+    >>> child = ChildProcess("-c", "print('{}', flush=True); input()")
+    >>> child.ask(patience_s=60), child.is_running
+    ({}, True)
+    """
 
     def __init__(self, *program: str, **environment: str) -> None:
         self._child = subprocess.Popen(  # noqa: S603 - this interpreter, and a program of this package

@@ -32,14 +32,14 @@ class Finding:
     place: str
     found: str
     expected: str
-    level: Literal["error", "warning", ""] = "error"
+    severity: Literal["error", "warning", ""] = "error"
     row: int = 0
     line: str = ""
 
     @property
     def kind(self) -> str:
-        """Level and rule. Findings with one kind and one expectation have one cause."""
-        return ": ".join(filter(None, (self.level, self.rule)))
+        """Severity and rule. Findings with one kind and one expectation have one cause."""
+        return ": ".join(filter(None, (self.severity, self.rule)))
 
     def __str__(self) -> str:
         verdict = f"found {self.found}, expected {self.expected}"
@@ -90,7 +90,11 @@ def _rows(some: Sequence[Finding]) -> str:
 
 
 def table_findings(faults: Sequence[tuple[Path, TableFault]]) -> list[Finding]:
-    """The faults of tables, each with its file, as findings by file and column."""
+    """The faults of tables, each with its file, as findings by file and column.
+
+    >>> print(table_findings([(Path("a.csv"), TableFault(3, "score", "'high'", "a number"))])[0])
+    a.csv: row 3, column 'score': found 'high', expected a number
+    """
     return [
         Finding(
             f"{file}: column {one.column!r}" if one.column else str(file),
@@ -106,7 +110,12 @@ def table_findings(faults: Sequence[tuple[Path, TableFault]]) -> list[Finding]:
 
 
 def error_of_faults(source: Path, faults: Sequence[tuple[Path, TableFault]]) -> InputError:
-    """The error of the only fault; of several one about the `source`, with a note for each cause."""
+    """The error of the only fault; of several one about the `source`, with a note for each cause.
+
+    >>> error = error_of_faults(Path("a.csv"), [(Path("a.csv"), TableFault(n, "", "'x'", "yes")) for n in (3, 4)])
+    >>> print(error, error.__notes__[0])
+    a.csv: found 2 faults, expected none (see above) a.csv: row 3: found 'x', expected yes
+    """
     if len(faults) == 1:
         return faults[0][1].error(faults[0][0])
     error = InputError(source, found=f"{len(faults):,} faults", expected="none (see above)")
@@ -132,7 +141,7 @@ class FileCheck:
     @property
     def errors(self) -> int:
         """The number of errors; all other findings are warnings."""
-        return sum(one.level == "error" for one in self.findings)
+        return sum(one.severity == "error" for one in self.findings)
 
     @property
     def by_rule(self) -> dict[str, int]:

@@ -75,7 +75,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     for rule, some in groupby(findings, key=lambda one: one.rule):
         same = list(some)
         places: list[JsonValue] = [f"{one.place}: {one.found}" for one in same]
-        cause = {"level": same[0].level, "rule": rule, "count": len(same), "expected": same[0].expected}
+        cause = {"level": same[0].severity, "rule": rule, "count": len(same), "expected": same[0].expected}
         causes.append({**cause, "places": places})
     check = FileCheck(file, tuple(findings), {"answer": len(entries), "instance": len(labels)})
     return check.report({"causes": causes}, every=request.every)
@@ -111,9 +111,9 @@ def _findings(entries: Sequence[tuple[str, JsonValue]], labels: Mapping[str, tup
             continue
         yield from _order_findings(where, one.order, labels[one.id])
         if not one.rationale.strip():
-            yield Finding("no-rationale", where, "no rationale", "a rationale beside every order", level="warning")
+            yield Finding("no-rationale", where, "no rationale", "a rationale beside every order", severity="warning")
         elif found := suspicion(one.rationale):
-            yield Finding("suspicious", where, found, "a rationale and nothing else", level="warning")
+            yield Finding("suspicious", where, found, "a rationale and nothing else", severity="warning")
     for name in sorted(labels.keys() - seen.keys()):
         yield Finding("no-answer", f"item {name!r}", "no answer", "an order for every instance")
 

@@ -170,7 +170,7 @@ def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[Finding
         return
     if not any(timed.values()):
         found = f"no latency in any of {count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
-        yield Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", level="warning")
+        yield Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
         return
     for name, measured in timed.items():
         if not measured:
@@ -234,7 +234,7 @@ def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Ite
         sure = not _of_unknown_form(item)
         expected = f"at most {most} characters" + ("" if sure else " if it is free text")
         yield Finding(
-            "too-long", item.id, f"{len(text.strip())} characters", expected, level="error" if sure else "warning"
+            "too-long", item.id, f"{len(text.strip())} characters", expected, severity="error" if sure else "warning"
         )
     else:
         try:
@@ -242,7 +242,7 @@ def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Ite
         except ParseError as error:
             yield Finding("format", item.id, _shown(text), error.expected)
     if found := suspicion(text):
-        yield Finding("suspicious", item.id, found, "an answer to the question alone", level="warning")
+        yield Finding("suspicious", item.id, found, "an answer to the question alone", severity="warning")
 
 
 def _shown(value: object) -> str:
@@ -263,7 +263,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
             "question": one.place,
             "found": one.found,
             "expected": one.expected,
-            "error": one.level == "error",
+            "error": one.severity == "error",
         }
         for one in found.findings
     ]

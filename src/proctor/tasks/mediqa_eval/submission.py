@@ -113,11 +113,11 @@ class Count:
     splits: tuple[str, ...]
 
 
-def _finding(level: Literal["error", "warning"], fault: TableFault) -> Finding:
+def _finding(severity: Literal["error", "warning"], fault: TableFault) -> Finding:
     rule = (fault.column or "row") if fault.row else ""
     place = f"row {fault.row}" if fault.row else ""
-    line = Finding("", fault.place, fault.found, fault.expected, level)
-    return Finding(rule, place, fault.found, fault.expected, level, fault.row, str(line))
+    line = Finding("", fault.place, fault.found, fault.expected, severity)
+    return Finding(rule, place, fault.found, fault.expected, severity, fault.row, str(line))
 
 
 def check_submission(
@@ -263,7 +263,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     )
     findings: list[JsonValue] = [
         {
-            "level": one.level,
+            "level": one.severity,
             "row": one.row or None,
             "column": None if one.rule in {"", "row"} else one.rule,
             "found": one.found,
