@@ -18,7 +18,7 @@ from matplotlib import pyplot
 
 import proctor
 from proctor import reports
-from proctor.api import analysis, downloads, exchange, scores, sources, tables, training
+from proctor.api import analysis, downloads, exchange, plots, scores, sources, training
 from proctor.api import workers as ray_workers
 from proctor.core import ConfigurationError, Excerpt, InputError, Item, Reference, VideoClip
 from proctor.core.criteria import Criterion
@@ -53,16 +53,16 @@ def test_several_metrics_tell_together() -> None:
 
 
 def test_a_notebook_shows_a_figure_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, _ = tables._canvas(None, 3.0)
+    plain, _ = plots._canvas(None, 3.0)
     assert plain.get_size_inches().tolist() == [7.0, 3.0]
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None, version_info=(9, 0)))
     for height, shown in ((3.0, 3.0), (0.4, 1.6)):
-        figure, axes = tables._canvas(None, height)
+        figure, axes = plots._canvas(None, height)
         assert figure.get_size_inches().tolist() == [7.0, shown]
         assert axes.figure is figure
         assert figure.get_layout_engine() is not None
         assert not pyplot.get_fignums()  # else the notebook would draw it again
-    assert tables._canvas(axes, 9.0) == (figure, axes)
+    assert plots._canvas(axes, 9.0) == (figure, axes)
 
 
 @pytest.mark.parametrize(

@@ -324,14 +324,16 @@ def test_settings_beside_the_questions_are_taken(tmp_path: Path) -> None:
     assert "time 1 (declared)" in " ".join(benchmark.reading)
 
 
-def test_a_prompt_beside_the_questions_is_what_models_get(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_prompt_beside_the_questions_is_what_models_get(tmp_path: Path, by_name: bool) -> None:
     folder = written(tmp_path / "mine", "questions.csv", "id,question,answer,patient\nq1,Is it on?,yes,p1\n")
     (folder / "benchmark.yaml").write_text("prompt: ask.txt.j2\n")
     (folder / "ask.txt.j2").write_text(
         "{% block system %}You are in a theatre.{% endblock %}{% block user %}{{ question }}{% endblock %}"
     )
     with FaultyServer(lambda _request: "Answer: yes") as server:
-        done = shell("run", folder, "--model", "m", "--base-url", server.url, "--store", tmp_path / "runs.db")
+        named = ("own-questions", "--data", folder) if by_name else (folder,)
+        done = shell("run", *named, "--model", "m", "--base-url", server.url, "--store", tmp_path / "runs.db")
         assert done.returncode == 0, done.stderr
         (request,) = server.requests
     assert "You are in a theatre." in request.text

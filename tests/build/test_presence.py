@@ -71,11 +71,13 @@ def test_a_bad_row_is_located(tmp_path: Path, row: str, said: str) -> None:
 
 def test_all_faults_come_at_once(tmp_path: Path) -> None:
     rows = "".join(f"v@{5 * k},ada,Needle,{'maybe' if k % 2 else 'yes'}\n" for k in range(10))
+    file = written(tmp_path, f"clip,annotator,class,present\n{rows}x,ada,Needle,yes\n")
     with pytest.raises(InputError, match="found 6 faults") as error:
-        read_votes(written(tmp_path, f"clip,annotator,class,present\n{rows}x,ada,Needle,yes\n"))
+        read_votes(file)
     notes = error.value.__notes__
     assert len(notes) == 2
-    assert notes[0].startswith("column 'present': 5 times: found 'maybe', expected one of yes, true, 1, no, false, 0")
+    expected = "one of yes, true, 1, no, false, 0"
+    assert notes[0].startswith(f"{file}: column 'present': 5 times: found 'maybe', expected {expected}")
     assert notes[1].endswith("row 12, column 'clip': found 'x', expected VIDEO@START, as in sim-000@15")
 
 

@@ -77,7 +77,7 @@ def test_without_references_a_run_is_kept_and_scored_when_they_come(task: Path, 
     ]
     code, said = within("validate", "clinicalskillqa", out, "--data", task)
     assert code == 1
-    assert "missing-label (1)" in said
+    assert "error: missing-label: item 'i02': found" in said
     code, said = within("score", "clinicalskillqa", out, "--references", with_references(task), "--format", "json")
     assert code == 0, said
     assert (first_json(said)["items"], first_json(said)["task_accuracy"]) == (3, 1 / 3)
@@ -133,7 +133,7 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
     code, said = within("validate", "clinicalskillqa", file, "--data", task)
     assert code == 1
     lines = said.splitlines()
-    assert [line.partition(" (")[0] for line in lines[:-1]] == [
+    assert [": ".join(line.split(": ")[:2]) for line in lines[:-1]] == [
         "error: entry",
         "error: duplicate",
         "error: unknown",
@@ -143,7 +143,7 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
         "error: unknown-label",
         "warning: no-rationale",
     ]
-    assert lines[4] == "error: missing-label (1): expected each label of the instance once: item 'i01' C"
+    assert lines[4] == ("error: missing-label: item 'i01': found C missing, expected each label of the instance once")
     assert lines[-1] == "5 answers to 3 instances: 7 errors, 1 warning"
     code, said = within("validate", "clinicalskillqa", file, "--data", task, "--format", "json")
     assert (code, first_json(said)["errors"]) == (1, 7)
@@ -159,8 +159,10 @@ def test_lint_shows_three_of_many(task: Path, tmp_path: Path) -> None:
     code, said = within("validate", "clinicalskillqa", file, "--data", task)
     line = said.splitlines()[0]
     assert code == 1
-    assert line.startswith("error: unknown (7): expected an instance of the folder: item 'x0' (entry 1)")
-    assert line.endswith("and 4 more")
+    assert line.startswith("error: unknown: 7 times: expected an instance of the folder; found item 'x0': entry 1;")
+    assert line.endswith("and 4 more (--all)")
+    lines = within("validate", "clinicalskillqa", file, "--data", task, "--all")[1].splitlines()
+    assert sum(line.startswith("error: unknown: ") for line in lines) == 7
 
 
 def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -> None:

@@ -22,9 +22,7 @@ from proctor.cli.main import _is_of_the_database, _place
 from proctor.construction.files import write_folder
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
-from proctor.media import MediaLibrary, read_image
-from proctor.tasks.clinicalskillqa.keypoints import _opened
-from proctor.tasks.clinicalskillqa.methods.saliency import _open
+from proctor.media import MediaLibrary, open_picture, read_image
 from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor, within
 
@@ -156,11 +154,7 @@ def large_picture(file: Path, side: int) -> Path:
 def test_a_picture_of_900_megapixels(tmp_path: Path) -> None:
     picture = large_picture(tmp_path / "A.png", 30_000)
     found = "an unreadable image (DecompressionBombError)"
-    readers: list[Callable[[], object]] = [
-        lambda: read_image(picture),
-        lambda: _opened(picture.read_bytes(), "A"),
-        lambda: _open(picture.read_bytes()),
-    ]
+    readers: list[Callable[[], object]] = [lambda: read_image(picture), lambda: open_picture(picture.read_bytes(), "A")]
     for read in readers:
         with pytest.raises(InputError) as caught:
             read()

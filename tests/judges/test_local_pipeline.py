@@ -13,10 +13,18 @@ import numpy as np
 import pytest
 
 from proctor.core import ConfigurationError, InputError, generator
+from proctor.judges import pipeline
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.model_judge import Pictures
-from proctor.judges.pipeline import CombinedJudge, PipelineFit, SignalReader, Signals, read_pipeline, signals
-from proctor.judges.pipeline.signals import key_phrases, phrases_in
+from proctor.judges.pipeline import (
+    CombinedJudge,
+    PipelineFit,
+    SignalReader,
+    Signals,
+    key_phrases,
+    phrases_in,
+    read_pipeline,
+)
 from proctor.metrics.text import tokens
 from proctor.training import fit_pipeline, held_out_agreement
 from tests.support.dimension_cases import built_from, case, judged, picture, rating, setup
@@ -32,7 +40,7 @@ NONE = Pictures((), 0)
 def words_for_phrases(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Every word is a key phrase, where KeyBERT itself (whose import takes seconds) is not the subject."""
     if request.node.get_closest_marker("training") is None:
-        monkeypatch.setattr(signals, "key_phrases", _words)
+        monkeypatch.setattr(pipeline, "key_phrases", _words)
 
 
 def _words(texts: Sequence[str], embed: object) -> list[tuple[str, ...]]:
@@ -289,7 +297,7 @@ def test_pictures_are_seen_by_an_encoder_in_a_folder(tmp_path: Path) -> None:
 def _reasoned(
     reply: str, what: Case, votes: Votes, monkeypatch: pytest.MonkeyPatch, **options: str
 ) -> tuple[DimensionScores, FaultyServer]:
-    monkeypatch.setattr(signals, "load_sentence_encoder", lambda _: hashed.texts)
+    monkeypatch.setattr(pipeline, "load_sentence_encoder", lambda _: hashed.texts)
     with FaultyServer(reply, port=one_port()) as server:
         (said,) = judged("local-pipeline", server, [what], votes, options=options)
     return said, server

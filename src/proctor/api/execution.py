@@ -14,7 +14,7 @@ from proctor.api.model_options import RunOptions
 from proctor.api.option_values import conditions_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
-from proctor.core import BENCHMARKS, Benchmark, UsageError, count_of
+from proctor.core import Benchmark, UsageError, count_of
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -171,17 +171,11 @@ def arrange(
     under, access = conditions_of(given["conditions"]), ModelAccess(given)
     if given["batch"] is not None:
         access.batch = _batch(given, listed(system))
-    if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
-        built = build_systems(benchmark, listed(system), given, access)
-        loaded = loaded_as(benchmark, given)
-        if any(item.sounding for item in loaded.items):
-            built = build_systems(benchmark, listed(system), given, access, sounding=True)
-    else:  # which may bring a prompt
-        loaded = loaded_as(benchmark, given)
-        if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
-            given["prompt"] = str(loaded.prompt)
-        sounding = any(item.sounding for item in loaded.items)
-        built = build_systems(loaded.name, listed(system), given, access, sounding=sounding)
+    loaded = loaded_as(benchmark, given)
+    if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
+        given["prompt"] = str(loaded.prompt)
+    sounding = any(item.sounding for item in loaded.items)
+    built = build_systems(loaded.name, listed(system), given, access, sounding=sounding)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError("--batch", "no budget: nobody knows what a reply took", found=f"one of {budget_s:g} s")

@@ -289,8 +289,8 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
 
 async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.audits import MetricScores
+    from proctor.judges import SignalReader
     from proctor.judges.dimensions import look
-    from proctor.judges.pipeline import SignalReader
     from proctor.runs import people_ratings, similarity_scores
     from proctor.training import fit_pipeline
 

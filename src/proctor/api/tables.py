@@ -1,18 +1,18 @@
-"""Results as tables: rows, pandas frames, notebook output and plots."""
+"""Results as tables: rows, pandas frames and notebook output."""
 
 from __future__ import annotations
 
 import html
 import io
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from proctor.core import InputError, Metric, count_of
+from proctor.api.plots import Mark, Scale, draw_intervals
+from proctor.core import InputError, count_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,84 +20,12 @@ if TYPE_CHECKING:
     from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.core import Table
-    from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Results
+    from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
 
 Record = dict[str, Any]
+R = TypeVar("R", "Result", "Comparison")
 
 _WIDE = 160  # columns of a table in plain text
-
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Okabe and Ito's colours, which all kinds of colour vision can tell apart."""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One value with its interval, drawn on the line `label` in the colour of its `group`."""
-
-    label: str
-    group: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The value axis: its label, the factor that values are multiplied by, its limits, and a reference line."""
-
-    label: str
-    factor: float = 1.0
-    low: float | None = None
-    high: float | None = None
-    line: float | None = None
-    line_label: str = ""
-
-
-def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None) -> Figure:
-    """Draw a line for each label, with a dot and an interval for each of its groups. Draws into `ax` if it is given,
-    else into a new figure. Unknown values are left out."""
-    labels = list(dict.fromkeys(mark.label for mark in marks))
-    groups = list(dict.fromkeys(mark.group for mark in marks))
-    figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
-    if scale.line is not None:
-        axes.axvline(scale.factor * scale.line, color="#777777", linewidth=1, linestyle="--", label=scale.line_label)
-    step = 0.7 / max(1, len(groups))
-    for number, group in enumerate(groups):
-        own = [mark for mark in marks if mark.group == group and mark.value is not None]
-        places = [labels.index(mark.label) + (number - (len(groups) - 1) / 2) * step for mark in own]
-        values = [scale.factor * float(mark.value or 0) for mark in own]
-        colour = _COLOURS[number % len(_COLOURS)]
-        axes.plot(values, places, "o", color=colour, label=group or None)
-        for mark, place in zip(own, places, strict=True):
-            if mark.low is not None and mark.high is not None:
-                ends = [scale.factor * mark.low, scale.factor * mark.high]
-                axes.plot(ends, [place, place], "-", color=colour, linewidth=1.5)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(max(1, len(labels)) - 0.5, -0.5)
-    if scale.low is not None and scale.high is not None:
-        axes.set_xlim(scale.factor * scale.low, scale.factor * scale.high)
-    axes.set_xlabel(scale.label)
-    axes.set_title(title, loc="left")
-    axes.grid(axis="x", color="#dddddd")
-    axes.set_axisbelow(True)
-    if any(groups) or scale.line_label:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    return figure
-
-
-def _canvas(ax: Any, height: float) -> tuple[Figure, Any]:
-    if ax is not None:
-        return ax.figure, ax
-    if "IPython" in sys.modules:  # a notebook shows the figures of pyplot alone
-        from matplotlib import pyplot
-
-        figure, axes = pyplot.subplots(figsize=(7, max(1.6, height)), layout="constrained")
-        pyplot.close(figure)
-        return figure, axes
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, max(1.6, height)), layout="constrained")
-    return figure, figure.subplots()
 
 
 class FrameLike(ABC):
@@ -212,10 +140,7 @@ class ResultsTable(FrameLike):
         condition, and a dashed line at the chance level, if there is one for all items."""
         card = self.data.card
         declared = card.metric(metric or card.headline)
-        rows = [row for row in self.data.rows if row.metric == declared.name and row.scorer]
-        if not rows:
-            known = ", ".join(sorted({row.metric for row in self.data.rows})) or "none"
-            raise InputError("metric", found=repr(declared.name), expected=f"one with values: {known}")
+        rows = _of_metric([row for row in self.data.rows if row.scorer], declared.name, "one with values")
         several = len({row.scorer for row in rows}) > 1
         marks = [
             Mark(
@@ -228,7 +153,7 @@ class ResultsTable(FrameLike):
             for row in rows
         ]
         chance = None if self.data.options.by or several else card.chance.get(declared.name)
-        return draw_intervals(marks, _scale(declared, chance), title=self.title, ax=ax)
+        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax)
 
 
 @dataclass(frozen=True, repr=False)
@@ -295,10 +220,7 @@ class ComparisonTable(FrameLike):
         """Plot the differences in one metric (by default the headline) with their intervals."""
         card = self.data.card
         declared = card.metric(metric or card.headline)
-        found = [one for one in self.data.comparisons if one.metric == declared.name]
-        if not found:
-            known = ", ".join(sorted({one.metric for one in self.data.comparisons})) or "none"
-            raise InputError("metric", found=repr(declared.name), expected=f"one that was compared: {known}")
+        found = _of_metric(self.data.comparisons, declared.name, "one that was compared")
         marks = [
             Mark(
                 ", ".join([f"{one.first} minus {one.second}", *one.facets.values()]),
@@ -399,7 +321,7 @@ class LeaderboardTable(FrameLike):
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
         marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
-        return draw_intervals(marks, _scale(self.data.metric, None), title=self.title, ax=ax)
+        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax)
 
 
 @dataclass(frozen=True)
@@ -485,11 +407,12 @@ class AuditTable(FrameLike):
         return tuple(f"{one.name}: {note}" for one in self.data.metrics for note in one.notes)
 
 
-def _scale(metric: Metric, chance: float | None) -> Scale:
-    label = f"{metric.label}{' in per cent' if metric.percent else ''}"
-    return Scale(
-        label, 100.0 if metric.percent else 1.0, metric.low, metric.high, chance, "chance" if chance is not None else ""
-    )
+def _of_metric(rows: Sequence[R], name: str, expected: str) -> list[R]:
+    found = [row for row in rows if row.metric == name]
+    if not found:
+        known = ", ".join(sorted({row.metric for row in rows})) or "none"
+        raise InputError("metric", found=repr(name), expected=f"{expected}: {known}")
+    return found
 
 
 def _facet(name: str) -> Callable[[Comparison], str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.containers import image_digest
-from proctor.core import ProctorError
+from proctor.core import ProctorError, limit_resources
 
 MAX_MEMORY = 4 * 2**30
 MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
@@ -40,16 +40,9 @@ def problems_of(request: dict[str, Any]) -> list[str]:
 def main() -> None:
     """Reads the request, sets the limits, checks, and prints the problems."""
     request = json.load(sys.stdin)
-    limits = (
-        (resource.RLIMIT_AS, MAX_MEMORY),
-        (resource.RLIMIT_CPU, int(request["seconds"])),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    )
-    for kind, limit in limits:
-        hard = resource.getrlimit(kind)[1]
-        allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(kind, (allowed, allowed))
+    limit_resources(seconds=int(request["seconds"]), memory=MAX_MEMORY, final=True)
+    for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
+        resource.setrlimit(kind, (0, 0))
     try:
         found = problems_of(request)
     except MemoryError:

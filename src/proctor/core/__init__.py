@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
+    from proctor.core.child_process import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.drafts import PAGES, output_file, replacing, when_gone, whole_file, whole_folder, write_whole
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
         FileLocation,
         InfrastructureError,
         InputError,
-        Noted,
         NoVerdictError,
         ParseError,
         PendingError,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         RefusalError,
         SystemFaultError,
         UsageError,
-        by_cause,
         error_line,
         pip_install,
     )
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         unique_keys,
         validated,
     )
+    from proctor.core.findings import FileCheck, Finding, by_cause, error_of_faults, table_findings
     from proctor.core.functions import PlainFunction, contained, object_in_file, unloadable
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import (
@@ -148,22 +148,22 @@ else:
 
 __all__ = [
     "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES", "SHEET_SUFFIXES",
-    "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "Column",
+    "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column",
     "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt",
-    "FailedPolicy", "FileLocation", "FilesOrigin", "Frame", "Image", "InfrastructureError", "InputError", "Item",
+    "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame", "Image", "InfrastructureError", "InputError", "Item",
     "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError",
-    "Noted", "OfficialFigure", "Option", "ParseError", "PendingError", "PlainFunction", "PluginReport", "ProblemsError",
+    "OfficialFigure", "Option", "ParseError", "PendingError", "PlainFunction", "PluginReport", "ProblemsError",
     "ProctorError", "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme",
     "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Row",
     "Scan", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System",
     "SystemFaultError", "Table", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage",
     "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
     "by_cause", "cell_number", "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference",
-    "dollars", "error_line", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_empty", "kept_text", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
+    "dollars", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
+    "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "thousands", "unfit",
+    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "table_findings", "thousands", "unfit",
     "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The errors that Proctor raises on purpose (any other exception is a bug), and summaries of many findings by cause.
+"""The errors that Proctor raises on purpose: any other exception is a bug.
 
 `InputError` is a problem with a user's file or argument and ends the command with exit code 1. Others end a single
 answer: `InfrastructureError` with status `failed`, `SystemFaultError` with `error`, and `RefusalError` with `refused`.
@@ -168,58 +168,3 @@ class ParseError(ProctorError):
         super().__init__(f"expected {expected}, found {shown!r}")
         self.expected = expected
         self.found = found
-
-
-_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Noted:
-    """A finding. `line` is its full message; `place` is its location ("q1", "row 7"), and `row` the row number if it
-    has one. Findings with equal `kind` (level, rule or column) and `expected` have the same cause."""
-
-    kind: str
-    place: str
-    found: str
-    expected: str
-    line: str
-    row: int = 0
-
-
-def by_cause(findings: Sequence[Noted]) -> list[str]:
-    """One line per cause with more than three findings (with examples or row numbers), and one line per other finding.
-
-    Causes are in order of appearance, with errors first, and those with rows before those without.
-
-    >>> noted = [Noted("error: lang", f"row {n}", "'EN'", "one of en, zh", "", n) for n in range(2, 2906)]
-    >>> by_cause(noted)
-    ["error: lang: 2,904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
-    """
-    groups: dict[tuple[str, str], list[Noted]] = {}
-    for finding in findings:
-        groups.setdefault((finding.kind, finding.expected), []).append(finding)
-    lines: list[str] = []
-    for group in sorted(groups.values(), key=_rank):
-        lines += [_summary(group)] if len(group) > _SHOWN else [finding.line for finding in group]
-    return lines
-
-
-def _rank(group: Sequence[Noted]) -> tuple[bool, bool]:
-    return not group[0].kind.startswith("error"), not any(finding.row for finding in group)
-
-
-def _summary(group: Sequence[Noted]) -> str:
-    first = group[0]
-    head = f"{first.kind}: {len(group):,} times"
-    more = f"{len(group) - _SHOWN:,} more (--all)"
-    if len({finding.found for finding in group}) > 1:
-        examples = "; ".join(": ".join(filter(None, (finding.place, finding.found))) for finding in group[:_SHOWN])
-        return f"{head}: expected {first.expected}; found {examples}; and {more}"
-    rows = sorted(finding.row for finding in group)
-    if not all(rows):
-        where = f"{', '.join(finding.place for finding in group[:_SHOWN])} and {more}"
-    elif rows[-1] - rows[0] == len(rows) - 1:
-        where = f"rows {rows[0]}–{rows[-1]}"
-    else:
-        where = f"rows {', '.join(map(str, rows[:_SHOWN]))} and {more}"
-    return f"{head}: found {first.found}, expected {first.expected} ({where})"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from proctor.core.errors import InputError, Noted
+from proctor.core.errors import InputError
 from proctor.core.files import read_bytes
 
 if TYPE_CHECKING:
@@ -55,10 +55,6 @@ class TableFault:
     def error(self, file: Path) -> InputError:
         """The fault as an error."""
         return InputError(file, self.place, found=self.found, expected=self.expected)
-
-    def noted(self, file: Path, kind: str) -> Noted:
-        """The fault as a finding of this kind, for `by_cause`."""
-        return Noted(kind, self.place, self.found, self.expected, str(self.error(file)), self.row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import (
+    Finding,
     InputError,
-    Noted,
     Sheet,
     SheetRow,
     Status,
@@ -85,14 +85,14 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     system = _only(sheet, rows, systems, name)
     rows = [row for row in rows if not name or not systems or cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
-    answers, faults = [], list[Noted]()
+    answers, faults = [], list[Finding]()
     for number, row in enumerate(rows):
         key = str(number) if id_column == POSITION else cell_text(row.cells.get(ids))
         cell = row.cells.get(texts)
         text = cell if isinstance(cell, str) else cell_text(cell)
         place = f"row {row.number}"
         found = _status(row, text)
-        if isinstance(found, Noted):
+        if isinstance(found, Finding):
             faults.append(found)
             continue
         prompt = next((cell_text(row.cells.get(one)) for one in _QUESTIONS if one in row.cells), "")
@@ -116,7 +116,7 @@ def _without_apostrophes(row: SheetRow) -> SheetRow:
     return SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
 
 
-def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Noted]:
+def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Finding]:
     found = [fault(one.place or "the file", one.found, one.expected) for one in sheet.faults]
     absent = [name for name in needed if name not in sheet.columns]
     return found or [fault("row 1", f"no column {name!r}", f"the columns {', '.join(needed)}") for name in absent]
@@ -152,7 +152,7 @@ def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> s
     )
 
 
-def _status(row: SheetRow, text: str) -> tuple[Status, str] | Noted:
+def _status(row: SheetRow, text: str) -> tuple[Status, str] | Finding:
     cell, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
     if is_empty(cell):
         return (Status.ANSWERED, reason) if text.strip() else (Status.FAILED, reason or "an empty cell")
@@ -181,7 +181,7 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
     could not be answered (a context too long). Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
-    faults: list[Noted] = []
+    faults: list[Finding] = []
     models: set[str] = set()
     for place, line in read_jsonl(file):
         key = line.get("custom_id") if isinstance(line, dict) else None

@@ -9,9 +9,9 @@ from typing import Any
 
 from proctor import __version__
 from proctor.core import (
+    Finding,
     InputError,
     Item,
-    Noted,
     Status,
     Usage,
     count_of,
@@ -45,7 +45,7 @@ def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
     lmms-eval writes an empty reply for a failed call, so it is `failed`. Raises `InputError` for invalid JSON Lines.
     """
     answers: list[RecordedAnswer] = []
-    faults: list[Noted] = []
+    faults: list[Finding] = []
     condition, several = "", 0
     for place, line in read_jsonl(file):
         if not isinstance(line, dict) or "doc_id" not in line:

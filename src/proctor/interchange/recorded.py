@@ -13,10 +13,10 @@ from pydantic import JsonValue
 from proctor.core import (
     Answer,
     Benchmark,
+    Finding,
     InputError,
     Item,
     JsonError,
-    Noted,
     ParseError,
     RecordedAnswers,
     Score,
@@ -62,7 +62,7 @@ class RecordedFile:
     system: str = ""
     condition: str = ""
     notes: tuple[str, ...] = ()
-    faults: tuple[Noted, ...] = ()
+    faults: tuple[Finding, ...] = ()
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -146,11 +146,11 @@ def _answer(item: Item, one: RecordedAnswer) -> Answer:
         return plain.model_copy(update={"problem": str(error)})
 
 
-def _fault(kind: str, place: str, found: str, expected: str) -> Noted:
-    return Noted(f"error: {kind}", place, found, expected, f"{place}: found {found}, expected {expected}")
+def _fault(kind: str, place: str, found: str, expected: str) -> Finding:
+    return Finding(kind, place, found, expected, line=f"{place}: found {found}, expected {expected}")
 
 
-def fault(place: str, found: str, expected: str) -> Noted:
+def fault(place: str, found: str, expected: str) -> Finding:
     """The note on an unreadable record.
 
     >>> fault("line 3", "no custom_id", "an id").line
@@ -159,7 +159,7 @@ def fault(place: str, found: str, expected: str) -> Noted:
     return _fault(expected, place, found, expected)
 
 
-def _refused(file: Path, faults: Sequence[Noted]) -> InputError:
+def _refused(file: Path, faults: Sequence[Finding]) -> InputError:
     """The first fault as the error, with all faults by cause as its notes."""
     lines = by_cause(faults)
     first = faults[0]

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from proctor.judges.function import FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
     from proctor.judges.passage_index import IndexSettings, default_folder, open_index
-    from proctor.judges.prompt_injection import has_injection, sanitize
+    from proctor.judges.pipeline import LinearRating, PipelineFit, SignalReader, Signals
+    from proctor.judges.prompt_injection import has_injection, suspicion
     from proctor.judges.registry import (
         JUDGES,
         FramesOf,
@@ -53,9 +54,9 @@ __all__ = [
     "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "JUDGES",
     "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC_BY_ERROR_TYPE",
     "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "CachedModel", "Chunking", "ErrorType",
-    "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "as_said",
+    "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "LinearRating", "PipelineFit", "SignalReader", "Signals",
+    "as_said",
 ]  # fmt: skip
 __all__ += ["Panel", "PartialScoresError", "Verdict", "WithFallback", "asked_metrics", "build_dimension_judge"]
 __all__ += ["build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "has_injection"]
-__all__ += ["is_decided", "judge", "judge_prompt", "open_index", "rates_dimensions", "sanitize"]
-__all__ += ["verdict_scores"]
+__all__ += ["is_decided", "judge", "judge_prompt", "open_index", "rates_dimensions", "suspicion", "verdict_scores"]

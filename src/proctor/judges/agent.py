@@ -29,13 +29,12 @@ from proctor.judges.cached_model import (
     prompt_hashes,
 )
 from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, RatedCase, injection_flags
-from proctor.judges.dimensions.factories import NoOptions
 from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, refuse_own, shown
 from proctor.judges.dimensions.model_judge import RATING, Pictures, Rated, look, rating_form, wording_of
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.embedded import EmbeddedJudge
 from proctor.judges.passage_index import load_sentence_encoder
-from proctor.judges.pipeline import CombinedJudge, SignalReader, read_pipeline
+from proctor.judges.pipeline import CombinedJudge, PipelineOptions, SignalReader, read_pipeline
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.metrics.text import Encoder
@@ -363,19 +362,12 @@ def _listed(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-class AgentOptions(NoOptions):
-    """`encoder` compares meanings instead of words, `pictures` (a folder with a model like CLIP) compares pictures;
-    `signals` is the folder of an embedded judge, `fit` the file of a local pipeline with the same encoders; the others
-    are limits for each answer (see `AgentLimits`)."""
+class AgentOptions(AgentLimits, PipelineOptions):
+    """The limits for each answer, and the sources of the tools: `encoder` compares meanings instead of words, `pictures`
+    (a folder with a model like CLIP) compares pictures; `signals` is the folder of an embedded judge, `fit` the file of a
+    local pipeline with the same encoders."""
 
-    encoder: str = ""
-    pictures: str = ""
     signals: Path | None = None
-    fit: Path | None = None
-    steps: int = Field(default=8, ge=2, le=40)
-    calls: int = Field(default=12, ge=1, le=100)
-    tokens: int = Field(default=100_000, ge=1000)
-    cost: float | None = Field(default=None, gt=0)
 
 
 @RatesDimensions
@@ -400,6 +392,6 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     visual = PromptedModel(
         f"{name}/visual[{client.name}]", client, setup.votes, "visual", load_prompts("visual", setup.prompts)
     )
-    limits = AgentLimits(steps=options.steps, calls=options.calls, tokens=options.tokens, cost=options.cost)
+    limits = AgentLimits(**{name: getattr(options, name) for name in AgentLimits.model_fields})
     Agent.refuse(client)
     return AgentJudge(client, setup.votes, Toolbox(similar, tuple(learned), visual), limits, setup.prompts)

@@ -105,7 +105,7 @@ def _pdf(file: Path, raw: bytes) -> tuple[Page, ...]:
         raise ConfigurationError(f"a PDF needs the extra 'retrieval' ({pip_install('retrieval')}): {error}") from error
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
-            [sys.executable, pdf_pages.__file__, str(_MAX_LENGTH)],
+            [sys.executable, "-P", pdf_pages.__file__, str(_MAX_LENGTH)],
             input=raw,
             capture_output=True,
             timeout=_PDF_TIMEOUT_S,

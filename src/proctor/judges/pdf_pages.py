@@ -1,6 +1,6 @@
 """A separate program that reads a PDF from standard input, with limits of time and memory, and prints its pages as JSON.
 
-It imports nothing of Proctor, so that it starts fast. A hostile file ends only this process.
+It imports little, so that it starts fast. A hostile file ends only this process.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 import json
 import logging
-import resource
 import sys
+
+from proctor.core import limit_resources
 
 MAX_SECONDS = 30
 MAX_BYTES = 2 * 2**30
@@ -45,10 +46,7 @@ def pages_of(raw: bytes, most_chars: int) -> dict[str, object]:
 
 def main() -> None:
     """Sets the limits, reads the PDF, and prints one JSON object."""
-    for kind, most in ((resource.RLIMIT_AS, MAX_BYTES), (resource.RLIMIT_CPU, MAX_SECONDS)):
-        given = resource.getrlimit(kind)[1]
-        limit = most if given == resource.RLIM_INFINITY else min(most, given)
-        resource.setrlimit(kind, (limit, limit))
+    limit_resources(seconds=MAX_SECONDS, memory=MAX_BYTES, final=True)
     json.dump(pages_of(sys.stdin.buffer.read(), int(sys.argv[1])), sys.stdout)
 
 

@@ -12,6 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from proctor.core import count_of, shorten
+
 FENCE_OPEN = "<<<ANSWER"
 FENCE_CLOSE = "ANSWER>>>"
 
@@ -285,6 +287,20 @@ def has_injection(text: str, names: Sequence[str] = ()) -> bool:
         return True
     known = "|".join(re.escape(name.lower()) for name in names)
     return bool(known and re.search(rf"(?:{known})[\"'“”]? ?[:=] ?[\"'“”]?\d", plain))
+
+
+def suspicion(text: str) -> str:
+    """What a person should look at in an answer: an instruction for its judge, or hidden characters. "" if nothing.
+
+    >>> suspicion("to hold\\u200b it"), suspicion("to hold\\r\\nit")
+    ("1 hidden character: 'to hold\\\\u200b it'", '')
+    """
+    shown = shorten(repr(text[:83]), 82)
+    if has_injection(text):
+        return f"text that speaks to its judge: {shown}"
+    plain = text.replace("\r\n", "\n")
+    hidden = len(plain) - len(sanitize(plain))
+    return f"{count_of(hidden, 'hidden character')}: {shown}" if hidden > 0 else ""
 
 
 def _decomposed(text: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from proctor.core import InputError, Region, whole_file
-from proctor.media.pictures import fitted, upright
+from proctor.media.pictures import fitted, open_picture, upright
 from proctor.media.redaction import (
     Masking,
     Pixels,
@@ -124,12 +124,10 @@ def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region
 def from_jpegs(pictures: Iterable[tuple[float, bytes]]) -> bytes:
     """A video of JPEGs at times in seconds, ascending, from 0 on."""
     import av
-    from PIL import Image
 
     def frames() -> Iterable[tuple[int, VideoFrame]]:
         for time, jpeg in pictures:
-            with Image.open(io.BytesIO(jpeg)) as opened:
-                pixels = np.asarray(opened.convert("RGB"))
+            pixels = np.asarray(open_picture(jpeg))
             yield round(time * _TICKS), av.VideoFrame.from_ndarray(pixels, format="rgb24")
 
     return _h264(frames(), Fraction(1, _TICKS))

@@ -157,6 +157,21 @@ def read_image(path: Path, scan: Scan | None = None) -> Image:
         raise InputError(path, found=f"an unreadable image ({type(error).__name__})") from error
 
 
+def open_picture(content: bytes, file: str | Path | None = None, place: str = "", *, draft: int = 0) -> Image:
+    """The picture in an image file's bytes, in RGB. With `draft`, it may be reduced to that many pixels a side. Raises
+    `InputError`, with the file and the place in it, for what can't be read."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content)) as opened:
+            if draft:
+                opened.draft("RGB", (draft, draft))
+            return opened.convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        found = f"an unreadable image ({type(error).__name__})"
+        raise InputError(file, place, found=found, expected="an image") from error
+
+
 def encode(
     picture: Image, region: Region | None, settings: MediaSettings, aspect: Fraction = Fraction(1), text: str = ""
 ) -> bytes:

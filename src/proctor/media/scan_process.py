@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
+from proctor.core import limit_resources
 from proctor.media.scan_values import RefusedScanError, ScanPicture
 
 MAX_SECONDS = 5
@@ -47,24 +48,12 @@ def reader_of(kind: str) -> ModuleType:
     return reader
 
 
-def limit_resources(base: int) -> None:
-    """Limits processor time and memory from now on."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    limits = (
-        (resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + 1 + MAX_SECONDS),
-        (resource.RLIMIT_AS, base + MAX_BYTES),
-    )
-    for kind, most in limits:
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
 def answer(request: dict[str, Any]) -> dict[str, object] | ScanPicture:
     """The requested facts or picture; "found" and "expected" in case of an error."""
     kind = str(request["kind"])
     resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
     reader = reader_of(kind)
-    limit_resources(max(_loaded.values()))
+    limit_resources(seconds=MAX_SECONDS, memory=max(_loaded.values()) + MAX_BYTES)
     try:
         if request["wanted"] == "facts":
             return dict(reader.facts(request["path"]))

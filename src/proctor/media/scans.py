@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import re
-import select
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,20 +14,20 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
 
 from proctor.core import (
+    ChildEndedError,
+    ChildProcess,
     ConfigurationError,
     InputError,
     ParseError,
     Scan,
     first_problem,
-    load_json,
     pip_install,
-    when_gone,
 )
 from proctor.media.scan_process import MAX_BYTES, MAX_SECONDS
 from proctor.media.video import FrameIndex, VideoInfo
@@ -132,7 +130,7 @@ class NiftiFacts:
 
 @lru_cache(maxsize=20_000)
 def _dicom_facts(path: str, _state: tuple[int, int]) -> DicomFacts:
-    reply = _process(os.getpid()).ask(Path(path), {"kind": "dicom", "wanted": "facts"})
+    reply, _ = _ask(Path(path), {"kind": "dicom", "wanted": "facts"})
     plane = reply["plane"]
     return DicomFacts(
         series=str(reply["series"]),
@@ -152,7 +150,7 @@ def dicom_facts(path: Path) -> DicomFacts:
 
 def nifti_facts(path: Path) -> NiftiFacts:
     """Raises `InputError` for a file that can't be read, `ConfigurationError` without the extra `nifti`."""
-    reply = _process(os.getpid()).ask(path, {"kind": "nifti", "wanted": "facts"})
+    reply, _ = _ask(path, {"kind": "nifti", "wanted": "facts"})
     return NiftiFacts(dict(reply["slices"]), int(reply["volumes"]))
 
 
@@ -168,8 +166,8 @@ def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
     if foreign:
         expected = "a window or a frame" if kind == "dicom" else "an axis, a slice, a window"
         raise InputError(path, found=f"{foreign[0]}={wanted[foreign[0]]} for it", expected=expected)
-    reply, pixels = _process(os.getpid()).picture(path, {"kind": kind, "wanted": "picture", **wanted})
-    picture = fromarray(pixels).convert("RGB")
+    reply, pixels = _ask(path, {"kind": kind, "wanted": "picture", **wanted})
+    picture = fromarray(np.frombuffer(pixels, dtype=np.uint8).reshape(reply["shape"])).convert("RGB")
     aspect = Fraction(float(reply["aspect"])).limit_denominator(10_000)
     size = fitted(*picture.size, None, aspect)
     return picture if size == picture.size else picture.resize(size, Resampling.BICUBIC)
@@ -246,8 +244,23 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
-def _process(_of: int) -> _ScanReader:
+def _reader(_of: int) -> _ScanReader:
     return _ScanReader()
+
+
+def _ask(path: Path, request: Mapping[str, object]) -> tuple[dict[str, Any], bytes]:
+    """The reply, and the pixels of a picture."""
+    library, extra = _LIBRARIES[str(request["kind"])]
+    if importlib.util.find_spec(library) is None:
+        raise ConfigurationError(f"{path}: {library} is not installed, which reads it: {pip_install(extra)}")
+    try:
+        reply, pixels = _reader(os.getpid()).ask({**request, "path": str(path.absolute())})
+    except ChildEndedError:
+        limits = f"{MAX_SECONDS} s or {MAX_BYTES // 2**20} MB"
+        raise InputError(path, found=f"a file that takes more than {limits}", expected="a smaller one") from None
+    if "found" in reply:
+        raise InputError(path, found=str(reply["found"]), expected=str(reply["expected"]))
+    return reply, pixels
 
 
 class _ScanReader:
@@ -256,79 +269,19 @@ class _ScanReader:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: ChildProcess | None = None
 
-    def ask(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, object]) -> tuple[dict[str, Any], bytes]:
         with self._guard:
-            return self._request(path, wanted)
-
-    def picture(self, path: Path, wanted: Mapping[str, object]) -> tuple[dict[str, Any], Any]:
-        with self._guard:
-            reply = self._request(path, wanted)
-            shape = [int(side) for side in reply["shape"]]
-            size = int(np.prod(shape))
+            child = self._child
+            if child is None or not child.is_running:
+                program = ("-m", "proctor.media.scan_process")
+                child = self._child = ChildProcess(*program, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+            reply = child.ask(json.dumps(request).encode() + b"\n", patience_s=_PATIENCE_S)
+            size = math.prod(map(int, reply.get("shape", [0])))
             if size > _MAX_PIXEL_BYTES:
-                raise self._stopped(path)
-            raw = self._replies.read(size)
-            if len(raw) < size:
-                raise self._stopped(path)
-        return reply, np.frombuffer(raw, dtype=np.uint8).reshape(shape)
-
-    @property
-    def _replies(self) -> IO[bytes]:
-        return cast("IO[bytes]", self._running().stdout)
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._child is None or self._child.poll() is not None:
-            program = [sys.executable, "-P", "-m", "proctor.media.scan_process"]
-            self._child = subprocess.Popen(  # noqa: S603 - this interpreter, and a module of this package
-                program,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-            )
-            when_gone(self, _ended, self._child)
-        return self._child
-
-    def _request(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
-        library, extra = _LIBRARIES[str(wanted["kind"])]
-        if importlib.util.find_spec(library) is None:
-            raise ConfigurationError(f"{path}: {library} is not installed, which reads it: {pip_install(extra)}")
-        line = json.dumps({**wanted, "path": str(path.absolute())}).encode() + b"\n"
-        child = self._running()
-        requests = cast("IO[bytes]", child.stdin)
-        try:
-            requests.write(line)
-            requests.flush()
-        except BrokenPipeError:
-            raise self._stopped(path) from None
-        if not select.select([self._replies], [], [], _PATIENCE_S)[0]:
-            raise self._stopped(path)
-        reply = self._replies.readline()
-        if not reply.endswith(b"\n"):
-            raise self._stopped(path)
-        found = dict(load_json(reply))
-        if "last" in found:
-            self._stopped(path)
-        if "found" in found:
-            raise InputError(path, found=str(found["found"]), expected=str(found["expected"]))
-        return found
-
-    def _stopped(self, path: Path) -> InputError:
-        if self._child is not None:
-            _ended(self._child)
-        self._child = None
-        limits = f"{MAX_SECONDS} s or {MAX_BYTES // 2**20} MB"
-        return InputError(path, found=f"a file that takes more than {limits}", expected="a smaller one")
-
-
-def _ended(child: subprocess.Popen[bytes]) -> None:
-    child.kill()
-    for stream in (child.stdin, child.stdout):
-        if stream is not None:
-            try:
-                stream.close()
-            except BrokenPipeError:
-                continue
-    child.wait()
+                raise child.ended()
+            pixels = child.read(size)
+            if "last" in reply:
+                child.end()
+            return reply, pixels

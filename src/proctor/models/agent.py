@@ -55,9 +55,9 @@ class AgentLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    steps: int = Field(default=8, ge=1, le=40)
-    calls: int = Field(default=12, ge=0, le=100)
-    tokens: int = Field(default=100_000, ge=1)
+    steps: int = Field(default=8, ge=2, le=40)
+    calls: int = Field(default=12, ge=1, le=100)
+    tokens: int = Field(default=100_000, ge=1000)
     cost: float | None = Field(default=None, gt=0)
 
 

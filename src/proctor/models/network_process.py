@@ -1,33 +1,22 @@
 """A program of its own: runs a network in ONNX within bounds of time and memory, one picture after another.
 
-It imports nothing of Proctor, so that it starts at once; a network that never ends, or fills the memory, ends this
-process and no other. Standard input: the length of the network (8 bytes) and the network, then pictures as the network
+It imports little, so that it starts at once; a network that never ends, or fills the memory, ends this process and no
+other. Standard input: the length of the network (8 bytes) and the network, then pictures as the network
 takes them. Standard output: one line of JSON for the network and one for each picture, followed by the numbers of it.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from typing import Any, BinaryIO
+
+from proctor.core import limit_resources
 
 MOST_SECONDS = 60
 """Of the processor, for one picture, or to load the network."""
 
 MOST_BYTES = 8 * 2**30
-
-
-def bounded() -> None:
-    """From now on, so much time of the processor and memory, and then the end."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    limits = (
-        (resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + MOST_SECONDS),
-        (resource.RLIMIT_AS, MOST_BYTES),
-    )
-    for kind, most in limits:
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def load(content: bytes) -> Any:
@@ -58,7 +47,7 @@ def told(out: BinaryIO, value: dict[str, object]) -> None:
 def main() -> None:
     """Loads the network and answers to each picture, until there is none."""
     source, out = sys.stdin.buffer, sys.stdout.buffer
-    bounded()
+    limit_resources(seconds=MOST_SECONDS, memory=MOST_BYTES)
     session = load(source.read(int.from_bytes(source.read(8))))
     if isinstance(session, str):
         told(out, {"found": session})
@@ -76,7 +65,7 @@ def main() -> None:
     out.flush()
     while len(head := source.read(8)) == 8:
         high, wide = int.from_bytes(head[:4]), int.from_bytes(head[4:])
-        bounded()
+        limit_resources(seconds=MOST_SECONDS, memory=MOST_BYTES)
         pixels = np.frombuffer(source.read(3 * 4 * high * wide), dtype="<f4").reshape(1, 3, high, wide)
         try:
             found = [np.asarray(one, dtype="<f4") for one in session.run(None, {inputs[0].name: pixels})]

@@ -63,7 +63,7 @@ class Prompt:
 def template_ends(text: str) -> bool:
     """Whether a template by an unknown author terminates, tested in a process with limits of time and memory."""
     done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
-        [sys.executable, template_check.__file__],
+        [sys.executable, "-P", template_check.__file__],
         input=text.encode("utf-8", "replace"),
         capture_output=True,
         check=False,

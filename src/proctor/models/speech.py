@@ -6,6 +6,7 @@ import io
 import json
 import math
 import wave
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -44,24 +45,19 @@ class TranscriptionModelSettings(ModelSettings, total=False):
     prompt: str
 
 
-HEARING = ModelProfile(supports_tools=False, supports_video_input=False, supports_audio_file_input=True)
-"""What all speech recognisers accept."""
-UNUSED = frozenset(ModelSettings.__annotations__) - {"temperature"}
-"""The library's settings that no speech recogniser has."""
-
-
-class TranscriptionModel(Model):
-    """A model behind a server that speaks OpenAI's transcription protocol."""
+class SpeechRecogniser(Model, ABC):
+    """A model that takes one sound, and answers no questions. Its usage is in minutes, not tokens, and is not counted."""
 
     settings_type = TranscriptionModelSettings
-    unsupported_settings: ClassVar[frozenset[str]] = UNUSED  # type: ignore[assignment]  # names of fields
+    unsupported_settings: ClassVar[frozenset[str]] = frozenset(  # type: ignore[assignment]  # names of fields
+        set(ModelSettings.__annotations__) - {"temperature"}
+    )
 
-    def __init__(self, name: str, url: str, key: str | None, http: httpx2.AsyncClient) -> None:
-        super().__init__(profile=HEARING)
-        self._name = name.removeprefix(TRANSCRIPTION)
-        self._url = f"{url}/audio/transcriptions"
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = http
+    def __init__(self, name: str, system: str) -> None:
+        super().__init__(
+            profile=ModelProfile(supports_tools=False, supports_video_input=False, supports_audio_file_input=True)
+        )
+        self._name, self._system = name, system
 
     @property
     def model_name(self) -> str:
@@ -69,7 +65,7 @@ class TranscriptionModel(Model):
 
     @property
     def system(self) -> str:
-        return "openai"
+        return self._system
 
     async def request(
         self,
@@ -77,29 +73,46 @@ class TranscriptionModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """The words of one sound. Its usage is in minutes, not tokens, and is not counted."""
+        """The words of one sound."""
+        del model_request_parameters  # the form is the protocol's
+        words = await self.hear(sound_of(messages), {**(model_settings or {})})
+        return ModelResponse(parts=[TextPart(words)], provider_name=self.system, finish_reason="stop")
+
+    @abstractmethod
+    async def hear(self, sound: bytes, settings: dict[str, Any]) -> str:
+        """The words of a WAV file, as JSON."""
+
+
+class TranscriptionModel(SpeechRecogniser):
+    """A model behind a server that speaks OpenAI's transcription protocol."""
+
+    def __init__(self, name: str, url: str, key: str | None, http: httpx2.AsyncClient) -> None:
+        super().__init__(name.removeprefix(TRANSCRIPTION), "openai")
+        self._url = f"{url}/audio/transcriptions"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = http
+
+    async def hear(self, sound: bytes, settings: dict[str, Any]) -> str:
         import httpx2
 
-        del model_request_parameters  # the form is the protocol's
         fields: dict[str, Any] = {
             "model": self._name,
             "response_format": "verbose_json",
             "timestamp_granularities[]": ["word", "segment"],
         }
-        given: dict[str, Any] = {**(model_settings or {})}
         fields |= {
-            name: str(given[name]) for name in ("language", "prompt", "temperature") if given.get(name, "") != ""
+            name: str(settings[name]) for name in ("language", "prompt", "temperature") if settings.get(name, "") != ""
         }
-        sound = {"file": ("speech.wav", sound_of(messages), "audio/wav")}
+        files = {"file": ("speech.wav", sound, "audio/wav")}
         try:
-            reply = await self._http.post(self._url, data=fields, files=sound, headers=self._headers)
+            reply = await self._http.post(self._url, data=fields, files=files, headers=self._headers)
         except httpx2.TimeoutException as error:
             raise TimeoutError from error
         except httpx2.TransportError as error:
             raise ModelConnectionError(self._name, "Connection error") from error
         if reply.status_code != httpx2.codes.OK:
             raise self._refusal(reply)
-        return ModelResponse(parts=[TextPart(reply.text)], provider_name=self.system, finish_reason="stop")
+        return str(reply.text)
 
     def _refusal(self, reply: httpx2.Response) -> ModelHTTPError:
         body: object = reply.text
@@ -136,17 +149,16 @@ class FasterWhisperModelSettings(TranscriptionModelSettings, total=False):
     vad: bool
 
 
-class FasterWhisperModel(Model):
+class FasterWhisperModel(SpeechRecogniser):
     """Whisper in this process, by faster-whisper, from a folder of weights; nothing is downloaded. Raises
     `ConfigurationError` where the package or a file is missing, and with the first request where loading fails."""
 
     settings_type = FasterWhisperModelSettings
-    unsupported_settings: ClassVar[frozenset[str]] = UNUSED  # type: ignore[assignment]  # names of fields
 
     def __init__(self, name: str, settings: FasterWhisperModelSettings, seed: int) -> None:
-        super().__init__(profile=HEARING)
-        self._name, self._own, self._seed = name, settings, seed
-        self._folder = Path(name.removeprefix(WHISPER)).expanduser()
+        super().__init__(name.removeprefix(WHISPER), "faster-whisper")
+        self._spec, self._own, self._seed = name, settings, seed
+        self._folder = Path(self._name).expanduser()
         if find_spec("faster_whisper") is None:
             raise ConfigurationError(f"{name}: faster-whisper is not installed: {pip_install('asr')}")
         lacking = [one for one in _FILES if not (self._folder / one).is_file()]
@@ -156,24 +168,9 @@ class FasterWhisperModel(Model):
         self._whisper: Any = None
         self._batches: Batches[bytes, str] = Batches(self._load, self._heard, 1, lambda _: None)
 
-    @property
-    def model_name(self) -> str:
-        return self._name.removeprefix(WHISPER)
-
-    @property
-    def system(self) -> str:
-        return "faster-whisper"
-
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
-        """The words of one sound; one after the other."""
-        del model_settings, model_request_parameters  # the specification's, and the protocol's form
-        said = await self._batches.ask(sound_of(messages))
-        return ModelResponse(parts=[TextPart(said)], provider_name=self.system, finish_reason="stop")
+    async def hear(self, sound: bytes, settings: dict[str, Any]) -> str:
+        del settings  # those of the specification apply
+        return await self._batches.ask(sound)
 
     def _load(self) -> None:
         if self._whisper is not None:
@@ -191,11 +188,11 @@ class FasterWhisperModel(Model):
                 local_files_only=True,
             )
         except Exception as error:
-            raise ConfigurationError(f"{self._name}: {one_line(str(error))}") from error
+            raise ConfigurationError(f"{self._spec}: {one_line(str(error))}") from error
         language = settings.get("language", "")
         if language and language not in whisper.supported_languages:
             known = "en" if len(whisper.supported_languages) == 1 else "a code such as en, de, zh"
-            raise ConfigurationError(f"{self._name}: language: found {language!r}, expected {known}")
+            raise ConfigurationError(f"{self._spec}: language: found {language!r}, expected {known}")
         self._whisper = whisper
 
     def _heard(self, sounds: Sequence[bytes], given_up: Callable[[], bool]) -> list[str]:
@@ -218,7 +215,7 @@ class FasterWhisperModel(Model):
                 if given_up():
                     break
         except (RuntimeError, ValueError) as error:
-            raise SystemFaultError(f"{self._name}: {one_line(str(error))}") from error
+            raise SystemFaultError(f"{self._spec}: {one_line(str(error))}") from error
         return [json.dumps({"segments": found}, ensure_ascii=False)]
 
 

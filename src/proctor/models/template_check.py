@@ -1,15 +1,16 @@
 """A program of its own: fills in a template by an unknown author once, within bounds of time and memory.
 
-It imports nothing of Proctor. What the template does with made-up values is of no interest, nor whether it fails on
+What the template does with made-up values is of no interest, nor whether it fails on
 them: only that it ends. Killed by its bounds, it ends with a signal or the code 3.
 """
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Iterator
 from typing import Any
+
+from proctor.core import limit_resources
 
 MOST_SECONDS = 4
 MOST_BYTES = 2**30
@@ -39,10 +40,7 @@ def main() -> None:
         undefined=Anything, trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
     text = sys.stdin.buffer.read().decode()
-    for kind, most in ((resource.RLIMIT_AS, MOST_BYTES), (resource.RLIMIT_CPU, MOST_SECONDS)):
-        given = resource.getrlimit(kind)[1]
-        limit = most if given == resource.RLIM_INFINITY else min(most, given)
-        resource.setrlimit(kind, (limit, limit))
+    limit_resources(seconds=MOST_SECONDS, memory=MOST_BYTES, final=True)
     try:
         template = environment.from_string(text)
         messages = [{"role": "user", "content": [{"type": "text", "text": "text"}, {"type": "image"}]}]

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import io
-import json
 import math
-import select
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ConfigurationError, InputError, when_gone
+from proctor.core import ChildEndedError, ChildProcess, ConfigurationError, InputError
+from proctor.media import open_picture
 from proctor.models import network_process
 
 if TYPE_CHECKING:
@@ -42,10 +38,9 @@ class MultimodalEncoder:
     def see(self, jpegs: Sequence[bytes]) -> Vectors:
         """The vectors of pictures (pictures × dimensions), each of length 1."""
         import torch
-        from PIL import Image
 
         processor, model = self._load()
-        pictures = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in jpegs]
+        pictures = [open_picture(jpeg) for jpeg in jpegs]
         with self._lock, torch.inference_mode():
             return _unit(model.get_image_features(**processor(images=pictures, return_tensors="pt")))
 
@@ -89,7 +84,6 @@ def _unit(features: Any) -> Vectors:
 
 Floats = NDArray[np.float32]
 
-_EXPECTED = "an exported ONNX network"
 _GREY = 114
 _PATIENCE_S = 600.0  # of wall time, since the limit of processor time does not stop a process that waits
 
@@ -142,63 +136,36 @@ class NetworkProcess:
             raise ConfigurationError(f"{what}: onnxruntime is not installed: {remedy}")
         self._weights = weights
         self._guard = threading.Lock()
-        program = [sys.executable, network_process.__file__]
-        child = subprocess.Popen(  # noqa: S603 - this interpreter, and a file of this package
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        self._into, self._from = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
-        self._end = when_gone(self, _ended, child)
+        self._child = ChildProcess(network_process.__file__)
 
     def load(self, content: bytes) -> dict[str, Any]:
         """Loads a network; the description of its inputs and outputs."""
         with self._guard:
-            said = self._asked(len(content).to_bytes(8), content)
-        if "found" in said:
-            self._end()
-            found = f"no network that can be run ({said['found']})"[:200]
-            raise InputError(self._weights, found=found, expected=_EXPECTED)
-        return said
+            reply, _ = self._ask(len(content).to_bytes(8), content)
+        if "found" in reply:
+            self._child.end()
+            raise self._error(f"no network that can be run ({reply['found']})"[:200])
+        return reply
 
     def run(self, picture: Floats) -> list[Floats]:
         """The outputs for a picture of 1 × 3 × height × width."""
         high, wide = picture.shape[2:]
         with self._guard:
-            said = self._asked(high.to_bytes(4) + wide.to_bytes(4), picture.astype("<f4").tobytes())
-            if "found" in said:
-                found = f"a network that fails on a picture ({said['found']})"[:200]
-                raise InputError(self._weights, found=found, expected=_EXPECTED)
-            shapes = [tuple(int(size) for size in shape) for shape in said["shapes"]]
-            raws = [self._read(4 * math.prod(shape)) for shape in shapes]
-        return [np.frombuffer(raw, dtype="<f4").reshape(shape) for raw, shape in zip(raws, shapes, strict=True)]
+            reply, raws = self._ask(high.to_bytes(4) + wide.to_bytes(4), picture.astype("<f4").tobytes())
+        if "found" in reply:
+            raise self._error(f"a network that fails on a picture ({reply['found']})"[:200])
+        return [
+            np.frombuffer(raw, dtype="<f4").reshape(shape) for raw, shape in zip(raws, reply["shapes"], strict=True)
+        ]
 
-    def _asked(self, *parts: bytes) -> dict[str, Any]:
+    def _ask(self, *parts: bytes) -> tuple[dict[str, Any], list[bytes]]:
+        """The reply, and the numbers of each output."""
         try:
-            for part in parts:
-                self._into.write(part)
-            self._into.flush()
-        except (BrokenPipeError, ValueError):
-            raise self._stopped() from None
-        if not select.select([self._from], [], [], _PATIENCE_S)[0]:
-            raise self._stopped()
-        line = self._from.readline()
-        if not line.endswith(b"\n"):
-            raise self._stopped()
-        return dict(json.loads(line))
+            reply = self._child.ask(*parts, patience_s=_PATIENCE_S)
+            return reply, [self._child.read(4 * math.prod(shape)) for shape in reply.get("shapes", [])]
+        except ChildEndedError:
+            limits = f"{network_process.MOST_SECONDS} s of the processor or {network_process.MOST_BYTES // 2**30} GB"
+            raise self._error(f"a network that takes more than {limits}, or ends its process") from None
 
-    def _read(self, size: int) -> bytes:
-        raw = self._from.read(size)
-        if len(raw) < size:
-            raise self._stopped()
-        return raw
-
-    def _stopped(self) -> InputError:
-        self._end()
-        limits = f"{network_process.MOST_SECONDS} s of the processor or {network_process.MOST_BYTES // 2**30} GB"
-        return InputError(
-            self._weights, found=f"a network that takes more than {limits}, or ends its process", expected=_EXPECTED
-        )
-
-
-def _ended(child: subprocess.Popen[bytes]) -> None:
-    child.kill()
-    child.communicate()
+    def _error(self, found: str) -> InputError:
+        return InputError(self._weights, found=found, expected="an exported ONNX network")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import ConfigurationError, InputError, SystemFaultError, count_of
+from proctor.media import open_picture
 from proctor.models.adapters import apply_adapter, base_and_adapter
 from proctor.models.faults import one_line
 from proctor.models.prefix_cache import Asked, PrefixReuse
@@ -446,7 +447,6 @@ def _grey() -> bytes:
 
 
 def _messages(query: Query, *, opened: bool = True) -> list[Message]:
-    from PIL import Image
 
     content: list[Message] = []
     for part in query.parts:
@@ -455,10 +455,10 @@ def _messages(query: Query, *, opened: bool = True) -> list[Message]:
         elif not opened:
             content.append({"type": "video" if isinstance(part, Clip) else "image"})
         elif isinstance(part, Clip):
-            frames = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in part.jpegs]
+            frames = [open_picture(jpeg) for jpeg in part.jpegs]
             content.append({"type": "video", "video": frames})
         else:
-            content.append({"type": "image", "image": Image.open(io.BytesIO(part)).convert("RGB")})
+            content.append({"type": "image", "image": open_picture(part)})
     system = {"role": "system", "content": [{"type": "text", "text": query.system}]}
     return [*([system] if query.system else []), {"role": "user", "content": content}]
 

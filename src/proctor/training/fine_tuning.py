@@ -250,19 +250,7 @@ def merge(base: Path, adapter: Path, out: Path, *, dtype: str = "auto") -> Path:
 
 def _trainer(run: Checkpoints, examples: Sequence[ChatExample], lengths: Sequence[int], settings: LoraSettings) -> Any:
     from datasets import Dataset
-    from transformers import PrinterCallback, TrainerCallback
     from trl import SFTTrainer
-
-    class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
-        """Logs the loss, and evaluates saved checkpoints."""
-
-        def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
-            if "loss" in logs:
-                values = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
-                run.folder.note(step=seen[1].global_step, **values)
-
-        def on_save(self, *seen: Any, model: Any, **_: Any) -> None:
-            run.evaluated(seen[1].global_step, model)
 
     steps = -(-len(examples) // (settings.batch * settings.accumulate))
     rows = Dataset.from_dict({"place": list(range(len(examples))), "length": list(lengths)})
@@ -273,10 +261,9 @@ def _trainer(run: Checkpoints, examples: Sequence[ChatExample], lengths: Sequenc
             train_dataset=rows,
             data_collator=lambda some: collate(run.weights, [examples[one["place"]] for one in some]),
             processing_class=run.weights.processor,
-            callbacks=[Steps()],
             peft_config=lora_config(settings, run.weights) if settings.rank else None,
         )
-    trainer.remove_callback(PrinterCallback)
+    run.watch(trainer, {name: name for name in ("loss", "learning_rate", "grad_norm")})
     return trainer
 
 

@@ -295,7 +295,6 @@ def _earned(task: RewardedTask, settings: GrpoSettings, weights: Weights) -> Cal
 
 def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSettings) -> Any:
     from datasets import Dataset
-    from transformers import PrinterCallback, TrainerCallback
     from trl import GRPOTrainer
 
     weights, folder = checkpoints.weights, checkpoints.folder
@@ -309,19 +308,6 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
         "kl": "kl",
     }
 
-    class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
-        """Logs each step, evaluates saved checkpoints, and stops training when rewards carry no signal."""
-
-        def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
-            _, state, control = seen
-            if "reward" in logs:
-                folder.note(step=state.global_step, **{own: logs[name] for name, own in names.items() if name in logs})
-                if without_signal(folder) > NO_SIGNAL:
-                    control.should_training_stop = control.should_save = True
-
-        def on_save(self, *seen: Any, model: Any, **_: Any) -> None:
-            checkpoints.evaluated(seen[1].global_step, model)
-
     def shown(rows: Mapping[str, list[int]]) -> dict[str, list[Any]]:
         places = rows["place"]
         return {"place": places, "prompt": [weights.messages(task.prompts[one].query) for one in places]}
@@ -332,9 +318,8 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
         args=_arguments(folder, settings, weights),
         train_dataset=Dataset.from_dict({"place": list(range(len(task.prompts)))}).with_transform(shown),
         processing_class=weights.processor,
-        callbacks=[Steps()],
     )
-    trainer.remove_callback(PrinterCallback)
+    checkpoints.watch(trainer, names, stops=lambda: without_signal(folder) > NO_SIGNAL)
     return trainer
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.judges.dimensions import RatedCase, encounter_marks
-from proctor.judges.pipeline import LinearRating, PerFold, PipelineFit, Signals
+from proctor.judges import LinearRating, PipelineFit, Signals
+from proctor.judges.dimensions import PerFold, RatedCase, encounter_marks
 from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)

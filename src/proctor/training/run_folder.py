@@ -163,6 +163,28 @@ class Checkpoints:
         self.weights, self.folder, self._evaluate = weights, folder, evaluate
         self._origin = {**origin, "template_sha256": template_hash(weights)}
 
+    def watch(self, trainer: Any, logged: Mapping[str, str], *, stops: Callable[[], bool] = lambda: False) -> None:
+        """Makes a trainer of `transformers` note what it logs of each step (`logged`: our names by the library's), evaluate
+        each saved checkpoint, and stop early once `stops` says so after a step."""
+        from transformers import PrinterCallback, TrainerCallback
+
+        checkpoints = self
+
+        class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
+            def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
+                _, state, control = seen
+                values = {own: logs[name] for name, own in logged.items() if name in logs}
+                if values:
+                    checkpoints.folder.note(step=state.global_step, **values)
+                    if stops():
+                        control.should_training_stop = control.should_save = True
+
+            def on_save(self, *seen: Any, model: Any, **_: Any) -> None:
+                checkpoints.evaluated(seen[1].global_step, model)
+
+        trainer.add_callback(Steps())
+        trainer.remove_callback(PrinterCallback)
+
     def evaluated(self, step: int, model: Any) -> None:
         """Evaluates a checkpoint on disk, marks it as complete, and removes checkpoints that are neither the best nor this
         one."""

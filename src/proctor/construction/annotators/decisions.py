@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from proctor.core import InputError, Sheet, SheetRow, by_cause, cell_text, is_empty, one_of, read_sheet
+from proctor.core import Sheet, SheetRow, cell_text, error_of_faults, is_empty, one_of, read_sheet
 
 T = TypeVar("T")
 
@@ -72,13 +72,8 @@ def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | No
     if len(sheet.rows) > MOST_ROWS:
         sheet.fault(0, "", f"{len(sheet.rows):,} rows", f"at most {MOST_ROWS:,}")
     found = [] if sheet.faults else [one for row in sheet.rows if (one := read(Cells(sheet, row))) is not None]
-    if len(sheet.faults) == 1:
-        raise sheet.faults[0].error(file)
     if sheet.faults:
-        error = InputError(file, found=f"{len(sheet.faults):,} faults", expected="none (see above)")
-        for line in by_cause([fault.noted(file, f"column {fault.column!r}") for fault in sheet.faults]):
-            error.add_note(line)
-        raise error
+        raise error_of_faults(file, [(file, one) for one in sheet.faults])
     return found
 
 

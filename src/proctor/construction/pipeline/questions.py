@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -15,7 +15,7 @@ from proctor.construction.pipeline.records import Call, DraftQuestion, Procedure
 from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.transcripts import tokens
-from proctor.core import RefusalError, collapse_spaces
+from proctor.core import collapse_spaces
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -145,34 +145,7 @@ async def draft(
     draws = range(version * settings.tries, (version + 1) * settings.tries)
     events = tuple(one.id for one in planned.events)
     failed = Refused(id=planned.id, kind="no draft", reason="a question", made_from=events)
-    return await first_valid(asker, form, values, draws, failed, check)
-
-
-async def first_valid(
-    asker: Asker,
-    form: type[M],
-    values: Mapping[str, object],
-    draws: range,
-    failed: Refused,
-    check: Callable[[M, tuple[Call, ...]], DraftQuestion | str],
-    *,
-    shown: Callable[[M], str] = BaseModel.model_dump_json,
-) -> DraftQuestion | Refused:
-    """Asks for a question, once for each of `draws`, until `check` returns one instead of the rule that a reply breaks;
-    the next prompt names that rule. Otherwise returns the last reply as `shown`, with that rule; or `failed`, if the
-    model declines. `failed.calls` are the calls behind former versions."""
-    reason, found, calls = "", "", failed.calls
-    for draw in draws:
-        try:
-            reply, call = await asker.ask(form, failed.id, {**values, "refused": reason}, draw=draw)
-        except RefusalError as error:
-            return Refused.of(failed.id, failed.kind, failed.reason, str(error), failed.made_from, calls)
-        calls = (*calls, call)
-        question = check(reply, calls)
-        if isinstance(question, DraftQuestion):
-            return question
-        reason, found = question, shown(reply)
-    return Refused.of(failed.id, reason.partition(":")[0], reason, found, failed.made_from, calls)
+    return await asker.first_valid(form, values, draws, failed, check)
 
 
 def valid(

@@ -14,7 +14,6 @@ from proctor.construction.pipeline.questions import (
     QuestionsSettings,
     QuestionType,
     draft,
-    first_valid,
     stands_out,
     valid,
 )
@@ -168,7 +167,7 @@ async def _new_options(
         return too_like(right, wrong, similar) or valid(new, events, rules)
 
     values = {"question": one.text, "right": right, "candidates": candidates, "wanted": wanted}
-    return await first_valid(asker, _Options, values, range(rules.tries), _failed(one, "wrong options"), check)
+    return await asker.first_valid(_Options, values, range(rules.tries), _failed(one, "wrong options"), check)
 
 
 async def _new_stem(
@@ -181,9 +180,7 @@ async def _new_stem(
         return "the same question" if new.text == one.text else valid(new, events, rules)
 
     values, failed = {"question": one.text, "answer": one.answer}, _failed(one, "a question")
-    return await first_valid(
-        asker, _Stem, values, range(rules.tries), failed, check, shown=lambda reply: reply.question
-    )
+    return await asker.first_valid(_Stem, values, range(rules.tries), failed, check, shown=lambda reply: reply.question)
 
 
 def _failed(one: DraftQuestion, expected: str) -> Refused:

@@ -113,6 +113,35 @@ class Asker:
         }
         return await self._kept(form, [user, *pictures], content, item, system)
 
+    async def first_valid(
+        self,
+        form: type[M],
+        values: Mapping[str, object],
+        draws: range,
+        failed: Refused,
+        check: Callable[[M, tuple[Call, ...]], R | str],
+        *,
+        pictures: Sequence[Frame] = (),
+        shown: Callable[[M], str] = BaseModel.model_dump_json,
+    ) -> R | Refused:
+        """Asks for a record, once for each of `draws`, until `check` returns one instead of the rule that a reply breaks;
+        the next prompt names that rule. Otherwise returns the last reply as `shown`, with that rule; or `failed`, if the
+        model declines. `failed.calls` are the calls behind former versions."""
+        reason, found, calls = "", "", failed.calls
+        for draw in draws:
+            try:
+                reply, call = await self.ask(
+                    form, failed.id, {**values, "refused": reason}, pictures=pictures, draw=draw
+                )
+            except RefusalError as error:
+                return Refused.of(failed.id, failed.kind, failed.reason, str(error), failed.made_from, calls)
+            calls = (*calls, call)
+            made = check(reply, calls)
+            if not isinstance(made, str):
+                return made
+            reason, found = made, shown(reply)
+        return Refused.of(failed.id, reason.partition(":")[0], reason, found, failed.made_from, calls)
+
     async def hear(self, form: type[M], item: str, sound: Sound) -> tuple[M, Call]:
         """The transcript of a sound. The cache key is the samples alone, not the file, the stretch or the project's
         seed. Raises as `ask`."""

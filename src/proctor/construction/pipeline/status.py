@@ -14,7 +14,7 @@ from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Refused
 from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
-from proctor.core import InputError, Noted, Usage, by_cause
+from proctor.core import Finding, InputError, Usage, by_cause
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def funnel(project: Project) -> list[FunnelRow]:
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
-        noted = [Noted(one.kind, one.id, one.found or "it", one.reason, _line(one)) for one in refused]
+        causes = [Finding(one.kind, one.id, one.found or "it", one.reason, "", line=_line(one)) for one in refused]
         rows.append(
             FunnelRow(
                 stage.name,
@@ -74,7 +74,7 @@ def funnel(project: Project) -> list[FunnelRow]:
                 usage.requests,
                 usage.input_tokens + usage.output_tokens,
                 usage.cost_usd,
-                tuple(by_cause(noted)),
+                tuple(by_cause(causes)),
                 dict(flags.most_common()),
                 tuple(note if one.unit == ALL else f"{one.unit}: {note}" for one in made for note in one.notes),
                 stage.makes,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from proctor.judges.dimensions.fitted import (
         BlendMember,
+        PerFold,
         best_alone,
         blended,
         choose_judges,
@@ -64,7 +65,7 @@ __all__ = [
     "SearchProgress", "all_marks", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_marks",
 ]  # fmt: skip
 __all__ += ["few_shot_judge", "look"]
-__all__ += ["BlendMember", "best_alone", "blended", "equal_weights", "stacked_weights"]
+__all__ += ["BlendMember", "PerFold", "best_alone", "blended", "equal_weights", "stacked_weights"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]
 __all__ += [
     "GenerativeManifest",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -45,20 +45,11 @@ class NoOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class RatingOptions(NoOptions):
-    """Parts of the case that the model is shown, and whether it gives a reason; experiments turn some off. `prompt` is
-    `task` (the benchmark's own), `general` (for any task), or a folder with rating.txt.j2 or a file for each language,
-    such as rating_en.txt.j2."""
+class RatingOptions(ShownCase):
+    """What the model is shown, and its prompt: `task` (the benchmark's own), `general` (for any task), or a folder with
+    rating.txt.j2 or a file for each language, such as rating_en.txt.j2."""
 
-    references: bool = True
-    images: bool = True
-    reason: bool = True
     prompt: str = "task"
-
-    @property
-    def shown(self) -> ShownCase:
-        """The options as a `ShownCase`."""
-        return ShownCase(self.references, self.images, self.reason)
 
     def prompts(self, setup: JudgeSetup) -> Path | None:
         """The folder of the prompts. Raises `InputError` for a folder without any."""
@@ -72,8 +63,8 @@ class RatingOptions(NoOptions):
         return folder
 
     @property
-    def variant(self) -> str:
-        """The variant in the judge's name; empty for the task's prompt."""
+    def prompt_name(self) -> str:
+        """The prompt in the judge's name; empty for the task's own."""
         return "" if self.prompt == "task" else f"prompt-{Path(self.prompt).name}"
 
 
@@ -88,7 +79,7 @@ def rating_judge(name: str, setup: JudgeSetup) -> DimensionJudge:
     options = read_options(name, RatingOptions, setup.options)
     prompts = options.prompts(setup)
     client = _client(name, setup)
-    return ModelJudge(name, client, setup.votes, variant=options.variant, prompts=prompts, shown=options.shown)
+    return ModelJudge(name, client, setup.votes, variant=options.prompt_name, prompts=prompts, shown=options)
 
 
 @RatesDimensions
@@ -241,8 +232,10 @@ def retrieval(setup: JudgeSetup) -> DimensionJudge:
     elif options.examples is not None:
         raise InputError(name, "option 'examples'", expected="none with shots=0")
     contexts.append(Passages(_retriever(name, setup, client, options)))
-    how: dict[str, Any] = {"variant": options.variant, "prompts": options.prompts(setup), "shown": options.shown}
-    return ModelJudge(name, client, setup.votes, contexts=contexts, **how)
+    prompts = options.prompts(setup)
+    return ModelJudge(
+        name, client, setup.votes, contexts=contexts, variant=options.prompt_name, prompts=prompts, shown=options
+    )
 
 
 class _ClaimOptions(RetrievalOptions):

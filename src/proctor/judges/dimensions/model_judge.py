@@ -232,9 +232,10 @@ class ContextProvider(Protocol):
         `InputError` for a case that it can't serve."""
 
 
-@dataclass(frozen=True)
-class ShownCase:
+class ShownCase(BaseModel):
     """The parts of a case that a judge is shown, and whether it gives a reason; experiments leave some out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     references: bool = True
     images: bool = True
@@ -243,7 +244,7 @@ class ShownCase:
     @property
     def variant(self) -> str:
         """The parts that are left out, such as "no-references+no-reason"."""
-        return "+".join(f"no-{name}" for name, kept in vars(self).items() if not kept)
+        return "+".join(f"no-{name}" for name in ShownCase.model_fields if not getattr(self, name))
 
     def of(self, case: Case) -> Case:
         """The case without the parts that are left out."""
@@ -260,6 +261,9 @@ class ShownCase:
             fill={**scale.fill, "with_reason": False},
             stored=lambda dimensions, cites: as_said(rating_form(dimensions, cites=cites, reason=False)),
         )
+
+
+EVERYTHING = ShownCase()
 
 
 @dataclass(frozen=True)
@@ -316,7 +320,7 @@ class ModelJudge:
         contexts: Sequence[ContextProvider] = (),
         variant: str = "",
         prompts: Path | None = None,
-        shown: ShownCase = ShownCase(),
+        shown: ShownCase = EVERYTHING,
     ) -> None:
         scale, named = shown.scale(scale), "+".join(filter(None, (variant, shown.variant)))
         self.name = f"{kind}{f'/{named}' if named else ''}[{client.name}]"

@@ -226,9 +226,7 @@ class Contrasts:
         answers, `own` those of the training answers."""
         apart = changed[self.changed] - own[self.origin]
         code = np.array([self.kinds.index(one) for one in self.wording], dtype=np.int64)
-        sums = np.zeros((len(self.kinds), apart.shape[1]))
-        np.add.at(sums, code, apart)
-        return np.asarray(sums / np.bincount(code)[:, None], dtype=np.float64)
+        return _group_means(apart, code)
 
 
 @cache
@@ -363,7 +361,7 @@ def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
         "wording-apart": np.abs(wording - expected),
         "wording-shared": np.minimum(wording, expected),
         "wording-of-references": _tfidf(answers, "references", views, "references"),
-        "wording-of-all": _mean_by(wording, answers.question),
+        "wording-of-all": _group_means(wording, answers.question)[answers.question],
         "wording-of-query": _tfidf(answers, "query", views, "query"),
         "meaning": meaning,
         "meaning-of-references": meant,
@@ -409,9 +407,8 @@ def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Flo
     return found
 
 
-def _mean_by(values: Floats, group: Sequence[int] | Ints) -> Floats:
-    """Each row's mean over the rows of its group."""
-    code = np.asarray(group)
+def _group_means(values: Floats, code: Ints) -> Floats:
+    """The mean of the rows of each group, 0 to the highest `code`: groups × columns."""
     sums = np.zeros((int(code.max()) + 1, values.shape[1]))
     np.add.at(sums, code, values)
-    return np.asarray(sums[code] / np.bincount(code)[code][:, None], dtype=np.float64)
+    return np.asarray(sums / np.bincount(code)[:, None], dtype=np.float64)

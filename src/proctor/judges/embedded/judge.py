@@ -90,20 +90,19 @@ def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, o
     """The learned judges in the arrays of a file, by language; `levels` are the expected languages and dimensions. Raises
     `InputError` for other ones, and for arrays whose shapes do not match."""
     found: dict[str, Learned] = {}
+    by_language: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        language, _, own = name.partition("/")
+        by_language.setdefault(language, {})[own] = array
     for language, dimensions in levels.items():
-        own = {
-            name.removeprefix(f"{language}/"): array
-            for name, array in arrays.items()
-            if name.startswith(f"{language}/")
-        }
         try:
-            found[language] = _checked(_learned(own), tuple(dimensions))
+            found[language] = _checked(_learned(by_language.get(language, {})), tuple(dimensions))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             reason = str(error.args[0]) if error.args else type(error).__name__
             raise InputError(
                 file, f"language {language!r}", found=f"weights of another form ({reason})", expected=_EXPECTED
             ) from error
-    if sum(len([name for name in arrays if name.startswith(f"{one}/")]) for one in levels) != len(arrays):
+    if len(by_language) != len(levels):
         raise InputError(file, found="weights of another language", expected=_EXPECTED)
     return found
 
@@ -267,16 +266,6 @@ def refuse_taken(folder: Path) -> None:
         raise InputError(folder, found=f"no folder {folder.resolve().parent}", expected="one that exists")
 
 
-def save_model(folder: Path, learned: Mapping[str, Learned], manifest: Manifest) -> None:
-    """Writes a learned judge. The folder appears complete or not at all. Raises `InputError` if it, or anything of its
-    name, exists already or can't be written."""
-    refuse_taken(folder)
-    with whole_folder(folder) as draft:
-        write_arrays(draft / WEIGHTS, arrays_of(learned))
-        text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False)
-        write_whole(draft / MANIFEST, text + "\n")
-
-
 def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
     """The learned judges by language, and the manifest.
 
@@ -387,8 +376,13 @@ class EmbeddedJudge:
         return cls(learned, manifest, encoders=encoders or material.opened(), stacked=material.stacked)
 
     def save(self, folder: Path) -> None:
-        """Writes it to a new folder (see `save_model`)."""
-        save_model(folder, self._learned, self.manifest)
+        """Writes it to a new folder, which appears complete or not at all. Raises `InputError` as `refuse_taken`, and if
+        it can't be written."""
+        refuse_taken(folder)
+        with whole_folder(folder) as draft:
+            write_arrays(draft / WEIGHTS, arrays_of(self._learned))
+            text = json.dumps(self.manifest.model_dump(mode="json"), indent=1, ensure_ascii=False)
+            write_whole(draft / MANIFEST, text + "\n")
 
     @property
     def settings(self) -> dict[str, JsonValue]:

@@ -4,22 +4,18 @@ runs in a process with limits."""
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import InputError, input_bytes, parse_model, read_bytes
+from proctor.media import open_picture
 from proctor.models import Letterbox, NetworkProcess
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 
 KEYPOINTS = (
     "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow",
@@ -291,7 +287,7 @@ class PoseNetwork:
         Raises `InputError` where the network's output has another shape or exceeds its limits, and for a picture that
         can't be read.
         """
-        picture = _opened(jpeg, name)
+        picture = open_picture(jpeg, name)
         box = Letterbox.of(picture.size, self._side)
         raw = self._process.run(box.fitted(picture, self._side))[0]
         if raw.ndim != 3 or raw.shape[:2] != (1, _ROWS):
@@ -347,17 +343,6 @@ def _layout(weights: Path, network: dict[str, Any]) -> tuple[int, int]:
 
 def _shape(shape: Any) -> str:
     return f"[{', '.join(map(str, shape))}]"
-
-
-def _opened(jpeg: bytes, name: str) -> Image:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(jpeg)) as opened:
-            return opened.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        found = f"an unreadable image ({type(error).__name__})"
-        raise InputError(name or None, found=found, expected="an image") from error
 
 
 PoseSource = KeypointFile | PoseNetwork

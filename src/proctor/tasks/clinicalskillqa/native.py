@@ -4,7 +4,6 @@ while reading, before any call of a model."""
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from proctor.core import (
     unique_keys,
     validated,
 )
+from proctor.media import open_picture
 
 _EXPECTED = "a .json, .jsonl or .csv file"
 Model = TypeVar("Model", bound=BaseModel)
@@ -319,7 +319,7 @@ def _check_pictures(instance: NativeInstance, media: Path) -> None:
         if digest in seen:
             raise InputError(media / name, place, found=f"the same picture as {seen[digest]}", expected="another one")
         seen[digest] = label
-        _open(media / name, content, place)
+        open_picture(content, media / name, place, draft=64)
 
 
 def _content(media: Path, name: str, place: str) -> bytes:
@@ -332,15 +332,3 @@ def _content(media: Path, name: str, place: str) -> bytes:
         raise InputError(path, place, found="no such image", expected="an image") from error
     except OSError as error:
         raise InputError(path, place, found=error.strerror or "an unreadable file") from error
-
-
-def _open(path: Path, content: bytes, place: str) -> None:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(content)) as opened:
-            opened.draft("RGB", (64, 64))
-            opened.load()
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        found = f"an unreadable image ({type(error).__name__})"
-        raise InputError(path, place, found=found, expected="an image") from error

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
 from proctor.core import (
     Answer,
+    FileCheck,
+    Finding,
     InputError,
     PluginReport,
     Status,
@@ -20,7 +23,7 @@ from proctor.core import (
     write_whole,
 )
 from proctor.core.formats import OrderingFormat
-from proctor.judges import has_injection, sanitize
+from proctor.judges import suspicion
 from proctor.metrics.ordering import compare_orders
 from proctor.tasks.clinicalskillqa.native import NativePrediction, records, spelled
 
@@ -56,26 +59,6 @@ def _entry(answer: Answer) -> dict[str, JsonValue]:
     return {"id": answer.item_id, "order": order, **({"rationale": given} if isinstance(given, str) else {})}
 
 
-_MAX_SHOWN = 3
-
-_RULES = {
-    "entry": ("error", "an id, an order and a rationale"),
-    "duplicate": ("error", "each instance once"),
-    "unknown": ("error", "an instance of the folder"),
-    "no-answer": ("error", "an order for every instance"),
-    "empty-order": ("error", "an order for every instance"),
-    "missing-label": ("error", "each label of the instance once"),
-    "repeated-label": ("error", "each label of the instance once"),
-    "unknown-label": ("error", "the labels of the instance alone"),
-    "no-rationale": ("warning", "a rationale beside every order"),
-    "suspicious": ("warning", "a rationale and nothing else"),
-}
-"""Level and expectation of each rule. An error costs the answer; a warning is for a person to look at."""
-
-Fault = tuple[str, str]
-"""A rule, and the place where it is broken."""
-
-
 def validate(file: Path, request: ValidationRequest) -> PluginReport:
     """Repeated, missing and unknown instances and labels, empty orders, missing rationales.
 
@@ -87,81 +70,68 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     benchmark = reader_of("clinicalskillqa", request.track).load(data, request.media)
     labels = {item.id: item.answer.labels for item in benchmark.items if isinstance(item.answer, OrderingFormat)}
     entries = records(file, "predictions")
-    places: dict[str, list[str]] = {rule: [] for rule in _RULES}
-    for rule, place in _faults(entries, labels):
-        places[rule].append(place)
-    causes: list[JsonValue] = [
-        {"level": level, "rule": rule, "count": len(places[rule]), "expected": expected, "places": [*places[rule]]}
-        for rule, (level, expected) in _RULES.items()
-        if places[rule]
-    ]
-    counts = {level: sum(len(places[rule]) for rule in _RULES if _RULES[rule][0] == level) for level in _LEVELS}
-    summary = (
-        f"{count_of(len(entries), 'answer')} to {count_of(len(labels), 'instance')}: "
-        f"{count_of(counts['error'], 'error')}, {count_of(counts['warning'], 'warning')}"
-    )
-    found: dict[str, JsonValue] = {"file": str(file), "answers": len(entries), "instances": len(labels)}
-    found |= {"errors": counts["error"], "warnings": counts["warning"], "causes": causes}
-    lines = [_line(rule, places[rule]) for rule in _RULES if places[rule]]
-    return PluginReport(found, (*lines, summary), ok=not counts["error"])
+    findings = sorted(_findings(entries, labels), key=lambda one: _RULES.index(one.rule))
+    causes: list[JsonValue] = []
+    for rule, some in groupby(findings, key=lambda one: one.rule):
+        same = list(some)
+        places: list[JsonValue] = [f"{one.place}: {one.found}" for one in same]
+        cause = {"level": same[0].severity, "rule": rule, "count": len(same), "expected": same[0].expected}
+        causes.append({**cause, "places": places})
+    check = FileCheck(file, tuple(findings), {"answer": len(entries), "instance": len(labels)})
+    return check.report({"causes": causes}, every=request.every)
 
 
-_LEVELS = ("error", "warning")
+_RULES = (
+    "entry", "duplicate", "unknown", "no-answer", "empty-order", "missing-label", "repeated-label", "unknown-label",
+    "no-rationale", "suspicious",
+)  # fmt: skip
+"""The rules in the order of the report."""
 
 
-def _line(rule: str, places: Sequence[str]) -> str:
-    level, expected = _RULES[rule]
-    more = len(places) - _MAX_SHOWN
-    shown = "; ".join(places[:_MAX_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    return f"{level}: {rule} ({len(places)}): expected {expected}: {shown}"
-
-
-def _faults(entries: Sequence[tuple[str, JsonValue]], labels: Mapping[str, tuple[str, ...]]) -> Iterator[Fault]:
+def _findings(entries: Sequence[tuple[str, JsonValue]], labels: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for place, raw in entries:
         try:
             one = NativePrediction.model_validate(raw)
         except ValidationError as error:
             problem = first_problem(error)
-            yield "entry", f"{place}, field {problem.field!r}: {problem.expected}"
+            found = f"{problem.found} as {problem.field!r} ({problem.expected})"
+            yield Finding("entry", place, found, "an id, an order and a rationale")
             name = raw.get("id") if isinstance(raw, dict) else None
             if isinstance(name, str):  # an unreadable entry of an instance: not missing as well
                 seen.setdefault(name, place)
             continue
+        where = f"item {one.id!r}"
         if one.id in seen:
-            yield "duplicate", f"item {one.id!r} ({place}, first {seen[one.id]})"
+            yield Finding("duplicate", where, f"{place} again, first {seen[one.id]}", "each instance once")
             continue
         seen[one.id] = place
         if one.id not in labels:
-            yield "unknown", f"item {one.id!r} ({place})"
+            yield Finding("unknown", where, place, "an instance of the folder")
             continue
-        yield from _order_faults(one, labels[one.id])
-        yield from _rationale_faults(one)
+        yield from _order_findings(where, one.order, labels[one.id])
+        if not one.rationale.strip():
+            yield Finding("no-rationale", where, "no rationale", "a rationale beside every order", severity="warning")
+        elif found := suspicion(one.rationale):
+            yield Finding("suspicious", where, found, "a rationale and nothing else", severity="warning")
     for name in sorted(labels.keys() - seen.keys()):
-        yield "no-answer", f"item {name!r}"
+        yield Finding("no-answer", f"item {name!r}", "no answer", "an order for every instance")
 
 
-def _order_faults(one: NativePrediction, labels: tuple[str, ...]) -> Iterator[Fault]:
-    where = f"item {one.id!r}"
-    if not one.order:
-        yield "empty-order", where
+def _order_findings(where: str, order: tuple[str, ...], labels: tuple[str, ...]) -> Iterator[Finding]:
+    if not order:
+        yield Finding("empty-order", where, "an empty order", "an order for every instance")
         return
-    found = compare_orders(labels, spelled(one.order, labels))
-    for kind in ("missing", "repeated", "unknown"):
-        wrong: tuple[str, ...] = getattr(found, kind)
+    found = compare_orders(labels, spelled(order, labels))
+    once = "each label of the instance once"
+    for rule, wrong, expected in (
+        ("missing-label", found.missing, once),
+        ("repeated-label", found.repeated, once),
+        ("unknown-label", found.unknown, "the labels of the instance alone"),
+    ):
         if wrong:
-            yield f"{kind}-label", f"{where} {', '.join(label[:20] for label in wrong[:6])}"
-
-
-def _rationale_faults(one: NativePrediction) -> Iterator[Fault]:
-    where, plain = f"item {one.id!r}", one.rationale.replace("\r\n", "\n")
-    hidden = len(plain) - len(sanitize(plain))
-    if not plain.strip():
-        yield "no-rationale", where
-    elif has_injection(one.rationale):
-        yield "suspicious", f"{where} speaks to its judge"
-    elif hidden > 0:
-        yield "suspicious", f"{where} hides {count_of(hidden, 'character')}"
+            label_names = ", ".join(label[:20] for label in wrong[:6])
+            yield Finding(rule, where, f"{label_names} {rule.removesuffix('-label')}", expected)
 
 
 def validate_workflow(file: Path, request: ValidationRequest) -> PluginReport:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
@@ -13,21 +11,21 @@ from proctor.core import (
     NO_ANSWER,
     Answer,
     Benchmark,
+    FileCheck,
+    Finding,
     InputError,
     Item,
-    Noted,
     ParseError,
     PluginReport,
     RecordedAnswers,
     Status,
     Timing,
     ValidationRequest,
-    by_cause,
     count_of,
     reader_of,
 )
 from proctor.core.formats import FreeTextFormat
-from proctor.judges import has_injection, sanitize
+from proctor.judges import suspicion
 from proctor.tasks.focus.native import NativeResponse, Repeated, entries, read_responses, write_answer, write_native
 from proctor.tasks.focus.vocabulary import UNKNOWN
 
@@ -113,58 +111,11 @@ def _notes(
     return tuple(f"{len(ids)} of {len(items)} questions {text}" for text, ids in lines if ids)
 
 
-@dataclass(frozen=True)
-class SubmissionFinding:
-    """A fault: the rule, the question ("" where an entry has none), what was found and what was expected. An `error`
-    costs the answer; any other finding is a warning, for a person to look at."""
-
-    rule: str
-    question: str
-    found: str
-    expected: str
-    error: bool = True
-
-    @property
-    def level(self) -> str:
-        return "error" if self.error else "warning"
-
-    def __str__(self) -> str:
-        parts = (f"{self.level}: {self.rule}", self.question, f"found {self.found}, expected {self.expected}")
-        return ": ".join(part for part in parts if part)
-
-
-@dataclass(frozen=True)
-class SubmissionReport:
-    """All findings on a file, in the order of its entries, missing answers last; and what could not be checked."""
-
-    file: Path
-    answers: int
-    questions: int
-    findings: tuple[SubmissionFinding, ...]
-    unchecked: tuple[str, ...] = ()
-
-    def causes(self) -> list[str]:
-        """A line for each cause of findings (see `by_cause`)."""
-        return by_cause(
-            [
-                Noted(f"{one.level}: {one.rule}", one.question, one.found, one.expected, str(one))
-                for one in self.findings
-            ]
-        )
-
-    @property
-    def errors(self) -> int:
-        return sum(one.error for one in self.findings)
-
-    def by_rule(self) -> dict[str, int]:
-        return dict(sorted(Counter(one.rule for one in self.findings).items()))
-
-
 _MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION = 10_000, 10
 """A file with more entries (the larger of both limits) is refused: a finding for each would take minutes."""
 
 
-def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
+def validate_submission(file: Path, benchmark: Benchmark) -> FileCheck:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
     Errors: `entry` (an invalid entry), `duplicate`, `unknown`, `missing`, `format` (not in the question's format),
@@ -179,7 +130,7 @@ def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
         questions = count_of(len(items), "question")
         raise InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
     seen: dict[str, int] = {}
-    findings: list[SubmissionFinding] = []
+    findings: list[Finding] = []
     timed: dict[str, bool] = {}
     for number, entry in enumerate(raw, start=1):
         try:
@@ -187,44 +138,43 @@ def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
         except ValidationError as error:
             broken = _broken(number, entry, error)
             findings.append(broken)
-            seen.setdefault(broken.question, number)
+            seen.setdefault(broken.place, number)
             continue
         name = response.qID
         if response.content is None:
-            missing = SubmissionFinding("entry", name, f"None as 'content' (entry {number})", "a text")
+            missing = Finding("entry", name, f"None as 'content' (entry {number})", "a text")
             findings.append(missing)
             seen.setdefault(name, number)
             continue
         if name in seen:
             once = f"one answer; the first is entry {seen[name]}"
-            findings.append(SubmissionFinding("duplicate", name, f"entry {number} again", once))
+            findings.append(Finding("duplicate", name, f"entry {number} again", once))
             continue
         seen[name] = number
         if name not in items:
-            findings.append(SubmissionFinding("unknown", name, f"entry {number}", "a question of the benchmark"))
+            findings.append(Finding("unknown", name, f"entry {number}", "a question of the benchmark"))
             continue
         timed[name] = response.latency is not None
         findings.extend(_answer(items[name], response, benchmark.budget_s))
     findings.extend(_untimed(timed, benchmark.budget_s))
     findings.extend(
-        SubmissionFinding("missing", name, "no answer", "an answer to every question")
-        for name in items
-        if name not in seen
+        Finding("missing", name, "no answer", "an answer to every question") for name in items if name not in seen
     )
-    return SubmissionReport(file, len(raw), len(items), tuple(findings), _unchecked(benchmark))
+    sizes = {"answer": len(raw), "question": len(items)}
+    return FileCheck(file, tuple(findings), sizes, _unchecked(benchmark))
 
 
-def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[SubmissionFinding]:
+def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[Finding]:
     """Answers without a latency on a track with a budget. A container's file has none at all: a single warning."""
     if budget_s is None or all(timed.values()):
         return
     if not any(timed.values()):
         found = f"no latency in any of {count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
-        yield SubmissionFinding("no-latency", "", found, f"seconds, at most {budget_s:g}", error=False)
+        yield Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
         return
     for name, measured in timed.items():
         if not measured:
-            yield SubmissionFinding("no-latency", name, "no latency", "seconds, as the other answers have")
+            yield Finding("no-latency", name, "no latency", "seconds, as the other answers have")
 
 
 def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
@@ -244,7 +194,7 @@ def _of_unknown_form(item: Item) -> bool:
     return item.reference is None and item.tags.get("answer_format") == UNKNOWN
 
 
-def _broken(number: int, entry: object, error: ValidationError) -> SubmissionFinding:
+def _broken(number: int, entry: object, error: ValidationError) -> Finding:
     fault = error.errors(include_url=False)[0]
     field, value = ".".join(str(part) for part in fault["loc"]), _shown(fault["input"])
     expected = _EXPECTED.get(fault["type"], fault["msg"])
@@ -257,7 +207,7 @@ def _broken(number: int, entry: object, error: ValidationError) -> SubmissionFin
     else:
         found = f"{value} as {field!r}" if field else value
     known = isinstance(name, str) and fault["type"] != "string_unicode"
-    return SubmissionFinding("entry", str(name) if known else "", f"{found} (entry {number})", expected)
+    return Finding("entry", str(name) if known else "", f"{found} (entry {number})", expected)
 
 
 _EXPECTED = {
@@ -275,31 +225,24 @@ _EXPECTED = {
 """What was expected, by pydantic's kind of error."""
 
 
-def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[SubmissionFinding]:
+def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[Finding]:
     text = response.content or ""
     if response.latency is not None and budget_s is not None and response.latency > budget_s:
-        yield SubmissionFinding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
+        yield Finding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
     most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
     if most is not None and len(text.strip()) > most:
         sure = not _of_unknown_form(item)
         expected = f"at most {most} characters" + ("" if sure else " if it is free text")
-        yield SubmissionFinding("too-long", item.id, f"{len(text.strip())} characters", expected, error=sure)
+        yield Finding(
+            "too-long", item.id, f"{len(text.strip())} characters", expected, severity="error" if sure else "warning"
+        )
     else:
         try:
             item.answer.parse(text, item.options)
         except ParseError as error:
-            yield SubmissionFinding("format", item.id, _shown(text), error.expected)
-    for found in _suspicions(text):
-        yield SubmissionFinding("suspicious", item.id, found, "an answer to the question alone", error=False)
-
-
-def _suspicions(text: str) -> Sequence[str]:
-    found = [f"text that speaks to its judge: {_shown(text)}"] if has_injection(text) else []
-    plain = text.replace("\r\n", "\n")
-    hidden = len(plain) - len(sanitize(plain))
-    if hidden and not found:
-        found.append(f"{count_of(hidden, 'hidden character')}: {_shown(text)}")
-    return found
+            yield Finding("format", item.id, _shown(text), error.expected)
+    if found := suspicion(text):
+        yield Finding("suspicious", item.id, found, "an answer to the question alone", severity="warning")
 
 
 def _shown(value: object) -> str:
@@ -313,25 +256,20 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     request.known_options()
     data = request.needed_data("the folder with requests.json")
     found = validate_submission(file, reader_of("focus", request.track).load(data))
-    lines = [str(one) for one in found.findings] if request.every else found.causes()
-    lines += [f"not checked: {one}" for one in found.unchecked]
-    rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule().items())
-    warnings = len(found.findings) - found.errors
-    lines.append(
-        f"{count_of(found.answers, 'answer')} to {count_of(found.questions, 'question')}: "
-        f"{count_of(found.errors, 'error')}, {count_of(warnings, 'warning')}" + (f" ({rules})" if rules else "")
-    )
-    return PluginReport(_json(found), tuple(lines), ok=not found.errors)
-
-
-def _json(found: SubmissionReport) -> dict[str, JsonValue]:
-    return {
-        "file": str(found.file),
-        "answers": found.answers,
-        "questions": found.questions,
-        "errors": found.errors,
-        "warnings": len(found.findings) - found.errors,
-        "by_rule": {**found.by_rule()},
-        "findings": [{**vars(one)} for one in found.findings],
+    rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule.items())
+    findings: list[JsonValue] = [
+        {
+            "rule": one.rule,
+            "question": one.place,
+            "found": one.found,
+            "expected": one.expected,
+            "error": one.severity == "error",
+        }
+        for one in found.findings
+    ]
+    json: dict[str, JsonValue] = {
+        "by_rule": {**found.by_rule},
+        "findings": findings,
         "unchecked": list(found.unchecked),
     }
+    return found.report(json, every=request.every, ending=f" ({rules})" if rules else "")

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
         read_submission,
     )
     from proctor.tasks.mediqa_eval.reader import READER, official
-    from proctor.tasks.mediqa_eval.submission import Check, Count, Finding
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "DIMENSIONS", "READER", "SCHEME", "Check", "Count", "Finding", "dimensions", "official", "read_encounters",
+    "DIMENSIONS", "READER", "SCHEME", "dimensions", "official", "read_encounters",
     "read_native_ratings", "read_submission",
 ]  # fmt: skip
 

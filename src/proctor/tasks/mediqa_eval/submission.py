@@ -14,14 +14,14 @@ from pydantic import JsonValue
 
 from proctor.audits import Key
 from proctor.core import (
+    FileCheck,
+    Finding,
     InputError,
-    Noted,
     PluginReport,
     Table,
     TableFault,
     UsageError,
     ValidationRequest,
-    by_cause,
     count_of,
     plain_table,
     read_table,
@@ -94,23 +94,7 @@ def _write(file: Path, scorer: str, rows: Sequence[AnswerRow], values: Mapping[K
     return len(rows)
 
 
-Level = Literal["error", "warning"]
-
 _UNCHECKED = ("whether each row is of the task and its text unchanged: name the rated answers, or the template",)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """An error, which the task or `audit` would refuse, or a warning, which both would accept."""
-
-    level: Level
-    fault: TableFault
-
-    def __str__(self) -> str:
-        found, expected = self.fault.found, self.fault.expected
-        parts = (f"found {found}" if found else "", f"expected {expected}" if expected else "")
-        verdict = ", ".join(filter(None, parts))
-        return ": ".join(filter(None, (self.level, self.fault.place, verdict)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,40 +113,17 @@ class Count:
     splits: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Check:
-    """The findings on a submission, errors first, by row; `unchecked` is what can't be checked without further files."""
-
-    file: Path
-    findings: tuple[Finding, ...]
-    counts: tuple[Count, ...]
-    unchecked: tuple[str, ...] = ()
-
-    def causes(self) -> list[str]:
-        """A line for each cause of findings (see `by_cause`)."""
-        return by_cause(
-            [
-                Noted(
-                    f"{one.level}: {one.fault.column or 'row'}" if one.fault.row else one.level,
-                    f"row {one.fault.row}" if one.fault.row else "",
-                    one.fault.found,
-                    one.fault.expected,
-                    str(one),
-                    one.fault.row,
-                )
-                for one in self.findings
-            ]
-        )
-
-    @property
-    def errors(self) -> int:
-        return sum(one.level == "error" for one in self.findings)
+def _finding(severity: Literal["error", "warning"], fault: TableFault) -> Finding:
+    rule = (fault.column or "row") if fault.row else ""
+    place = f"row {fault.row}" if fault.row else ""
+    line = Finding("", fault.place, fault.found, fault.expected, severity)
+    return Finding(rule, place, fault.found, fault.expected, severity, fault.row, str(line))
 
 
 def check_submission(
     file: Path, answers: Sequence[AnswerRow] | None, *, split: str | None = None, any_scale: bool = False
-) -> Check:
-    """Finds all faults, where `read_submission` stops at the first error.
+) -> tuple[FileCheck, tuple[Count, ...]]:
+    """Finds all faults, errors first, by row, where `read_submission` stops at the first error; and counts the rows.
 
     `answers` are those that must have scores, from ratings or a template; with None their names and texts are not
     checked. The expected number of rows is that of the published `split` ("valid" or "test"), else that of `answers`
@@ -188,9 +149,9 @@ def check_submission(
         errors += _wrong_sizes(counts, split)
     else:
         counts = ()
-    findings = [Finding("error", one) for one in sorted(errors, key=lambda one: one.row)]
-    findings += [Finding("warning", one) for one in sorted(warnings, key=lambda one: one.row)]
-    return Check(file, tuple(findings), counts, _UNCHECKED if answers is None else ())
+    findings = [_finding("error", one) for one in sorted(errors, key=lambda one: one.row)]
+    findings += [_finding("warning", one) for one in sorted(warnings, key=lambda one: one.row)]
+    return FileCheck(file, tuple(findings), unchecked=_UNCHECKED if answers is None else ()), counts
 
 
 def _keyed(good: Iterable[Entry]) -> tuple[dict[Key, Entry], list[tuple[Entry, Entry]]]:
@@ -297,44 +258,33 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     if request.data is None and split is None:
         raise UsageError("--ratings", "the rated answers, or --option split=valid or test")
     answers = None if request.data is None else answers_to_judge(request.data)
-    any_scale = bool(given.get("any-scale"))
-    check = check_submission(file, answers, split=None if split is None else str(split), any_scale=any_scale)
-    lines = [str(one) for one in check.findings] if request.every else check.causes()
-    unchecked = [f"not checked: {one}" for one in check.unchecked]
-    warnings = len(check.findings) - check.errors
-    summary = f"{count_of(check.errors, 'error')}, {count_of(warnings, 'warning')}"
-    return PluginReport(_json(check), (*lines, _count_table(check), *unchecked, summary), ok=not check.errors)
+    check, counts = check_submission(
+        file, answers, split=None if split is None else str(split), any_scale=bool(given.get("any-scale"))
+    )
+    findings: list[JsonValue] = [
+        {
+            "level": one.severity,
+            "row": one.row or None,
+            "column": None if one.rule in {"", "row"} else one.rule,
+            "found": one.found,
+            "expected": one.expected,
+        }
+        for one in check.findings
+    ]
+    counted: list[JsonValue] = [asdict(one) | {"splits": list(one.splits)} for one in counts]
+    json: dict[str, JsonValue] = {"findings": findings, "counts": counted, "unchecked": list(check.unchecked)}
+    return check.report(json, every=request.every, tables=[_count_table(file, counts)])
 
 
-def _count_table(check: Check) -> Table:
+def _count_table(file: Path, counts: Sequence[Count]) -> Table:
     return plain_table(
-        str(check.file),
+        str(file),
         ("dataset", "language", ">rows", ">expected", ">repeated", ">opted out", "as many as"),
         tuple(
             (
                 *(one.dataset, one.language, str(one.rows), str(one.expected)),
                 *(str(one.repeated), str(one.opted_out), ", ".join(one.splits)),
             )
-            for one in check.counts
+            for one in counts
         ),
     )
-
-
-def _json(check: Check) -> dict[str, JsonValue]:
-    return {
-        "file": str(check.file),
-        "errors": check.errors,
-        "warnings": len(check.findings) - check.errors,
-        "findings": [
-            {
-                "level": one.level,
-                "row": one.fault.row or None,
-                "column": one.fault.column or None,
-                "found": one.fault.found,
-                "expected": one.fault.expected,
-            }
-            for one in check.findings
-        ],
-        "counts": [asdict(one) | {"splits": list(one.splits)} for one in check.counts],
-        "unchecked": list(check.unchecked),
-    }

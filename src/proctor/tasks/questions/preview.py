@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.core import Frame, Item, clean, write_whole
 from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
-from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, view
+from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, open_picture, view
 from proctor.tasks.questions.media import is_recording
 from proctor.tasks.questions.question_set import QuestionSet
 
@@ -137,9 +137,9 @@ def _nested(value: Any) -> bool:
 
 
 def _drawn(jpeg: bytes, shapes: Sequence[Sequence[float]], answer: BoxesFormat | PointFormat) -> bytes:
-    from PIL import Image, ImageDraw
+    from PIL import ImageDraw
 
-    picture = Image.open(BytesIO(jpeg)).convert("RGB")
+    picture = open_picture(jpeg)
     draw, scale = ImageDraw.Draw(picture), (picture.width / answer.width, picture.height / answer.height)
     for shape in shapes:
         ends = [one * scale[place % 2] for place, one in enumerate(shape)]

@@ -14,7 +14,6 @@ from pydantic import JsonValue
 
 from proctor.core import (
     BENCHMARKS,
-    InputError,
     Item,
     Media,
     Metric,
@@ -25,10 +24,12 @@ from proctor.core import (
     by_cause,
     cell_text,
     count_of,
+    error_of_faults,
     generator,
     is_empty,
     one_of,
     read_sheet,
+    table_findings,
 )
 from proctor.core.formats import option_letters
 from proctor.judges import JUDGES
@@ -64,14 +65,8 @@ class QuestionSet:
 
     def lines(self, *, every: bool = False) -> list[str]:
         """The faults: a line for each cause, with its rows, or for `every` fault."""
-        if every:
-            return [str(fault.error(file)) for file, fault in self.faults]
-        return by_cause(
-            [
-                fault.noted(file, f"{file}: column {fault.column!r}" if fault.column else str(file))
-                for file, fault in self.faults
-            ]
-        )
+        findings = table_findings(self.faults)
+        return [str(one) for one in findings] if every else by_cause(findings)
 
     def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
         """Adds a fault of a file, or of a row."""
@@ -80,15 +75,8 @@ class QuestionSet:
 
     def check(self) -> None:
         """Raises one `InputError` for all faults, with a note for each cause, if there are any."""
-        if not self.faults:
-            return
-        if len(self.faults) == 1:
-            file, fault = self.faults[0]
-            raise fault.error(file)
-        error = InputError(self.layout.path, found=f"{len(self.faults):,} faults", expected="none (see above)")
-        for line in self.lines():
-            error.add_note(line)
-        raise error
+        if self.faults:
+            raise error_of_faults(self.layout.path, self.faults)
 
 
 def read_questions(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from proctor.media import open_picture
 from proctor.systems import shortest_path
 
 Mask = NDArray[np.bool_]
@@ -63,10 +63,8 @@ class SeenPicture:
 
 def detect(jpeg: bytes) -> SeenPicture:
     """Decodes a JPEG and finds the regions of every class in `LOOKS`."""
-    from PIL import Image
 
-    with Image.open(io.BytesIO(jpeg)) as image:
-        rgb = image.convert("RGB")
+    rgb = open_picture(jpeg)
     hue, saturation, value = (np.asarray(band) for band in rgb.convert("HSV").split())
     aspect = rgb.width / rgb.height
     if int(value.max()) < 24:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, Region
+from proctor.core import Region
+from proctor.media import open_picture
 from proctor.tasks.clinicalskillqa.keypoints import PersonBox, Pose
 from proctor.tasks.clinicalskillqa.pose import Body, places_of
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 Map = NDArray[np.float64]
 
@@ -97,8 +95,8 @@ def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = No
 
     if not details:
         return jpeg
-    picture = _open(jpeg).convert("RGB")
-    source = None if original is None or original == jpeg else _open(original).convert("RGB")
+    picture = open_picture(jpeg, "picture")
+    source = None if original is None or original == jpeg else open_picture(original)
     scale = max(1.0, _READABLE / max(picture.size))
     if scale > 1:
         size = round(picture.width * scale), round(picture.height * scale)
@@ -225,22 +223,10 @@ def _scaled(found: Map) -> Map:
 def _grey(jpeg: bytes) -> Map:
     from PIL import Image
 
-    picture = _open(jpeg).convert("L")
+    picture = open_picture(jpeg, "picture").convert("L")
     scale = _SIDE / max(picture.size)
     size = max(8, round(picture.width * scale)), max(8, round(picture.height * scale))
     return np.asarray(picture.resize(size, Image.Resampling.BOX), dtype=np.float64)
-
-
-def _open(jpeg: bytes) -> Image:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(jpeg)) as opened:
-            opened.load()
-            return opened
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        found = f"an unreadable image ({type(error).__name__})"
-        raise InputError("picture", found=found, expected="a picture") from error
 
 
 def _pixels(region: Region, size: tuple[int, int]) -> tuple[int, int, int, int]:

@@ -226,23 +226,16 @@ class RationalesStage(Stage[DraftRationale]):
     async def _one(self, work: Work, one: OrderedFrames) -> DraftRationale | Refused:
         asker, name = work.asker("writer", self.prompts[0]), f"{one.id}-draft"
         shown = await asyncio.to_thread(pictures_of, work.project, one, sorted(one.order))
-        values, reason, found, calls = _prompt_values(work, one), "", "", list[Call]()
-        for draw in range(work.settings(RationalesSettings).tries):
-            try:
-                reply, call = await asker.ask(
-                    _SaidWithOrder, name, {**values, "refused": reason}, pictures=shown, draw=draw
-                )
-            except RefusalError as error:
-                return Refused.of(name, "no draft", "a rationale", str(error), (one.id,), tuple(calls))
-            calls.append(call)
-            sentences = _cited(reply, one.order)
-            reason = rationale_fault(sentences, one.order)
+
+        def check(reply: _SaidWithOrder, calls: tuple[Call, ...]) -> DraftRationale | str:
             if tuple(reply.order) != tuple(one.order):
-                reason = f"another order: {' > '.join(reply.order)}"
-            if not reason:
-                return _record(name, one, sentences, (one.id,), tuple(calls))
-            found = reply.model_dump_json()
-        return Refused.of(name, reason.partition(":")[0], reason, found, (one.id,), tuple(calls))
+                return f"another order: {' > '.join(reply.order)}"
+            sentences = _cited(reply, one.order)
+            return rationale_fault(sentences, one.order) or _record(name, one, sentences, (one.id,), calls)
+
+        failed = Refused(id=name, kind="no draft", reason="a rationale", made_from=(one.id,))
+        tries = range(work.settings(RationalesSettings).tries)
+        return await asker.first_valid(_SaidWithOrder, _prompt_values(work, one), tries, failed, check, pictures=shown)
 
 
 class RefineStage(Stage[DraftRationale]):

@@ -1,0 +1,167 @@
+"""What is wrong with a file: findings, grouped by their cause, and the report of a check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
+
+from proctor.core.blocks import Table
+from proctor.core.errors import InputError
+from proctor.core.registry import PluginReport
+from proctor.core.tables import TableFault
+from proctor.core.words import count_of
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong at a place ("q1", "row 7"; `row` is its number), by a rule (or a column). An `error` costs the
+    answer; a `warning` is for a person to look at. `line` replaces the text that is made of the other fields.
+
+    >>> print(Finding("late", "q1", "31 s", "at most 30 s"))
+    error: late: q1: found 31 s, expected at most 30 s
+    """
+
+    rule: str
+    place: str
+    found: str
+    expected: str
+    severity: Literal["error", "warning", ""] = "error"
+    row: int = 0
+    line: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Severity and rule. Findings with one kind and one expectation have one cause."""
+        return ": ".join(filter(None, (self.severity, self.rule)))
+
+    def __str__(self) -> str:
+        verdict = f"found {self.found}, expected {self.expected}"
+        return self.line or ": ".join(filter(None, (self.kind, self.place, verdict)))
+
+
+def by_cause(findings: Sequence[Finding]) -> list[str]:
+    """One line per cause with more than three findings (with examples or row numbers), and one line per other finding.
+
+    Causes are in order of appearance, with errors first, and those with rows before those without.
+
+    >>> findings = [Finding("lang", f"row {n}", "'EN'", "one of en, zh", row=n) for n in range(2, 2906)]
+    >>> by_cause(findings)
+    ["error: lang: 2,904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
+    """
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.kind, finding.expected), []).append(finding)
+    lines: list[str] = []
+    for group in sorted(groups.values(), key=_rank):
+        lines += [_summary(group)] if len(group) > _SHOWN else [str(finding) for finding in group]
+    return lines
+
+
+def _rank(group: Sequence[Finding]) -> tuple[bool, bool]:
+    return not group[0].kind.startswith("error"), not any(finding.row for finding in group)
+
+
+def _summary(group: Sequence[Finding]) -> str:
+    first = group[0]
+    head = f"{first.kind}: {len(group):,} times"
+    more = f"{len(group) - _SHOWN:,} more (--all)"
+    if len({finding.found for finding in group}) > 1:
+        examples = "; ".join(": ".join(filter(None, (finding.place, finding.found))) for finding in group[:_SHOWN])
+        return f"{head}: expected {first.expected}; found {examples}; and {more}"
+    rows = sorted(finding.row for finding in group)
+    if not all(rows):
+        where = f"{', '.join(finding.place for finding in group[:_SHOWN])} and {more}"
+    elif rows[-1] - rows[0] == len(rows) - 1:
+        where = f"rows {rows[0]}–{rows[-1]}"
+    else:
+        where = f"rows {', '.join(map(str, rows[:_SHOWN]))} and {more}"
+    return f"{head}: found {first.found}, expected {first.expected} ({where})"
+
+
+def table_findings(faults: Sequence[tuple[Path, TableFault]]) -> list[Finding]:
+    """The faults of tables, each with its file, as findings by file and column.
+
+    >>> print(table_findings([(Path("a.csv"), TableFault(3, "score", "'high'", "a number"))])[0])
+    a.csv: row 3, column 'score': found 'high', expected a number
+    """
+    return [
+        Finding(
+            f"{file}: column {one.column!r}" if one.column else str(file),
+            one.place,
+            one.found,
+            one.expected,
+            "",
+            one.row,
+            str(one.error(file)),
+        )
+        for file, one in faults
+    ]
+
+
+def error_of_faults(source: Path, faults: Sequence[tuple[Path, TableFault]]) -> InputError:
+    """The error of the only fault; of several one about the `source`, with a note for each cause.
+
+    >>> error = error_of_faults(Path("a.csv"), [(Path("a.csv"), TableFault(n, "", "'x'", "yes")) for n in (3, 4)])
+    >>> print(error, error.__notes__[0])
+    a.csv: found 2 faults, expected none (see above) a.csv: row 3: found 'x', expected yes
+    """
+    if len(faults) == 1:
+        return faults[0][1].error(faults[0][0])
+    error = InputError(source, found=f"{len(faults):,} faults", expected="none (see above)")
+    for line in by_cause(table_findings(faults)):
+        error.add_note(line)
+    return error
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """The findings on a file, in the order of its entries. `sizes` are what was counted, by its noun, such as
+    {"answer": 3, "question": 4}; `unchecked` is what could not be checked.
+
+    >>> FileCheck(Path("a.json"), (Finding("late", "q1", "31 s", "at most 30 s"),), {"answer": 3, "question": 4}).summary
+    '3 answers to 4 questions: 1 error, 0 warnings'
+    """
+
+    file: Path
+    findings: tuple[Finding, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> int:
+        """The number of errors; all other findings are warnings."""
+        return sum(one.severity == "error" for one in self.findings)
+
+    @property
+    def by_rule(self) -> dict[str, int]:
+        """The number of findings of each rule, by its name."""
+        return dict(sorted(Counter(one.rule for one in self.findings).items()))
+
+    @property
+    def summary(self) -> str:
+        """The numbers in one line."""
+        counted = " to ".join(count_of(size, noun) for noun, size in self.sizes.items())
+        warnings = len(self.findings) - self.errors
+        return f"{counted}{': ' if counted else ''}{count_of(self.errors, 'error')}, {count_of(warnings, 'warning')}"
+
+    def report(
+        self, json: Mapping[str, JsonValue], *, every: bool, tables: Sequence[Table] = (), ending: str = ""
+    ) -> PluginReport:
+        """A line for each cause (or for `every` finding), the tables, what was not checked and the summary with an
+        ending. `json` is what programs get beside the numbers."""
+        lines = [str(one) for one in self.findings] if every else by_cause(self.findings)
+        unchecked = [f"not checked: {one}" for one in self.unchecked]
+        numbers: dict[str, JsonValue] = {f"{noun}s": size for noun, size in self.sizes.items()}
+        numbers |= {"errors": self.errors, "warnings": len(self.findings) - self.errors}
+        return PluginReport(
+            {"file": str(self.file), **numbers, **json},
+            (*lines, *tables, *unchecked, self.summary + ending),
+            ok=not self.errors,
+        )
