@@ -105,6 +105,7 @@ class FilesStage(Stage[ExportedFile]):
     summary: ClassVar[str] = "The benchmark's own files"
     whole: ClassVar[bool] = True
     makes: ClassVar[str] = "files"
+    states: ClassVar[tuple[str, ...]] = ("title", "licence")
     record = ExportedFile
 
     @abstractmethod
