@@ -179,6 +179,44 @@ def test_what_a_blind_model_finds_is_flagged_and_repaired(folder: Path) -> None:
     assert len(stays) + len({one["id"] for one in removed}) == len(drafts)
 
 
+def test_a_model_that_declines_to_guess_has_screened_nothing(folder: Path, server: FaultyServer) -> None:
+    def declines(request: Request) -> str:
+        blind = re.search("^A\\. ", request.text, re.MULTILINE) and "You edit" not in request.text
+        return json.dumps({"answer": "I can't answer without seeing the clip."[:41] * 2}) if blind else scribe(request)
+
+    server._reply = declines
+    ran(folder, "export")
+    screened = records(folder, "screen")
+    assert {(one["asked"], one["solved"], one["missing"], one["rate"], one["p"]) for one in screened} == {
+        (0, 0, 3, None, None)
+    }
+    unscreened = "not screened: no blind answer that counts"
+    assert all(unscreened in one["flags"] for one in (*screened, *records(folder, "split")))
+    drafts, stays = len(screened), len(records(folder, "split"))
+    assert f"mcq: 0 of 0 blind answers right; {3 * drafts} more declined, unreadable or not judged" in records(
+        folder, "screen", "notes"
+    )
+    datasheet = (folder / "items" / "DATASHEET.md").read_text()
+    published = f"as published: 0 of 0 answers right; {3 * stays} more declined, unreadable or not judged."
+    assert published in datasheet
+    assert f"- {unscreened}: {stays} questions" in datasheet
+
+
+def test_another_licence_is_published(folder: Path, server: FaultyServer) -> None:
+    def export(**fields: str) -> str:
+        settings = yaml.safe_load((folder / "project.yaml").read_text())
+        (folder / "project.yaml").write_text(yaml.safe_dump(settings | fields))
+        ran(folder, "export")
+        return (folder / "items" / "DATASHEET.md").read_text()
+
+    assert "Licence: CC0." in export(title="Liver", licence="CC0")
+    asked = server.count
+    again = export(title="Livers", licence="CC BY-NC 4.0")
+    assert again.startswith("# Livers\n")
+    assert "Licence: CC BY-NC 4.0." in again
+    assert server.count == asked
+
+
 def test_a_vote_that_cannot_flag_is_said(folder: Path) -> None:
     settings = yaml.safe_load((folder / "project.yaml").read_text())
     settings["stages"]["screen"] = {"seeds": 1}

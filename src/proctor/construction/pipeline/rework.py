@@ -19,7 +19,7 @@ from proctor.construction.pipeline.questions import (
     valid,
 )
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
-from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
+from proctor.construction.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, stage_settings
 from proctor.core import count_of
@@ -81,7 +81,7 @@ class RepairStage(Stage[Reworked]):
         former: dict[str, list[DraftQuestion]] = {one.id: [] for one in first}
         refused: list[Refused] = []
         for number in range(settings.rounds):
-            flagged = [one for one in current.values() if screened[one.id].flags]
+            flagged = [one for one in current.values() if GIVEN_AWAY.intersection(screened[one.id].flags)]
             changed = []
             for one in flagged:
                 new = await self._changed(work, one, list(current.values()), settings, again=number > 0)
@@ -99,8 +99,9 @@ class RepairStage(Stage[Reworked]):
         made = []
         for one in current.values():
             found = screened[one.id]
-            if found.flags and not settings.keep:
-                reason = f"still {' and '.join(found.flags)} after {count_of(len(former[one.id]), 'change')}"
+            given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
+            if given_away and not settings.keep:
+                reason = f"still {' and '.join(given_away)} after {count_of(len(former[one.id]), 'change')}"
                 refused.append(Refused.of(one.id, "removed", reason, one.text, one.made_from, one.calls))
                 continue
             fields = one.model_dump() | {"former": former[one.id], "screening": found}

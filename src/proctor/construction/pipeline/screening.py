@@ -12,12 +12,15 @@ from scipy.stats import binomtest
 from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Frozen, Record, Refused
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, several
-from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural
+from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural, percent
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import build_judge
 
 SOLVED_BLIND = "answered without the video"
 GUESSED = "guessed by a rule of the item audit"
+UNSCREENED = "not screened: no blind answer that counts"
+GIVEN_AWAY = frozenset({SOLVED_BLIND, GUESSED})
+"""The flags of a draft that the text gives away."""
 
 _PROMPT = PROMPTS / "blind.txt.j2"
 _RIGHT = 2.0  # the judge's score of a right free response, of 0 to 2
@@ -47,13 +50,15 @@ class BlindVote(Frozen):
 
 class Screening(Record):
     """The screening of one draft: `solved` of `asked` blind answers were right; the rate with its exact 95 % interval,
-    the chance level, the one-sided p of guessing (choices only), and whether the audit's selected baseline is right."""
+    the chance level, the one-sided p of guessing (choices only), and whether the audit's selected baseline is right.
+    `missing` answers were declined, unreadable or without a verdict: they say nothing, and are not in `asked`."""
 
     question: str
     version: int = 0
     votes: tuple[BlindVote, ...] = ()
     asked: int
     solved: int
+    missing: int = 0
     rate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -87,7 +92,7 @@ _Vote = tuple[BlindVote, Call]
 async def screen(
     work: Work, drafts: Sequence[DraftQuestion], settings: ScreenSettings, among: Sequence[DraftQuestion] = ()
 ) -> tuple[list[Screening], list[Refused]]:
-    """Screens drafts; one screening each, in order, and the answers that models declined to give (they count as wrong).
+    """Screens drafts; one screening each, in order, and the answers that models declined to give (they do not count).
     The baselines of the item audit are fitted on the questions `among` (default: the drafts)."""
     models = range(len(work.project.clients("screen")))
     askers = [Asker(work, "screen", _PROMPT, number) for number in models]
@@ -160,7 +165,7 @@ def _screening(
     draft: DraftQuestion, votes: Sequence[_Vote], silent: int, guessed: bool | None, settings: ScreenSettings
 ) -> Screening:
     judged = [vote for vote, _ in votes if vote.right is not None]
-    asked = len(judged) + (silent if judged or draft.kind == "mcq" else 0)
+    asked, missing = len(judged), silent + len(votes) - len(judged)
     solved = sum(bool(one.right) for one in judged)
     chance = 1 / len(draft.options) if draft.kind == "mcq" else 0.0
     flags = [GUESSED] if guessed else []
@@ -174,6 +179,8 @@ def _screening(
         else:
             blind = rate >= settings.free_share
         flags += [SOLVED_BLIND] if blind else []
+    elif missing:
+        flags += [UNSCREENED]
     return Screening(
         id=f"{draft.id}-screen",
         made_from=(draft.id,),
@@ -184,6 +191,7 @@ def _screening(
         votes=tuple(vote for vote, _ in votes),
         asked=asked,
         solved=solved,
+        missing=missing,
         rate=rate,
         low=low,
         high=high,
@@ -235,7 +243,17 @@ def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], s
         notes.append(f"not judged: {responses}; the role 'judge' has no model, or it gave no verdict")
     for kind in ("mcq", "free"):
         some = sorted((one for one in screenings if kinds[one.question] == kind), key=lambda one: natural(one.id))
-        asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)
-        if asked:
-            notes.append(f"{kind}: {solved} of {count_of(asked, 'blind answer')} right")
+        if any(one.asked or one.missing for one in some):
+            notes.append(f"{kind}: {blind_answers(some, 'blind answer')}")
     return notes
+
+
+def blind_answers(screenings: Sequence[Screening], noun: str = "answer") -> str:
+    """How many blind answers were right, of how many, and how many say nothing.
+
+    >>> blind_answers([Screening(id="q-screen", question="q", asked=2, solved=1, missing=1)])
+    '1 of 2 answers right (50.0 %); 1 more declined, unreadable or not judged'
+    """
+    asked, solved, missing = (sum(getattr(one, name) for one in screenings) for name in ("asked", "solved", "missing"))
+    right = f"{solved} of {count_of(asked, noun)} right" + (f" ({percent(solved / asked)})" if asked else "")
+    return right + (f"; {missing} more declined, unreadable or not judged" if missing else "")
