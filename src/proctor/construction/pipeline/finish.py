@@ -245,7 +245,7 @@ def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource
     lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
     lines += [f"| {role} | {one.name} |" for role in settings.models for one in settings.specs(role)]
     every = [*items, *(one for some in work.before.values() for one in some)]
-    prompts = sorted({call.prompt_sha256 for one in every for call in one.calls})
+    prompts = sorted({call.prompt_sha256 for one in every for call in one.calls if call.prompt_sha256})
     return [*lines, "", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
 
 

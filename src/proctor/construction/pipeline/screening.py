@@ -12,7 +12,19 @@ from scipy.stats import binomtest
 from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Frozen, Record, Refused
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, several
-from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural, percent
+from proctor.core import (
+    Answer,
+    Item,
+    NoVerdictError,
+    Reference,
+    RefusalError,
+    Scorer,
+    TagValue,
+    count_of,
+    generator,
+    natural,
+    percent,
+)
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import build_judge
 
@@ -86,7 +98,7 @@ class ScreenStage(Stage[Screening]):
         return Made(screenings, refused, notes_of(screenings, drafts, settings))
 
 
-_Vote = tuple[BlindVote, Call]
+_Vote = tuple[BlindVote, tuple[Call, ...]]  # with the calls of the model and of the judge
 
 
 async def screen(
@@ -96,12 +108,15 @@ async def screen(
     The baselines of the item audit are fitted on the questions `among` (default: the drafts)."""
     models = range(len(work.project.clients("screen")))
     askers = [Asker(work, "screen", _PROMPT, number) for number in models]
+    judge = None
+    if "judge" in work.project.settings.models:  # one for all, so that the same answer is judged once
+        judge = build_judge("three-level", [work.project.clients("judge")[0]], work.project.store)
     jobs = [(draft, asker, seed) for draft in drafts for asker in askers for seed in range(settings.seeds)]
 
     async def one(job: tuple[DraftQuestion, Asker, int]) -> _Vote | Refused:
         draft, asker, seed = job
         try:
-            return await _vote(work, draft, asker, seed)
+            return await _vote(work, draft, asker, seed, judge)
         except RefusalError as error:
             return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", str(error), (draft.id,))
 
@@ -123,11 +138,11 @@ class _Free(BaseModel):
     answer: str = Field(min_length=1, max_length=2000)
 
 
-async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _Vote:
+async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge: Scorer | None) -> _Vote:
     if draft.kind == "free":
         reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
-        right = await _judged(work, draft, reply.answer)
-        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), call
+        right, verdict = await _judged(draft, reply.answer, judge, work)
+        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), (call, *verdict)
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
     shown = [draft.options[int(place)] for place in order]
@@ -136,20 +151,24 @@ async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _V
     letter = choice.answer.strip().strip("().").upper()[:1]
     position = letters.index(letter) if letter in letters else None
     right = position is not None and int(order[position]) == draft.key
-    return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), call
+    return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), (call,)
 
 
-async def _judged(work: Work, draft: DraftQuestion, answer: str) -> bool | None:
-    """Whether the judge finds a free response right; None without a judge or without its verdict."""
-    if "judge" not in work.project.settings.models:
-        return None
+async def _judged(
+    draft: DraftQuestion, answer: str, judge: Scorer | None, work: Work
+) -> tuple[bool | None, tuple[Call, ...]]:
+    """Whether the judge finds a free response right, and its call; None without a judge or without its verdict."""
+    if judge is None:
+        return None, ()
     item = as_item(draft)
-    scorer = build_judge("three-level", [work.project.clients("judge")[0]], work.project.store)
     try:
-        scores = await scorer.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
+        scores = await judge.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
     except NoVerdictError:
-        return None
-    return max(one.value for one in scores if one.metric == scorer.metrics[0].name) >= _RIGHT
+        return None, ()
+    keys = dict.fromkeys(one.vote_key for one in scores if one.vote_key)
+    model, prompt = work.project.clients("judge")[0].name, str(getattr(judge, "settings", {}).get("prompt_sha256", ""))
+    right = max(one.value for one in scores if one.metric == judge.metrics[0].name) >= _RIGHT
+    return right, tuple(Call(key=key, model=model, prompt_sha256=prompt) for key in keys)
 
 
 def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> bool:
@@ -184,7 +203,7 @@ def _screening(
     return Screening(
         id=f"{draft.id}-screen",
         made_from=(draft.id,),
-        calls=tuple(call for _, call in votes),
+        calls=tuple(dict.fromkeys(call for _, calls in votes for call in calls)),
         flags=tuple(flags),
         question=draft.id,
         version=draft.version,
