@@ -179,9 +179,10 @@ class Noted:
     row: int = 0
 
 
-def by_cause(findings: Sequence[Noted]) -> list[str]:
+def by_cause(findings: Sequence[Noted], option: str = "--all") -> list[str]:
     """A line for each cause that more than three findings share, with three examples or the rows, and one for every
-    other finding; in order of appearance, but what has a row before what only follows from it.
+    other finding; in order of appearance, but what has a row before what only follows from it. `option` is that of the
+    command that lists all of them ("": none).
 
     >>> noted = [Noted("error: lang", f"row {n}", "'EN'", "one of en, zh", "", n) for n in range(2, 2906)]
     >>> by_cause(noted)
@@ -192,7 +193,7 @@ def by_cause(findings: Sequence[Noted]) -> list[str]:
         groups.setdefault((one.kind, one.expected), []).append(one)
     lines: list[str] = []
     for some in sorted(groups.values(), key=_rank):
-        lines += [_told(some)] if len(some) > _SHOWN else [one.line for one in some]
+        lines += [_told(some, f" ({option})" if option else "")] if len(some) > _SHOWN else [one.line for one in some]
     return lines
 
 
@@ -200,23 +201,23 @@ def _rank(some: Sequence[Noted]) -> tuple[bool, bool]:
     return not some[0].kind.startswith("error"), not any(one.row for one in some)
 
 
-def _told(some: Sequence[Noted]) -> str:
+def _told(some: Sequence[Noted], option: str) -> str:
     first = some[0]
     head = f"{first.kind}: {len(some):,} times"
     if len({one.found for one in some}) == 1:
-        where = _rows(some) if all(one.row for one in some) else _places(some)
+        where = (_rows if all(one.row for one in some) else _places)(some, option)
         return f"{head}: found {first.found}, expected {first.expected} ({where})"
     examples = "; ".join(f"{one.place}: {one.found}" if one.place else one.found for one in some[:_SHOWN])
-    return f"{head}: expected {first.expected}; found {examples}; and {len(some) - _SHOWN:,} more (--all)"
+    return f"{head}: expected {first.expected}; found {examples}; and {len(some) - _SHOWN:,} more{option}"
 
 
-def _places(some: Sequence[Noted]) -> str:
-    return f"{', '.join(one.place for one in some[:_SHOWN])} and {len(some) - _SHOWN:,} more (--all)"
+def _places(some: Sequence[Noted], option: str) -> str:
+    return f"{', '.join(one.place for one in some[:_SHOWN])} and {len(some) - _SHOWN:,} more{option}"
 
 
-def _rows(some: Sequence[Noted]) -> str:
+def _rows(some: Sequence[Noted], option: str) -> str:
     """Rows on end as a range; else the first ones."""
     rows = sorted(one.row for one in some)
     if rows[-1] - rows[0] == len(rows) - 1:
         return f"rows {rows[0]}–{rows[-1]}"
-    return f"rows {', '.join(map(str, rows[:_SHOWN]))} and {len(rows) - _SHOWN:,} more (--all)"
+    return f"rows {', '.join(map(str, rows[:_SHOWN]))} and {len(rows) - _SHOWN:,} more{option}"

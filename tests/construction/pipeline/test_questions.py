@@ -277,6 +277,11 @@ def test_drafts_that_break_rules_are_listed_and_nothing_is_lost(folder: Path, se
     assert {one["kind"] for one in refused} == {"sound"}
     assert all(len(one["calls"]) == 3 and "narrator" in one["found"] for one in refused)
     assert len(refused) >= 15
+    project = Project(folder)
+    with closing(project.store):
+        (line,) = next(one.reasons for one in funnel(project) if one.stage == "questions")
+    named = ", ".join(one["id"] for one in refused[:3])
+    assert line == f"{len(refused)} times: sound: 'narrator' ({named} and {len(refused) - 3} more)"
 
 
 def test_an_item_is_what_the_draft_says() -> None:

@@ -80,7 +80,7 @@ def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | No
             Noted(f"column {one.column!r}", one.place, one.found, one.expected, str(one.error(file)), one.row)
             for one in sheet.faults
         ]
-        for line in by_cause(noted):
+        for line in by_cause(noted, option=""):
             error.add_note(line)
         raise error
     return found
