@@ -69,6 +69,13 @@ def test_a_bad_row_is_located(tmp_path: Path, row: str, said: str) -> None:
     assert said in str(error.value)
 
 
+def test_a_class_that_two_people_spell_differently_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "votes.csv"
+    rows = ["v@0,ada,needle,yes", "v@0,bob,Needle,yes", "v@0,cyd,NEEDLE,no", "v@5,ada,Wundhaken,no"]
+    file.write_text("\n".join(["clip,annotator,class,present", *rows, "v@5,bob,wundhaken,yes"]) + "\n")
+    assert [one.class_name for one in read_votes(file)] == ["needle"] * 3 + ["Wundhaken"] * 2
+
+
 def test_all_faults_come_at_once(tmp_path: Path) -> None:
     rows = "".join(f"v@{5 * k},ada,Needle,{'maybe' if k % 2 else 'yes'}\n" for k in range(10))
     file = written(tmp_path, f"clip,annotator,class,present\n{rows}x,ada,Needle,yes\n")

@@ -74,6 +74,13 @@ def table(folder: Path, changes: dict[str, dict[str, str]] | None = None, text: 
     return file
 
 
+def test_a_models_sentence_is_no_formula_in_a_physicians_spreadsheet() -> None:
+    said = '=HYPERLINK("http://a.test", "B")'
+    sentences = [SENTENCES[0].model_copy(update={"text": said}), SENTENCES[1]]
+    texts = [row["text"] for row in csv.DictReader(review_table([FRAMES], sentences).splitlines())]
+    assert texts == ["In which order were these frames taken?", f"'{said}", SENTENCES[1].text]
+
+
 def test_a_table_is_read_as_it_was_filled_in(tmp_path: Path) -> None:
     empty = read_review(table(tmp_path, text=review_table([FRAMES], SENTENCES)), [FRAMES], SENTENCES)
     assert empty == Review({}, {}, frozenset())

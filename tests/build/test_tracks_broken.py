@@ -56,6 +56,10 @@ BROKEN: list[tuple[str, object, str]] = [
     ("a flag", cvat(edit=lambda t: t.replace('outside="0"', 'outside="no"')), "found outside 'no', expected 0 or 1"),
     ("half a frame", cvat(edit=lambda t: t.replace('frame="0" x', 'frame="0.5" x')), "found frame 0.5, expected"),
     ("backwards", cvat(f'<track id="0" label="x">{box(9)}{box(4)}</track>'), "found key frame 4 after 9, expected"),
+    ("rotated", cvat(edit=lambda t: t.replace('frame="0" x', 'frame="0" rotation="45.00" x')),
+     "line 12, <box>: found a box rotated by 45 degrees, expected a box without rotation"),
+    ("after the end", cvat(f'<track id="0" label="x">{box(0)}{box(10**6)}</track>'),
+     "line 12, <box>: found frame 1000000, expected a frame of the task, 0 to "),
     ("two names", cvat(f'<track id="0" label="x">{box(0, inner=attribute("instance", "a"))}'
                        f'{box(4, inner=attribute("instance", "b"))}</track>'), "found instance 'b', expected 'a'"),
     ("a time in words", cvat(f'<track id="0" label="x">{box(0, inner=attribute("inserted_at", "soon"))}</track>'),

@@ -56,7 +56,7 @@ def any_annotation(draw: st.DrawFn) -> Annotation:
     }
     return Annotation(
         video=AnnotatedVideo(
-            id=draw(st.sampled_from(["video_014", "a b", "ä"])),
+            id=draw(st.sampled_from(["video_014", "a b", "ä", "op.2024.01"])),
             file="videos/one.mp4",
             width=draw(st.integers(1, 4000)),
             height=draw(st.integers(1, 4000)),

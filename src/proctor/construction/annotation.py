@@ -8,12 +8,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from proctor.core import InputError
+from proctor.media import VIDEO_EXTENSIONS
 
 OBJECTS: MappingProxyType[str, str] = MappingProxyType(
     json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
@@ -212,6 +214,16 @@ def _grouped(values: Iterable[V], key: Callable[[V], K]) -> dict[K, list[V]]:
 
 def _place(one: Sighting) -> tuple[int, str, str, str]:
     return one.second, one.instance, one.class_name, one.model_dump_json(exclude={"second"})
+
+
+def video_id(name: str) -> str:
+    """The id of a video that another program's file calls `name`: without folders and the ending of a video file.
+
+    >>> video_id("raw/liver.2024.MP4"), video_id("liver.2024")
+    ('liver.2024', 'liver.2024')
+    """
+    path = PurePath(name)
+    return path.stem if path.suffix.lower() in VIDEO_EXTENSIONS else path.name
 
 
 @dataclass(frozen=True)

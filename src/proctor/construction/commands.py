@@ -236,7 +236,9 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
             key = item.options[ord(str(item.reference.answer)) - ord("A")] if item.reference else ""
             gap = "" if one.gap_s is None else f"{one.gap_s:g}"
             texts = (by_id[one.item].question, key, one.new, one.old)
-            rows.writerow((one.item, one.letter, *map(_cell, texts), one.source, one.similarity, gap, one.state, ""))
+            rows.writerow(
+                (_cell(one.item), one.letter, *map(_cell, texts), _cell(one.source), one.similarity, gap, one.state, "")
+            )
     return table.getvalue()
 
 

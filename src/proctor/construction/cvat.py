@@ -20,6 +20,7 @@ from proctor.construction.annotation import (
     MomentKind,
     ReadDefaults,
     Sighting,
+    video_id,
 )
 from proctor.construction.xml import Node, read_xml
 from proctor.core import InputError, refusal
@@ -117,6 +118,10 @@ class _Tracks:
     def _show(self, track: _Track) -> None:
         if not track.keys:
             raise track.error("no key frame", "one or more")
+        late = next((one for one in track.keys if one.frame > self._stop and not one.outside), None)
+        if late is not None:
+            place, found = f"line {late.line}, <box>", f"frame {late.frame}"
+            raise InputError(track.node.file, place, found=found, expected=f"a frame of the task, 0 to {self._stop}")
         for one in _sightings(track, self._video, self._stop):
             if len(self.sightings) == MOST_SIGHTINGS:
                 found = f"more than {MOST_SIGHTINGS:,} boxes, one for each second of each track"
@@ -147,7 +152,7 @@ def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVid
         raise InputError(file, "<meta>", found="no <original_size>", expected="width and height in pixels")
     try:
         video = AnnotatedVideo(
-            id=_text(own, "id") or Path(name or file.stem).stem,
+            id=_text(own, "id") or video_id(name or file.stem),
             file=name or file.stem,
             width=int(width),
             height=int(height),
@@ -211,6 +216,8 @@ def _add_key(track: _Track, shape: Node) -> None:
     before = track.keys[-1] if track.keys else None
     if before is not None and frame <= before.frame:
         raise shape.error(f"key frame {frame:g} after {before.frame}", "key frames in order, each once")
+    if shape.get("rotation") and _value(shape, "rotation") % 360:
+        raise shape.error(f"a box rotated by {_value(shape, 'rotation'):g} degrees", "a box without rotation")
     left, top, right, bottom = (_value(shape, edge) for edge in ("xtl", "ytl", "xbr", "ybr"))
     track.keys.append(
         _Key(

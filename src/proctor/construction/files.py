@@ -19,6 +19,7 @@ from proctor.construction.annotation import (
     MomentKind,
     ReadDefaults,
     Sighting,
+    video_id,
 )
 from proctor.construction.cvat import read_cvat, to_cvat
 from proctor.core import InputError, parse_json, read_bytes, refusal, validated, whole_folder
@@ -147,7 +148,7 @@ def _annotation(
     try:
         return Annotation(
             video=AnnotatedVideo(
-                id=Path(video.name).stem,
+                id=video_id(video.name),
                 file=video.file_name or video.name,
                 width=width,
                 height=height,

@@ -46,10 +46,11 @@ class Finding:
         return self.line or ": ".join(filter(None, (self.kind, self.place, verdict)))
 
 
-def by_cause(findings: Sequence[Finding]) -> list[str]:
+def by_cause(findings: Sequence[Finding], option: str = "--all") -> list[str]:
     """One line per cause with more than three findings (with examples or row numbers), and one line per other finding.
 
-    Causes are in order of appearance, with errors first, and those with rows before those without.
+    Causes are in order of appearance, with errors first, and those with rows before those without. `option` is that of
+    the command that lists all findings ("": none).
 
     >>> findings = [Finding("lang", f"row {n}", "'EN'", "one of en, zh", row=n) for n in range(2, 2906)]
     >>> by_cause(findings)
@@ -60,7 +61,7 @@ def by_cause(findings: Sequence[Finding]) -> list[str]:
         groups.setdefault((finding.kind, finding.expected), []).append(finding)
     lines: list[str] = []
     for group in sorted(groups.values(), key=_rank):
-        lines += [_summary(group)] if len(group) > _SHOWN else [str(finding) for finding in group]
+        lines += [_summary(group, option)] if len(group) > _SHOWN else [str(finding) for finding in group]
     return lines
 
 
@@ -68,10 +69,10 @@ def _rank(group: Sequence[Finding]) -> tuple[bool, bool]:
     return not group[0].kind.startswith("error"), not any(finding.row for finding in group)
 
 
-def _summary(group: Sequence[Finding]) -> str:
+def _summary(group: Sequence[Finding], option: str) -> str:
     first = group[0]
     head = f"{first.kind}: {len(group):,} times"
-    more = f"{len(group) - _SHOWN:,} more (--all)"
+    more = f"{len(group) - _SHOWN:,} more{option and f' ({option})'}"
     if len({finding.found for finding in group}) > 1:
         examples = "; ".join(": ".join(filter(None, (finding.place, finding.found))) for finding in group[:_SHOWN])
         return f"{head}: expected {first.expected}; found {examples}; and {more}"
@@ -115,7 +116,7 @@ def error_of_faults(source: Path, faults: Sequence[tuple[Path, TableFault]]) -> 
     if len(faults) == 1:
         return faults[0][1].error(faults[0][0])
     error = InputError(source, found=f"{len(faults):,} faults", expected="none (see above)")
-    for line in by_cause(table_findings(faults)):
+    for line in by_cause(table_findings(faults), option=""):
         error.add_note(line)
     return error
 

@@ -161,7 +161,7 @@ def fault(place: str, found: str, expected: str) -> Finding:
 
 def _refused(file: Path, faults: Sequence[Finding]) -> InputError:
     """The first fault as the error, with all faults by cause as its notes."""
-    lines = by_cause(faults)
+    lines = by_cause(faults, option="")
     first = faults[0]
     error = InputError(file, first.place, found=first.found, expected=first.expected)
     if len(faults) > 1:

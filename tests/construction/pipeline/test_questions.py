@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,15 @@ import pytest
 import yaml
 from scipy.stats import binom
 
-from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, as_item, flagged_by_chance, run_stages
+from proctor.construction.pipeline import (
+    DraftQuestion,
+    ProcedureEvent,
+    Project,
+    as_item,
+    flagged_by_chance,
+    funnel,
+    run_stages,
+)
 from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many
 from proctor.construction.pipeline.rework import candidates, too_like
 from tests.support.faulty_server import FaultyServer, Request
@@ -179,6 +189,69 @@ def test_what_a_blind_model_finds_is_flagged_and_repaired(folder: Path) -> None:
     assert len(stays) + len({one["id"] for one in removed}) == len(drafts)
 
 
+def test_a_model_that_declines_to_guess_has_screened_nothing(folder: Path, server: FaultyServer) -> None:
+    def declines(request: Request) -> str:
+        blind = re.search("^A\\. ", request.text, re.MULTILINE) and "You edit" not in request.text
+        return json.dumps({"answer": "I can't answer without seeing the clip."[:41] * 2}) if blind else scribe(request)
+
+    server._reply = declines
+    ran(folder, "export")
+    screened = records(folder, "screen")
+    assert {(one["asked"], one["solved"], one["missing"], one["rate"], one["p"]) for one in screened} == {
+        (0, 0, 3, None, None)
+    }
+    unscreened = "not screened: no blind answer that counts"
+    assert all(unscreened in one["flags"] for one in (*screened, *records(folder, "split")))
+    drafts, stays = len(screened), len(records(folder, "split"))
+    said = f"mcq: 0 of 0 blind answers right; {3 * drafts} more declined, unreadable or not judged"
+    assert said in map(str, records(folder, "screen", "notes"))
+    datasheet = (folder / "items" / "DATASHEET.md").read_text()
+    published = f"as published: 0 of 0 answers right; {3 * stays} more declined, unreadable or not judged."
+    assert published in datasheet
+    assert f"- {unscreened}: {stays} questions" in datasheet
+
+
+def test_every_kept_reply_is_counted_and_an_answer_is_judged_once(folder: Path, server: FaultyServer) -> None:
+    """Those of judges, and those behind versions and screenings that others replaced, too."""
+    verdicts = 0
+
+    def counting(request: Request) -> str:
+        nonlocal verdicts
+        verdicts += "error_type" in request.text
+        return scribe(request)
+
+    server._reply = counting
+    settings = yaml.safe_load((folder / "project.yaml").read_text())
+    settings["models"]["judge"] = {**settings["models"]["writer"]}
+    settings["stages"]["questions"]["free_share"] = 0.5
+    (folder / "project.yaml").write_text(yaml.safe_dump(settings))
+    ran(folder, "export")
+    project = Project(folder)
+    with closing(project.store):
+        calls = sum(one.calls for one in funnel(project))
+    assert records(folder, "repair", "refused")  # some changed twice, and removed
+    with closing(sqlite3.connect(folder / "work" / "journal.sqlite")) as journal:
+        kept = [judge for (judge,) in journal.execute("select judge from votes")]
+    judged = [one for one in kept if one.startswith("three-level")]
+    assert calls == len(kept)
+    assert len(judged) == verdicts > 3
+
+
+def test_another_licence_is_published(folder: Path, server: FaultyServer) -> None:
+    def export(**fields: str) -> str:
+        settings = yaml.safe_load((folder / "project.yaml").read_text())
+        (folder / "project.yaml").write_text(yaml.safe_dump(settings | fields))
+        ran(folder, "export")
+        return (folder / "items" / "DATASHEET.md").read_text()
+
+    assert "Licence: CC0." in export(title="Liver", licence="CC0")
+    asked = server.count
+    again = export(title="Livers", licence="CC BY-NC 4.0")
+    assert again.startswith("# Livers\n")
+    assert "Licence: CC BY-NC 4.0." in again
+    assert server.count == asked
+
+
 def test_a_vote_that_cannot_flag_is_said(folder: Path) -> None:
     settings = yaml.safe_load((folder / "project.yaml").read_text())
     settings["stages"]["screen"] = {"seeds": 1}
@@ -204,6 +277,11 @@ def test_drafts_that_break_rules_are_listed_and_nothing_is_lost(folder: Path, se
     assert {one["kind"] for one in refused} == {"sound"}
     assert all(len(one["calls"]) == 3 and "narrator" in one["found"] for one in refused)
     assert len(refused) >= 15
+    project = Project(folder)
+    with closing(project.store):
+        (line,) = next(one.reasons for one in funnel(project) if one.stage == "questions")
+    named = ", ".join(one["id"] for one in refused[:3])
+    assert line == f"{len(refused)} times: sound: 'narrator' ({named} and {len(refused) - 3} more)"
 
 
 def test_an_item_is_what_the_draft_says() -> None:

@@ -69,12 +69,14 @@ class PresenceVote:
 
 def read_votes(file: Path) -> list[PresenceVote]:
     """The votes in a table with the columns clip (VIDEO@START, see `clips_of`), annotator, class and present (yes, no,
-    true, false, 1, 0). Other columns are ignored.
+    true, false, 1, 0). Other columns are ignored. A class that is written in several ways (needle, Needle) has the name
+    that comes first.
 
     Raises one `InputError` with all faults: empty and invalid cells, a start that is no multiple of five, two votes of
     an annotator on a class in a clip.
     """
     seen: dict[tuple[str, int, str, str], int] = {}
+    spelled: dict[str, str] = {}
 
     def read(cells: Cells) -> PresenceVote | None:
         video, start = _clip(cells)
@@ -82,7 +84,8 @@ def read_votes(file: Path) -> list[PresenceVote]:
         present = cells.choice("present", _WORDS)
         if not cells.sound or present is None:
             return None
-        key = (video, start, class_name.casefold(), annotator)
+        class_name = spelled.setdefault(_class(class_name).casefold(), class_name)
+        key = (video, start, class_name, annotator)
         if key in seen:
             cells.fault("annotator", f"{annotator!r} again", f"one vote; row {seen[key]} has it")
         seen.setdefault(key, cells.number)

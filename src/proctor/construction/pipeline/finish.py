@@ -22,7 +22,7 @@ from proctor.construction.pipeline.project import Project, SourceVideo
 from proctor.construction.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
 from proctor.construction.pipeline.review import REJECTED, REVIEW
 from proctor.construction.pipeline.rework import Reworked
-from proctor.construction.pipeline.screening import Screening, as_item
+from proctor.construction.pipeline.screening import Screening, as_item, blind_answers
 from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, Work
 from proctor.construction.splits import split_items, split_leaks
 from proctor.core import DASH, InputError, Item, count_of, input_text, percent, read_model, write_whole
@@ -105,6 +105,7 @@ class FilesStage(Stage[ExportedFile]):
     summary: ClassVar[str] = "The benchmark's own files"
     whole: ClassVar[bool] = True
     makes: ClassVar[str] = "files"
+    states: ClassVar[tuple[str, ...]] = ("title", "licence")
     record = ExportedFile
 
     @abstractmethod
@@ -244,7 +245,7 @@ def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource
     lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
     lines += [f"| {role} | {one.name} |" for role in settings.models for one in settings.specs(role)]
     every = [*items, *(one for some in work.before.values() for one in some)]
-    prompts = sorted({call.prompt_sha256 for one in every for call in one.calls})
+    prompts = sorted({call.prompt_sha256 for one in every for call in one.calls if call.prompt_sha256})
     return [*lines, "", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
 
 
@@ -269,10 +270,8 @@ def _blind(work: Work, questions: Sequence[FinalQuestion]) -> list[str]:
     first = work.records("screen", Screening)
     lines = []
     for title, some in (("before repair", first), ("as published", [one.screening for one in questions])):
-        asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)
-        if asked:
-            share = percent(solved / asked)
-            lines.append(f"- Models without the video, {title}: {solved} of {asked} answers right ({share}).")
+        if any(one.asked or one.missing for one in some):
+            lines.append(f"- Models without the video, {title}: {blind_answers(some)}.")
     return lines
 
 

@@ -18,7 +18,7 @@ from proctor.construction.pipeline.questions import (
     valid,
 )
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
-from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
+from proctor.construction.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, stage_settings
 from proctor.core import collapse_spaces, count_of
@@ -78,9 +78,10 @@ class RepairStage(Stage[Reworked]):
         screened = {one.question: one for one in work.records("screen", Screening)}
         current = {one.id: one for one in first}
         former: dict[str, list[DraftQuestion]] = {one.id: [] for one in first}
+        spent = dict.fromkeys(current, tuple[Call, ...]())  # on screenings that later ones replaced
         refused: list[Refused] = []
         for number in range(settings.rounds):
-            flagged = [one for one in current.values() if screened[one.id].flags]
+            flagged = [one for one in current.values() if GIVEN_AWAY.intersection(screened[one.id].flags)]
             changed = []
             for one in flagged:
                 new = await self._changed(work, one, list(current.values()), settings, again=number > 0)
@@ -94,15 +95,18 @@ class RepairStage(Stage[Reworked]):
                 break
             again, silent = await screen(work, list(current.values()), how)
             screened = {one.question: one for one in again}
+            spent = {name: (*calls, *screened[name].calls) for name, calls in spent.items()}
             refused += [one for one in silent if one.id not in {old.id for old in refused}]
         made = []
         for one in current.values():
             found = screened[one.id]
-            if found.flags and not settings.keep:
-                reason = f"still {' and '.join(found.flags)} after {count_of(len(former[one.id]), 'change')}"
-                refused.append(Refused.of(one.id, "removed", reason, one.text, one.made_from, one.calls))
+            calls = _behind([*former[one.id], one], spent[one.id])
+            given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
+            if given_away and not settings.keep:
+                reason = f"still {' and '.join(given_away)} after {count_of(len(former[one.id]), 'change')}"
+                refused.append(Refused.of(one.id, "removed", reason, one.text, one.made_from, calls))
                 continue
-            fields = one.model_dump() | {"former": former[one.id], "screening": found}
+            fields = one.model_dump() | {"calls": calls, "former": former[one.id], "screening": found}
             fields |= {"flags": (*one.flags, *found.flags), "made_from": (one.id, found.id, *one.made_from)}
             made.append(Reworked.model_validate(fields))
         changed_ = sum(bool(former[one.id]) for one in made)
@@ -124,6 +128,11 @@ class RepairStage(Stage[Reworked]):
             asker = work.asker("writer", self.prompts[1])
             return await _new_options(asker, one, lent, events, rules, settings.similar)
         return await _new_stem(work.asker("writer", self.prompts[2]), one, events, rules)
+
+
+def _behind(versions: Sequence[DraftQuestion], more: Sequence[Call]) -> tuple[Call, ...]:
+    """The calls behind all versions of a draft, and more, each once."""
+    return tuple(dict.fromkeys([*(call for one in versions for call in one.calls), *more]))
 
 
 def candidates(one: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:

@@ -12,12 +12,27 @@ from scipy.stats import binomtest
 from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Frozen, Record, Refused
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, several
-from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural
+from proctor.core import (
+    Answer,
+    Item,
+    NoVerdictError,
+    Reference,
+    RefusalError,
+    Scorer,
+    TagValue,
+    count_of,
+    generator,
+    natural,
+    percent,
+)
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import build_judge
 
 SOLVED_BLIND = "answered without the video"
 GUESSED = "guessed by a rule of the item audit"
+UNSCREENED = "not screened: no blind answer that counts"
+GIVEN_AWAY = frozenset({SOLVED_BLIND, GUESSED})
+"""The flags of a draft that the text gives away."""
 
 _PROMPT = PROMPTS / "blind.txt.j2"
 _RIGHT = 2.0  # the judge's score of a right free response, of 0 to 2
@@ -47,13 +62,15 @@ class BlindVote(Frozen):
 
 class Screening(Record):
     """The screening of one draft: `solved` of `asked` blind answers were right; the rate with its exact 95 % interval,
-    the chance level, the one-sided p of guessing (choices only), and whether the audit's selected baseline is right."""
+    the chance level, the one-sided p of guessing (choices only), and whether the audit's selected baseline is right.
+    `missing` answers were declined, unreadable or without a verdict: they say nothing, and are not in `asked`."""
 
     question: str
     version: int = 0
     votes: tuple[BlindVote, ...] = ()
     asked: int
     solved: int
+    missing: int = 0
     rate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -81,22 +98,25 @@ class ScreenStage(Stage[Screening]):
         return Made(screenings, refused, notes_of(screenings, drafts, settings))
 
 
-_Vote = tuple[BlindVote, Call]
+_Vote = tuple[BlindVote, tuple[Call, ...]]  # with the calls of the model and of the judge
 
 
 async def screen(
     work: Work, drafts: Sequence[DraftQuestion], settings: ScreenSettings, among: Sequence[DraftQuestion] = ()
 ) -> tuple[list[Screening], list[Refused]]:
-    """Screens drafts; one screening each, in order, and the answers that models declined to give (they count as wrong).
+    """Screens drafts; one screening each, in order, and the answers that models declined to give (they do not count).
     The baselines of the item audit are fitted on the questions `among` (default: the drafts)."""
     models = range(len(work.project.clients("screen")))
     askers = [Asker(work, "screen", _PROMPT, number) for number in models]
+    judge = None
+    if "judge" in work.project.settings.models:  # one for all, so that the same answer is judged once
+        judge = build_judge("three-level", [work.project.clients("judge")[0]], work.project.store)
     jobs = [(draft, asker, seed) for draft in drafts for asker in askers for seed in range(settings.seeds)]
 
     async def one(job: tuple[DraftQuestion, Asker, int]) -> _Vote | Refused:
         draft, asker, seed = job
         try:
-            return await _vote(work, draft, asker, seed)
+            return await _vote(work, draft, asker, seed, judge)
         except RefusalError as error:
             return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", str(error), (draft.id,))
 
@@ -118,11 +138,11 @@ class _Free(BaseModel):
     answer: str = Field(min_length=1, max_length=2000)
 
 
-async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _Vote:
+async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge: Scorer | None) -> _Vote:
     if draft.kind == "free":
         reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
-        right = await _judged(work, draft, reply.answer)
-        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), call
+        right, verdict = await _judged(draft, reply.answer, judge, work)
+        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), (call, *verdict)
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
     shown = [draft.options[int(place)] for place in order]
@@ -131,20 +151,24 @@ async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _V
     letter = choice.answer.strip().strip("().").upper()[:1]
     position = letters.index(letter) if letter in letters else None
     right = position is not None and int(order[position]) == draft.key
-    return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), call
+    return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), (call,)
 
 
-async def _judged(work: Work, draft: DraftQuestion, answer: str) -> bool | None:
-    """Whether the judge finds a free response right; None without a judge or without its verdict."""
-    if "judge" not in work.project.settings.models:
-        return None
+async def _judged(
+    draft: DraftQuestion, answer: str, judge: Scorer | None, work: Work
+) -> tuple[bool | None, tuple[Call, ...]]:
+    """Whether the judge finds a free response right, and its call; None without a judge or without its verdict."""
+    if judge is None:
+        return None, ()
     item = as_item(draft)
-    scorer = build_judge("three-level", [work.project.clients("judge")[0]], work.project.store)
     try:
-        scores = await scorer.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
+        scores = await judge.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
     except NoVerdictError:
-        return None
-    return max(one.value for one in scores if one.metric == scorer.metrics[0].name) >= _RIGHT
+        return None, ()
+    keys = dict.fromkeys(one.vote_key for one in scores if one.vote_key)
+    model, prompt = work.project.clients("judge")[0].name, str(getattr(judge, "settings", {}).get("prompt_sha256", ""))
+    right = max(one.value for one in scores if one.metric == judge.metrics[0].name) >= _RIGHT
+    return right, tuple(Call(key=key, model=model, prompt_sha256=prompt) for key in keys)
 
 
 def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> bool:
@@ -160,7 +184,7 @@ def _screening(
     draft: DraftQuestion, votes: Sequence[_Vote], silent: int, guessed: bool | None, settings: ScreenSettings
 ) -> Screening:
     judged = [vote for vote, _ in votes if vote.right is not None]
-    asked = len(judged) + (silent if judged or draft.kind == "mcq" else 0)
+    asked, missing = len(judged), silent + len(votes) - len(judged)
     solved = sum(bool(one.right) for one in judged)
     chance = 1 / len(draft.options) if draft.kind == "mcq" else 0.0
     flags = [GUESSED] if guessed else []
@@ -174,16 +198,19 @@ def _screening(
         else:
             blind = rate >= settings.free_share
         flags += [SOLVED_BLIND] if blind else []
+    elif missing:
+        flags += [UNSCREENED]
     return Screening(
         id=f"{draft.id}-screen",
         made_from=(draft.id,),
-        calls=tuple(call for _, call in votes),
+        calls=tuple(dict.fromkeys(call for _, calls in votes for call in calls)),
         flags=tuple(flags),
         question=draft.id,
         version=draft.version,
         votes=tuple(vote for vote, _ in votes),
         asked=asked,
         solved=solved,
+        missing=missing,
         rate=rate,
         low=low,
         high=high,
@@ -235,7 +262,17 @@ def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], s
         notes.append(f"not judged: {responses}; the role 'judge' has no model, or it gave no verdict")
     for kind in ("mcq", "free"):
         some = sorted((one for one in screenings if kinds[one.question] == kind), key=lambda one: natural(one.id))
-        asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)
-        if asked:
-            notes.append(f"{kind}: {solved} of {count_of(asked, 'blind answer')} right")
+        if any(one.asked or one.missing for one in some):
+            notes.append(f"{kind}: {blind_answers(some, 'blind answer')}")
     return notes
+
+
+def blind_answers(screenings: Sequence[Screening], noun: str = "answer") -> str:
+    """How many blind answers were right, of how many, and how many say nothing.
+
+    >>> blind_answers([Screening(id="q-screen", question="q", asked=2, solved=1, missing=1)])
+    '1 of 2 answers right (50.0 %); 1 more declined, unreadable or not judged'
+    """
+    asked, solved, missing = (sum(getattr(one, name) for one in screenings) for name in ("asked", "solved", "missing"))
+    right = f"{solved} of {count_of(asked, noun)} right" + (f" ({percent(solved / asked)})" if asked else "")
+    return right + (f"; {missing} more declined, unreadable or not judged" if missing else "")

@@ -195,6 +195,7 @@ class Stage(ABC, Generic[R]):
     `after` are the stages whose records it reads, `also_after` those that it reads if the project has them. A `whole`
     stage takes all sources together, others one at a time. An `optional` stage belongs to a project if `project.yaml`
     names it or it was run by name. `makes` names the records if they are not what earlier stages count ("files").
+    `states` are the fields of `project.yaml` that its files state ("title").
     Units are made again when `version` or the content of a file in `prompts` changes.
     """
 
@@ -204,6 +205,7 @@ class Stage(ABC, Generic[R]):
     also_after: ClassVar[tuple[str, ...]] = ()
     whole: ClassVar[bool] = False
     makes: ClassVar[str] = ""
+    states: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[bool] = False
     version: ClassVar[int] = 1
     record: type[R]
@@ -241,6 +243,7 @@ def stage_settings(project: Project, stage: str, kind: type[S]) -> S:
 def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> str:
     """The hash of all inputs of a unit; `identities` are the hashes of files by path."""
     models: dict[str, JsonValue] = {role: _models(work.project, role) for role in stage.roles}
+    stated: dict[str, JsonValue] = {name: str(getattr(work.project.settings, name)) for name in stage.states}
     return content_hash(
         {
             "stage": stage.name,
@@ -254,6 +257,7 @@ def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> s
             "sources": [one.model_dump(mode="json") for one in work.sources],
             "attempts": {name: count for name, count in sorted(work.attempts.items()) if count},
             "before": {name: [one.model_dump(mode="json") for one in some] for name, some in work.before.items()},
+            **({"states": stated} if stated else {}),
         }
     )
 

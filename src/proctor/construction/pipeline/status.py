@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Refused
 from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
-from proctor.core import Finding, InputError, Usage, by_cause
+from proctor.core import InputError, Usage
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ def funnel(project: Project) -> list[FunnelRow]:
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
-        causes = [Finding(one.kind, one.id, one.found or "it", one.reason, "", line=_line(one)) for one in refused]
         rows.append(
             FunnelRow(
                 stage.name,
@@ -74,7 +73,7 @@ def funnel(project: Project) -> list[FunnelRow]:
                 usage.requests,
                 usage.input_tokens + usage.output_tokens,
                 usage.cost_usd,
-                tuple(by_cause(causes)),
+                tuple(_reasons(refused)),
                 dict(flags.most_common()),
                 tuple(note if one.unit == ALL else f"{one.unit}: {note}" for one in made for note in one.notes),
                 stage.makes,
@@ -123,9 +122,27 @@ def history(project: Project, item: str) -> list[HistoryStep]:
     return steps
 
 
-def _line(one: Refused) -> str:
-    return f"{one.id}: {one.reason}" if one.reason.startswith(one.kind) else f"{one.id}: {one.kind}: {one.reason}"
+def _reasons(refused: Sequence[Refused]) -> list[str]:
+    """A line for each reason that more than three records share, with three of them, and one for every other record."""
+    groups: dict[str, list[Refused]] = {}
+    for one in refused:
+        groups.setdefault(_why(one), []).append(one)
+    lines: list[str] = []
+    for why, some in groups.items():
+        ids = [one.id for one in some]
+        more = f"{', '.join(ids[:_SHOWN])} and {len(ids) - _SHOWN:,} more"
+        lines += [f"{len(ids):,} times: {why} ({more})"] if len(ids) > _SHOWN else [f"{one}: {why}" for one in ids]
+    return lines
 
+
+def _why(one: Refused) -> str:
+    """Why a record was refused; where a model gave nothing, what it gave instead."""
+    if one.kind.startswith("no ") and one.found:
+        return f"{one.kind}: {one.found}"
+    return one.reason if one.reason.startswith(one.kind) else f"{one.kind}: {one.reason}"
+
+
+_SHOWN = 3  # records of one reason
 
 Entry = tuple[str, str, int, dict[str, JsonValue], bool]
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
 from proctor.core import count_of
+from proctor.runs import safe_cell
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
 from proctor.tasks.clinicalskillqa.project.physicians import (
     CORRECT,
@@ -119,7 +120,7 @@ def consensus_table(reviews: Sequence[Reviewed]) -> str:
                     for review in (each.a, each.b)
                 )
                 about = {"id": each.id, "version": version_of(each), "frames": " ".join(each.frames)}
-                writer.writerow({**about, "text": each.text, "a": a, "b": b})
+                writer.writerow({**about, "text": safe_cell(each.text), "a": a, "b": b})
     return out.getvalue()
 
 

@@ -27,6 +27,7 @@ from proctor.construction.pipeline import (
 )
 from proctor.core import Frame, InputError, content_hash, count_of, number_interval, one_of, write_whole
 from proctor.metrics.ordering import compare_orders
+from proctor.runs import safe_cell
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
 from proctor.tasks.clinicalskillqa.native import split_order
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
@@ -153,7 +154,8 @@ def to_review(
 
 
 def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> str:
-    """An empty table: for each instance a row for its order, then one for each sentence."""
+    """An empty table: for each instance a row for its order, then one for each sentence. A model wrote the text: one
+    that a spreadsheet would take for a formula gets a leading apostrophe."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -162,7 +164,7 @@ def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSent
         writer.writerow(row)
         for each in sentences:
             if each.instance == one.id:
-                fields = {"frames": " ".join(each.frames), "text": each.text, "flags": "; ".join(each.flags)}
+                fields = {"frames": " ".join(each.frames), "text": safe_cell(each.text), "flags": "; ".join(each.flags)}
                 writer.writerow({"id": each.id, "version": version_of(one, each), **fields})
     return out.getvalue()
 
