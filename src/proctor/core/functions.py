@@ -89,8 +89,9 @@ class PlainFunction:
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """What other people's code gives. Where it ends the program, or is cancelled by itself, that is a `RuntimeError`;
-    a cancellation from outside cancels it.
+    """What other people's code gives. Where it ends the program, is cancelled by itself, or raises what is no
+    `Exception` (as libraries in Rust do that panic), that is a `RuntimeError`; Ctrl-C and a cancellation from outside
+    end it.
 
     >>> async def ends() -> None:
     ...     raise SystemExit(0)
@@ -100,12 +101,14 @@ async def contained(work: Awaitable[Result]) -> Result:
     """
     try:
         return await work
-    except SystemExit as error:
-        raise _escaped(error) from error
+    except (Exception, KeyboardInterrupt, GeneratorExit):
+        raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
+        raise _escaped(error) from error
+    except BaseException as error:
         raise _escaped(error) from error
 
 
