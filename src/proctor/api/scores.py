@@ -158,7 +158,7 @@ async def _judging(
 
     if isinstance(judge, str) and rates_dimensions(judge.partition(":")[0]):
         return await _by_dimensions(where, judge, given, votes)
-    refused = next((one for one in ("options", "dimensions", "rated", "limit") if given[one]), None)
+    refused = next((one for one in ("options", "dimensions", "rated") if given[one]), None)
     if refused is not None:
         raise UsageError(refused, "none: it is for judges of dimensions", found="it")
     if isinstance(judge, str) and not listed(given["model"]):
