@@ -232,7 +232,9 @@ def test_a_run_says_which_judge_has_to_score_what() -> None:
     ruled = {one.id: one.model_copy(update={"reference": Reference(answer=None, criteria=rubric)}) for one in free[:1]}
     mixed = replace(plain, items=tuple(ruled.get(one.id, one) for one in plain.items))
     for benchmark, told in (
-        (plain, ["4 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL"]),
+        (plain, [
+            "4 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge three-level",
+        ]),
         (mixed, [
             "1 question with criteria: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge criteria",
             "3 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge three-level",

@@ -396,7 +396,7 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...]
 def _own_judge(where: Stored) -> str:
     own = where.store.card(where.benchmark).judge or reader_or_default(where.benchmark).rubric_judge
     if own is None:
-        raise UsageError("--judge", f"a name: {where.benchmark} has no judge of its own")
+        raise UsageError("--judge", f"a name, such as three-level: {where.benchmark} has no judge of its own")
     return own
 
 
