@@ -10,7 +10,18 @@ import pytest
 from PIL import Image as Pillow
 from pydantic import JsonValue
 
-from proctor.core import Answer, Benchmark, ConfigurationError, Image, InputError, Item, Media, Reference, VideoClip, View
+from proctor.core import (
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    Image,
+    InputError,
+    Item,
+    Media,
+    Reference,
+    VideoClip,
+    View,
+)
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
@@ -182,7 +193,11 @@ def test_a_condition_that_borrows_is_refused_before_anything_is_asked_where_noth
     for name in ("a", "b", "c"):
         Pillow.new("RGB", (20, 20)).save(root / f"{name}.png")
     video = some_of(root, "fine", "good")
-    items = [*video, question("alone", *(Image(source=f"{name}.png") for name in "abc")), question("not", *video[0].media)]
+    items = [
+        *video,
+        question("alone", *(Image(source=f"{name}.png") for name in "abc")),
+        question("not", *video[0].media),
+    ]
     why = "no other item has other media of the same kind as item 'alone'$"
     with pytest.raises(ConfigurationError, match=f"^condition 'other-video' makes no sense for .*: {why}"):
         the_plan(root, items, Looker(), skip=False, condition="other-video")

@@ -130,7 +130,9 @@ def _note_wrong(tally: Tally) -> None:
     from proctor.core import Status, shorten
 
     if tally.cut_off:
-        note(f"{tally.cut_off} of {tally.done} replies were cut off by the model's token limit (--settings max_tokens=…)")
+        note(
+            f"{tally.cut_off} of {tally.done} replies were cut off by the model's token limit (--settings max_tokens=…)"
+        )
     for count, what, example in (
         (tally.unreadable, "can't be read", tally.unreadable_example),
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),
