@@ -249,6 +249,8 @@ def test_a_parameter_that_nobody_offers_is_named_before_anything_is_asked() -> N
     )
     with pytest.raises(ConfigurationError, match=expected):
         answers(named("q", lambda words: "yes"))
+    with pytest.raises(ConfigurationError, match="^q: found the parameter 'question' before '/', expected one that can be"):
+        answers(named("q", lambda question, /: "yes"))
 
 
 def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

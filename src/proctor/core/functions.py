@@ -180,6 +180,9 @@ def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what
         if one.name in offered and one.kind is not one.POSITIONAL_ONLY:
             taken.append(one.name)
         elif one.default is one.empty and one.kind is not one.VAR_POSITIONAL:
+            if one.name in offered:
+                found = f"the parameter {one.name!r} before '/'"
+                raise ConfigurationError(f"{name}: found {found}, expected one that can be given by its name")
             expected = f"expected of {what}: {', '.join(offered)}"
             raise ConfigurationError(f"{name}: found the parameter {one.name!r}, {expected}")
     return tuple(taken)
