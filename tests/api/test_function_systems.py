@@ -249,7 +249,9 @@ def test_a_parameter_that_nobody_offers_is_named_before_anything_is_asked() -> N
     )
     with pytest.raises(ConfigurationError, match=expected):
         answers(named("q", lambda words: "yes"))
-    with pytest.raises(ConfigurationError, match="^q: found the parameter 'question' before '/', expected one that can be"):
+    with pytest.raises(
+        ConfigurationError, match=r"^q: found the parameter 'question' before '/', expected one that can be"
+    ):
         answers(named("q", lambda question, /: "yes"))
 
 
