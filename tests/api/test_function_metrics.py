@@ -130,7 +130,9 @@ def test_scoring_is_by_metrics_or_by_a_judge(made: Evaluation) -> None:
         made.score()
     with pytest.raises(InputError, match="metrics and judge: found both, expected one of them"):
         made.score(metrics=overlap, model="openai:judge")
-    with pytest.raises(InputError, match="judge: found none, expected a name: lamps has no judge of its own"):
+    with pytest.raises(
+        InputError, match="judge: found none, expected a name, such as three-level: lamps has no judge of its own"
+    ):
         made.score(model="judge", base_url="http://localhost:1/v1")
 
 

@@ -137,6 +137,10 @@ async def cancels_itself(question: str) -> str:
     return "yes"
 
 
+class PanicError(BaseException):
+    """As libraries in Rust raise it (`pyo3_runtime.PanicException`)."""
+
+
 class EndsWhole:
     name = "ends"
     settings: Mapping[str, Any] = {}
@@ -157,6 +161,7 @@ def ends_later(question: str) -> Any:
     [
         (raises(SystemExit(0)), "RuntimeError: SystemExit: 0 (test_function_systems.py, line "),
         (raises(SystemExit("no weights")), "RuntimeError: SystemExit: no weights (test_function_systems.py, line "),
+        (raises(PanicError("index out of bounds")), "RuntimeError: PanicError: index out of bounds"),
         (raises(asyncio.CancelledError()), "RuntimeError: CancelledError (test_function_systems.py, line "),
         (ends_awaited, "RuntimeError: SystemExit: no weights (test_function_systems.py, line "),
         (ends_later, "RuntimeError: SystemExit: no weights (test_function_systems.py, line "),
@@ -244,6 +249,10 @@ def test_a_parameter_that_nobody_offers_is_named_before_anything_is_asked() -> N
     )
     with pytest.raises(ConfigurationError, match=expected):
         answers(named("q", lambda words: "yes"))
+    with pytest.raises(
+        ConfigurationError, match=r"^q: found the parameter 'question' before '/', expected one that can be"
+    ):
+        answers(named("q", lambda question, /: "yes"))
 
 
 def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

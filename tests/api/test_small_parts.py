@@ -225,6 +225,14 @@ def test_items_that_do_not_count_are_left_out_unless_asked_for(tmp_path: Path) -
     assert 0 < marked[0] < marked[1]
 
 
+def test_a_ranking_of_baselines_alone_says_so() -> None:
+    made = proctor.run(lamps(), "random", conditions="text-only", store=":memory:", baselines=False)
+    with pytest.raises(InputError, match="no run under text-only but those of baselines, expected a system to rank"):
+        proctor.rank(made.store, condition="text-only", baselines="none")
+    with pytest.raises(InputError, match="no run under video, expected a system to rank"):
+        proctor.rank(made.store, condition="video", baselines="none")
+
+
 def test_a_run_says_which_judge_has_to_score_what() -> None:
     rubric = (Criterion(criterion="Names the machine.", points=2.0), Criterion(criterion="Names a lamp.", points=1.0))
     plain = lamps(free_text=True)
@@ -232,7 +240,9 @@ def test_a_run_says_which_judge_has_to_score_what() -> None:
     ruled = {one.id: one.model_copy(update={"reference": Reference(answer=None, criteria=rubric)}) for one in free[:1]}
     mixed = replace(plain, items=tuple(ruled.get(one.id, one) for one in plain.items))
     for benchmark, told in (
-        (plain, ["4 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL"]),
+        (plain, [
+            "4 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge three-level",
+        ]),
         (mixed, [
             "1 question with criteria: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge criteria",
             "3 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge three-level",

@@ -51,6 +51,18 @@ def only(benchmark: Benchmark) -> Any:
     return item
 
 
+def test_a_point_before_three_digits_is_ambiguous_beside_decimal_commas(tmp_path: Path) -> None:
+    head, file = "id;question;answer;patient\n", tmp_path / "q.csv"
+    file.write_text(head + "q1;How long?;3,5 cm;p1\nq2;How long?;1.000;p1\nq3;How long?;0.125 cm;p2\n")
+    found = proctor.check(file)
+    assert [(row["row"], row["found"]) for row in found.rows] == [(3, "'1.000'")]
+    assert str(found.rows[0]["expected"]).startswith(
+        "a number (1000 or 1.0: a point before three digits may mean either"
+    )
+    file.write_text(head + "q1;How long?;3.5 cm;p1\nq2;How long?;1.000;p1\n")
+    assert [item.reference and item.reference.answer for item in proctor.load(file).items] == [3.5, 1.0]
+
+
 def test_a_german_file_with_semicolons_and_decimal_commas_is_read(tmp_path: Path) -> None:
     folder = written(tmp_path / "küche", "questions.csv", GERMAN, "media/cups.mp4", "media/coffee.mp4")
     benchmark = proctor.load(str(folder))

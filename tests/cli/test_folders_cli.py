@@ -56,6 +56,14 @@ def test_the_first_run_says_what_it_needs(tmp_path: Path) -> None:
     )
 
 
+def test_a_benchmark_that_nobody_knows_is_named_first(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("id,answer\nq1,yes\n")
+    done = proctor("import", "simulatd", tmp_path / "answers.csv", "--name", "me", "--store", tmp_path / "new.db")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("proctor: unknown benchmark 'simulatd': expected one of ")
+    assert done.stderr.rstrip().endswith("did you mean 'simulated'?")
+
+
 def test_files_that_moved_are_told(folder: Path, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     assert run(store, "--data", folder, "--limit", "3")[0] == 0

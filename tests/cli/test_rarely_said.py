@@ -177,3 +177,16 @@ def test_several_tables_are_no_csv(capsys: pytest.CaptureFixture[str]) -> None:
         tree.show_plugin_report(report, OutputFormat.CSV)
     tree.show_plugin_report(replace(report, shown=("A word.", one)), OutputFormat.CSV)
     assert capsys.readouterr().out.splitlines() == ["a,b", "x,1"]
+
+
+def test_a_report_without_a_table_is_csv_where_it_has_one_list_of_rows(tmp_path: Path) -> None:
+    made = proctor("new", tmp_path / "mine", "--format", "csv")
+    assert (made.returncode, made.stdout) == (0, f"out,questions\n{tmp_path / 'mine'},10\n"), made.stderr
+    table, page = tmp_path / "q.csv", ("--out", tmp_path / "preview.html")
+    table.write_text("id,question,answer,patient\nq1,Is it on?,yes,p1\n")
+    sound = proctor("check", table, "--format", "csv", *page)
+    assert (sound.returncode, sound.stdout) == (0, ""), sound.stderr
+    table.write_text("id,question,answer,patient\nq1,Is it on?,yes,p1\nq2,Is it on?,,p1\n")
+    faulty = proctor("check", table, "--format", "csv", *page)
+    lines = ["file,row,column,found,expected", f"{table},3,answer,nothing,the right answer"]
+    assert (faulty.returncode, faulty.stdout.splitlines()) == (1, lines), faulty.stderr

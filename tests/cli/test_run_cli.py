@@ -163,6 +163,17 @@ def test_answers_that_cannot_be_read_are_counted_with_an_example(folder: Path, s
     assert re.match(rf"40 of {ITEMS} can't be read and count as wrong, for example q\d\d\d: .*I can't say", said)
 
 
+def test_replies_that_the_token_limit_cut_off_are_counted(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, script=[Fault.LENGTH] * 3) as server:
+        done = proctor(*command(folder, store, server), "--concurrency", "1")
+    assert done.returncode == 0, done.stderr
+    told = f"3 of {ITEMS} replies were cut off by the model's token limit (--settings max_tokens=…)"
+    assert told in done.stderr.splitlines()
+    item = item_of(server.requests[0])
+    shown = proctor("show", "simulated", item, "--system", "local", "--store", store)
+    assert "cut off by the model's token limit" in shown.stdout, shown.stderr
+
+
 def test_failures_are_grouped_by_cause(folder: Path, store: Path) -> None:
     script = [Fault.SERVER_ERROR] * 7 + [Fault.UNAVAILABLE] * 3
     with FaultyServer(answer_tray, script=script) as server:

@@ -86,6 +86,18 @@ def test_a_judge_that_fails_leaves_answers_unresolved_and_says_so(data: Path, tm
     assert (judged["n"], judged["unresolved"], judged["value"]) == (265, 0, 1.0)
 
 
+def test_a_trial_judges_the_first_answers_alone(data: Path, tmp_path: Path) -> None:
+    store = imported(data, tmp_path)
+    with FaultyServer(VERDICT, script=[Fault.SERVER_ERROR]) as server:
+        code, out, err = score(store, server, "--limit", "3", "--retries", "0", "--concurrency", "1")
+        assert (code, out.splitlines()[0]) == (3, f"2 answers marked by three-level[judge-1] in {store}"), err
+        assert "1 answer without a verdict (" in err
+        code, out, err = score(store, server, "--limit", "3")
+        assert (code, server.count) == (0, 6), err
+    judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
+    assert (judged["n"], judged["unmarked"], judged["unresolved"]) == (5, 260, 0)
+
+
 def test_shards_at_the_same_time_judge_each_answer_once(data: Path, tmp_path: Path) -> None:
     """Three processes on one store, and one alone on another."""
     alone, shared = imported(data, tmp_path), tmp_path / "shared.db"

@@ -10,7 +10,18 @@ import pytest
 from PIL import Image as Pillow
 from pydantic import JsonValue
 
-from proctor.core import Answer, Benchmark, Image, InputError, Item, Media, Reference, VideoClip, View
+from proctor.core import (
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    Image,
+    InputError,
+    Item,
+    Media,
+    Reference,
+    VideoClip,
+    View,
+)
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
@@ -176,6 +187,21 @@ def test_other_items_are_lent_only_if_they_are_sound(root: Path) -> None:
     assert planned.left_out == 1
     with pytest.raises(InputError, match=r"empty\.mp4: found an unreadable video"):
         the_plan(root, items[::2] + items[1:2], Looker(), skip=False, condition="other-video", limit=1)
+
+
+def test_a_condition_that_borrows_is_refused_before_anything_is_asked_where_nothing_can_be_lent(root: Path) -> None:
+    for name in ("a", "b", "c"):
+        Pillow.new("RGB", (20, 20)).save(root / f"{name}.png")
+    video = some_of(root, "fine", "good")
+    items = [
+        *video,
+        question("alone", *(Image(source=f"{name}.png") for name in "abc")),
+        question("not", *video[0].media),
+    ]
+    why = "no other item has other media of the same kind as item 'alone'$"
+    with pytest.raises(ConfigurationError, match=f"^condition 'other-video' makes no sense for .*: {why}"):
+        the_plan(root, items, Looker(), skip=False, condition="other-video")
+    the_plan(root, [*items[:2], items[3]], Looker(), skip=False, condition="other-video")
 
 
 def test_broken_images_are_left_out_as_well(root: Path) -> None:

@@ -77,6 +77,27 @@ def test_what_failed_for_no_fault_of_its_own_is_written_again_and_what_was_refus
     assert not (tmp_path / "requests-0003.jsonl").exists()
 
 
+def test_a_request_that_was_written_again_after_it_failed_waits_for_its_reply(tmp_path: Path) -> None:
+    ask(tmp_path, "busy")
+    (busy,) = written(tmp_path)
+    (tmp_path / "output.jsonl").write_text(reply(busy, status=429, body={}))
+    ask(tmp_path, "busy")
+    ask(tmp_path, "busy")
+    assert written(tmp_path, "requests-0002.jsonl") == [busy]
+    assert not (tmp_path / "requests-0003.jsonl").exists()  # it would be paid for twice
+    (tmp_path / "output-2.jsonl").write_text(reply(busy, status=503, body={}))
+    ask(tmp_path, "busy")
+    assert written(tmp_path, "requests-0003.jsonl") == [busy]
+
+
+def test_after_an_invalid_reply_nothing_is_written(tmp_path: Path) -> None:
+    ask(tmp_path, "one", "two", "three")
+    one, two, three = written(tmp_path)
+    (tmp_path / "output.jsonl").write_text(reply(one) + "no JSON\n" + reply(two) + reply(three))
+    assert [type(found) for found in ask(tmp_path, "one", "two", "three", "four")] == [InputError] * 4
+    assert not (tmp_path / "requests-0002.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     "line", ["no JSON", "[]", '{"custom_id": "a"', '{"custom_id": "a", "response": {}}', "[" * 5000]
 )

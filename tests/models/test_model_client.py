@@ -183,6 +183,15 @@ def test_a_reply_that_the_token_limit_cut_is_kept_and_flagged() -> None:
     assert server.count == 1
 
 
+@pytest.mark.parametrize("name", ["m", "openai:m"])
+def test_a_thought_that_the_token_limit_cut_is_no_answer(name: str) -> None:
+    with FaultyServer("<think>Answer: B? No,", script=[Fault.LENGTH]) as server:
+        reply = ask(server, name=name)
+    assert (reply.text, reply.cut_off, server.count) == ("", True, 1)
+    with FaultyServer("<think>B? No.</think>Answer: A<think>or", script=[Fault.LENGTH]) as server:
+        assert ask(server, name=name).text == "Answer: A"
+
+
 @pytest.mark.parametrize("fault", [Fault.CONTENT_FILTER, Fault.REFUSAL])
 def test_a_filter_or_a_refusal_is_the_models_and_not_retried(fault: Fault) -> None:
     with FaultyServer("yes", script=[fault]) as server:

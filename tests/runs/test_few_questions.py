@@ -113,7 +113,7 @@ def test_answers_in_free_text_say_that_a_judge_has_to_score_them(tmp_path: Path)
     made = proctor.run(tmp_path, lambda question: "yes", name="me", conditions="text-only", store=tmp_path / "s.db")
     assert made.done[1] == (
         f"1 question in free text: a judge has to score the answers (proctor score {made.benchmark} --model PROVIDER:MODEL "
-        f"--store {made.store.shown})"
+        f"--judge three-level --store {made.store.shown})"
     )
     done = shell("score", made.benchmark, "--store", tmp_path / "s.db")
     assert "a model that judges (--model openai:gpt-5.2), a judge without one (--judge bertscore" in done.stderr

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
+from sqlalchemy import text as sql
 
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Judgement, Reference, Score, Status, Usage
 from proctor.core.formats import CountFormat
-from proctor.runs import Store, evaluation_content, merge_stores
+from proctor.runs import Store, evaluation_content, merge_stores, stored_runs
 from tests.support.program import proctor
 
 ITEMS = 12
@@ -85,6 +86,23 @@ def test_parts_of_one_evaluation_join_to_the_same_hash(tmp_path: Path, target: S
     again = merge_stores(target, parts[:1])
     assert all(one.taken == one.refused == 0 for one in again)
     assert evaluation_content(target, "toy").sha256 == expected.sha256
+
+
+def test_a_merged_run_began_when_its_first_part_began(tmp_path: Path) -> None:
+    parts = stores(tmp_path, 2)
+    for part, begun in zip(parts, ("2026-03-02T10:00:00+00:00", "2026-03-01T10:00:00+00:00"), strict=True):
+        fill(part, "one", {"q1": "one"})
+        with part.writing() as connection:
+            connection.execute(sql("UPDATE runs SET created = :begun"), {"begun": begun})
+    whole = Store(tmp_path / "whole.db")
+    merge_stores(whole, parts[:1])
+    assert begun_of(whole) == ["2026-03-02T10:00:00+00:00"]
+    merge_stores(whole, parts[1:])
+    assert begun_of(whole) == ["2026-03-01T10:00:00+00:00"]
+
+
+def begun_of(store: Store) -> list[str]:
+    return [run["begun"] for run in stored_runs(store)]
 
 
 def test_the_hash_tells_what_was_said_and_not_what_it_cost(tmp_path: Path) -> None:

@@ -161,12 +161,16 @@ def recalled(
     """A benchmark's own files, its media and its track: as given, else as the store remembers them from the last run or
     import.
 
-    Raises `UsageError` if the files are not known, or no longer there.
+    Raises `UnknownNameError` for a benchmark that is neither installed nor in the store, and `UsageError` if the files
+    are not known, or no longer there.
     """
     if data is not None:
         return data, media, track
     opened = existing_store(store)
-    known = opened.card(benchmark).folders if opened is not None and benchmark in opened.benchmark_names() else {}
+    stored = opened is not None and benchmark in opened.benchmark_names()
+    if not stored:
+        BENCHMARKS.get(benchmark)
+    known = opened.card(benchmark).folders if opened is not None and stored else {}
     found, expected = known.get("data"), f"the folder with the files of {benchmark}"
     if found is None:
         raise UsageError("--data", f"{expected}, such as --data {benchmark} (a store remembers it)")

@@ -14,7 +14,7 @@ from proctor.api.model_options import RunOptions
 from proctor.api.option_values import conditions_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
-from proctor.core import Benchmark, UsageError, count_of
+from proctor.core import Benchmark, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -148,9 +148,10 @@ class PreparedRun:
         """What a judge has to score, with the command to run."""
         free = {item.id: item for job in self.plan.jobs for item in job.items if item.answer.kind == "free_text"}
         ruled = {name for name, item in free.items() if item.reference is not None and item.reference.criteria}
-        own, told = self.arranged.benchmark.judge, []
+        benchmark, told = self.arranged.benchmark, []
+        own = benchmark.judge or (None if reader_or_default(benchmark.name).rubric_judge else "three-level")
         for count, judge in ((len(ruled), "criteria"), (len(free) - len(ruled), "three-level" if ruled else own)):
-            command = f"proctor score {self.arranged.benchmark.name} --model PROVIDER:MODEL"
+            command = f"proctor score {benchmark.name} --model PROVIDER:MODEL"
             command += f"{f' --judge {judge}' if judge else ''} --store {self.store.shown}"
             what = "with criteria" if judge == "criteria" else "in free text"
             if count:

@@ -41,9 +41,10 @@ def conditions_of(given: Any) -> tuple[str, ...]:
 
 def check_limits(given: Any) -> None:
     """Raises `UsageError` for limits of a run that are not numbers, or too small."""
-    for name, option, least in (("concurrency", "--concurrency", 1), ("budget_s", "--budget", 0.001)):
-        value = given[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
+    known = (("concurrency", "--concurrency", 1), ("budget_s", "--budget", 0.001), ("limit", "--limit", 1))
+    for name, option, least in known:
+        value = given.get(name)
+        number = isinstance(value, int if name == "limit" else int | float) and not isinstance(value, bool)
         if value is not None and not (number and value >= least):
             raise UsageError(option, f"a number of {least:g} or more", found=repr(value))
 

@@ -158,7 +158,7 @@ async def _judging(
 
     if isinstance(judge, str) and rates_dimensions(judge.partition(":")[0]):
         return await _by_dimensions(where, judge, given, votes)
-    refused = next((one for one in ("options", "dimensions", "rated", "limit") if given[one]), None)
+    refused = next((one for one in ("options", "dimensions", "rated") if given[one]), None)
     if refused is not None:
         raise UsageError(refused, "none: it is for judges of dimensions", found="it")
     if isinstance(judge, str) and not listed(given["model"]):
@@ -396,7 +396,7 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...]
 def _own_judge(where: Stored) -> str:
     own = where.store.card(where.benchmark).judge or reader_or_default(where.benchmark).rubric_judge
     if own is None:
-        raise UsageError("--judge", f"a name: {where.benchmark} has no judge of its own")
+        raise UsageError("--judge", f"a name, such as three-level: {where.benchmark} has no judge of its own")
     return own
 
 

@@ -257,7 +257,8 @@ def _say_answer(one: GivenAnswer, sent: Sequence[str] = ()) -> None:
         return
     parsed = "can't be read" if answer.parsed is None else _value(answer.parsed)
     say(f"\n{run}: {parsed if answer.status is Status.ANSWERED else answer.status.value}", bold=True)
-    for reason in (answer.reason, answer.problem):
+    cut_off = "cut off by the model's token limit" if answer.extra.get("cut_off") is True else ""
+    for reason in (answer.reason, answer.problem, cut_off):
         if reason:
             say(f"  {reason}")
     if sent:

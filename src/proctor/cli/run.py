@@ -126,9 +126,13 @@ def causes(tally: Tally) -> list[str]:
 
 
 def _note_wrong(tally: Tally) -> None:
-    """Note unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
+    """Note replies cut off, unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
     from proctor.core import Status, shorten
 
+    if tally.cut_off:
+        note(
+            f"{tally.cut_off} of {tally.done} replies were cut off by the model's token limit (--settings max_tokens=…)"
+        )
     for count, what, example in (
         (tally.unreadable, "can't be read", tally.unreadable_example),
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),

@@ -115,12 +115,13 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
     _tell_dimensions(one, scored, output) if one.dimensions else _tell_judge(one, scored, drawn, output)
     if output is not OutputFormat.JSON and paid.count:
         say(f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}")
-    if tally.left and one.options["limit"] is None:
-        lack = "judgement" if tally.awaiting == tally.left else "verdict"
+    left = tally.left if one.options["limit"] is None else tally.unmarked + tally.awaiting
+    if left:
+        lack = "judgement" if tally.awaiting == left else "verdict"
         if one.dimensions:  # an ensemble's score may stand without one of its members
-            lack = "member's score" if tally.awaiting == tally.left else "score"
+            lack = "member's score" if tally.awaiting == left else "score"
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
-        note(f"{count_of(tally.left, 'answer')} without a {lack} ({reason}): run the same command again.")
+        note(f"{count_of(left, 'answer')} without a {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if one.dimensions else "results"

@@ -293,15 +293,11 @@ def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, m
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
     """Print a report; exit with code 1 if it is not ok. Texts may be hostile."""
-    tables = [one for one in report.shown if isinstance(one, Table) and one.rows]
     if output is OutputFormat.JSON:
         print_json(report.json)
-    elif output is OutputFormat.CSV and (rows := _flat(report.json)):
-        print_records(rows)
     elif output is OutputFormat.CSV:
-        if len(tables) != 1:
-            raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
-        print_records(tables[0].records)
+        if rows := _csv_rows(report):
+            print_records(rows)
     else:
         for one in report.shown:
             if isinstance(one, str):
@@ -311,6 +307,34 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
         note(*report.notes)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _csv_rows(report: PluginReport) -> list[dict[str, JsonValue]]:
+    """The rows of a report: its JSON if that is a list of rows, else its only table, else the only list of rows in its
+    JSON. Raises `UsageError` for several."""
+    if rows := _flat(report.json):
+        return rows
+    tables = [one for one in report.shown if isinstance(one, Table) and one.rows]
+    if len(tables) == 1:
+        return list(tables[0].records)
+    only = None if tables else _only_rows(report.json)
+    if only is None:
+        raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
+    return only
+
+
+def _only_rows(json: JsonValue) -> list[dict[str, JsonValue]] | None:
+    """The only list of rows in an object, or a flat object as one row; None for any other value.
+
+    >>> _only_rows({"items": 2, "faults": [{"row": 3}]}), _only_rows({"items": 2, "faults": []}), _only_rows({"items": 2})
+    ([{'row': 3}], [], [{'items': 2}])
+    """
+    if not isinstance(json, dict):
+        return None
+    lists = [one for one in json.values() if isinstance(one, list) and not any(isinstance(row, str) for row in one)]
+    if not lists:
+        return _flat([json]) or None
+    return (_flat(lists[0]) or (None if lists[0] else [])) if len(lists) == 1 else None
 
 
 def _flat(json: JsonValue) -> list[dict[str, JsonValue]]:

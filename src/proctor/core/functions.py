@@ -88,7 +88,8 @@ class PlainFunction:
 
 
 async def contained(work: Awaitable[Result]) -> Result:
-    """Await foreign code. `SystemExit`, and a cancellation that does not come from outside, become a `RuntimeError`.
+    """Await foreign code. `SystemExit`, another exception that is no `Exception` (such as a panic of a library in Rust),
+    and a cancellation that does not come from outside become a `RuntimeError`.
 
     >>> async def ends() -> None:
     ...     raise SystemExit(0)
@@ -98,12 +99,14 @@ async def contained(work: Awaitable[Result]) -> Result:
     """
     try:
         return await work
-    except SystemExit as error:
-        raise _escaped(error) from error
+    except (Exception, KeyboardInterrupt, GeneratorExit):
+        raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
+        raise _escaped(error) from error
+    except BaseException as error:
         raise _escaped(error) from error
 
 
@@ -175,6 +178,9 @@ def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what
         if parameter.name in offered and parameter.kind is not parameter.POSITIONAL_ONLY:
             taken.append(parameter.name)
         elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+            if parameter.name in offered:
+                found = f"the parameter {parameter.name!r} before '/'"
+                raise ConfigurationError(f"{name}: found {found}, expected one that can be given by its name")
             expected = f"expected of {what}: {', '.join(offered)}"
             raise ConfigurationError(f"{name}: found the parameter {parameter.name!r}, {expected}")
     return tuple(taken)

@@ -181,6 +181,11 @@ class OtherVideo(Condition):
     summary = "the pictures of another item (seeded), while number, times and labels stay"
     borrows = True
 
+    def unfit(self, items: Sequence[Item]) -> str:
+        alike = {(frozenset(_kinds(item)), frozenset(_sources(item))): item for item in items}
+        alone = [item.id for item in alike.values() if not any(_lends(other, item) for other in alike.values())]
+        return f"no other item has other media of the same kind as item {alone[0]!r}" if alone else ""
+
     def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
         if not slots:
             return slots
@@ -214,14 +219,7 @@ class OtherVideo(Condition):
 
     @staticmethod
     def _other(scene: ConditionContext) -> Item:
-        own = {medium.source for medium in scene.item.media}
-        kinds = _kinds(scene.item)
-        fitting = [
-            item
-            for item in scene.others
-            if kinds <= _kinds(item) and own.isdisjoint(medium.source for medium in item.media)
-        ]
-        candidates = sorted(fitting, key=lambda item: item.id)
+        candidates = sorted((one for one in scene.others if _lends(one, scene.item)), key=lambda item: item.id)
         choice = [item for item in candidates if item.group != scene.item.group] or candidates
         if not choice:
             raise InputError(
@@ -253,6 +251,15 @@ def time_label(time: float) -> str:
 def _kinds(item: Item) -> set[str]:
     """The kinds of an item's media; a video whose sound belongs to it is of a kind of its own."""
     return {medium.kind for medium in item.media} | {f"{one.kind} with sound" for one in item.sounding}
+
+
+def _sources(item: Item) -> set[str]:
+    return {medium.source for medium in item.media}
+
+
+def _lends(other: Item, item: Item) -> bool:
+    """Whether another item's media can stand for an item's: all its kinds, and none of its files."""
+    return _kinds(item) <= _kinds(other) and _sources(item).isdisjoint(_sources(other))
 
 
 def _reordered(slots: Sequence[FrameSlot], order: Sequence[int]) -> list[FrameSlot]:

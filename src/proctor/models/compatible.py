@@ -190,11 +190,14 @@ class _Message(ChatCompletionMessage):
     @field_validator("content", mode="before")
     @classmethod
     def _join(cls, content: object) -> object:
-        """Some servers send a text in parts."""
-        if not isinstance(content, list):
-            return content
-        texts = [one if isinstance(one, str) else one.get("text") for one in content if isinstance(one, str | dict)]
-        return "".join(one for one in texts if isinstance(one, str)) or None
+        """Some servers send a text in parts. A thought that the token limit cut off gets its closing tag: without it,
+        the model library would take the thought for the answer."""
+        if isinstance(content, list):
+            texts = [one if isinstance(one, str) else one.get("text") for one in content if isinstance(one, str | dict)]
+            content = "".join(one for one in texts if isinstance(one, str)) or None
+        if isinstance(content, str) and content.rfind("<think>") > content.rfind("</think>"):
+            content += "</think>"
+        return content
 
 
 class _Choice(Choice):

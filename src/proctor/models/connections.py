@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -220,9 +221,10 @@ class BatchFolder:
 
     A request is identified by its hash: equal requests are written once, and share one reply. Files `requests-….jsonl`
     are written here; all other `.jsonl` files are replies, as OpenAI's batches and `vllm run-batch` write them. A
-    request that failed for an infrastructure error is written again; one without a reply yet is not.
+    request that failed for an infrastructure error is written again, once for each failure; one without a reply yet is
+    not.
 
-    Raises `InputError` with file and line for an invalid reply.
+    Raises `InputError` with file and line for an invalid reply; then nothing is written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -258,19 +260,24 @@ class BatchFolder:
         self._open.close()
 
     def _look(self) -> None:
-        self._places, failed = {}, set[str]()
+        """Reads the folder. A request waits if it was written more often than it failed. What is known stays unset
+        until every file was read: after an invalid reply, no request may be taken for one that was never written."""
+        places: dict[str, tuple[Path, int]] = {}
+        failed, written = Counter[str](), Counter[str]()
         ours = sorted(self.folder.glob(f"{_REQUESTS}*.jsonl"))
         for file in sorted(set(self.folder.glob("*.jsonl")) - set(ours)):
             for place, line, number in _numbered_lines(file):
                 key, status, _ = _read_reply(file, number, line)
                 if status == _OK or (_ERROR <= status < _SERVER_ERROR and status not in _MAY_COME):
-                    self._places[key] = file, place
+                    places[key] = file, place
                 else:
-                    failed.add(key)
+                    failed[key] += 1
         for file in ours:
             with file.open("rb") as lines:
                 found = (_BY_US.match(line) for line in lines)
-                self._waiting |= {one[1].decode() for one in found if one} - failed
+                written.update(one[1].decode() for one in found if one)
+        self._waiting |= set(written - failed)
+        self._places = places
 
     def _reply(self, file: Path, place: int) -> Posted:
         with file.open("rb") as stream:

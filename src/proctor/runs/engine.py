@@ -187,6 +187,8 @@ class Tally:
     by_status: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     unreadable: int = 0
     unreadable_example: str = ""
+    cut_off: int = 0
+    """Replies that the model's token limit ended."""
     error_example: str = ""
     usage: Usage = field(default_factory=Usage)
     started: float = field(default_factory=time.monotonic)
@@ -218,6 +220,7 @@ class Tally:
         if answer.status is Status.ANSWERED and answer.parsed is None:
             self.unreadable += 1
             self.unreadable_example = self.unreadable_example or f"{answer.item_id}: {answer.problem}"
+        self.cut_off += answer.extra.get("cut_off") is True
         if answer.status is Status.ERROR:
             self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
         self.usage += answer.usage

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import JsonValue
@@ -305,20 +304,21 @@ class _Merge:
             return [result]
         for _, run in fits:
             settings = with_servers(settings, run["settings"])
-        number = self._begin(kept, benchmark, name[1:], settings)
+        begun = min(run["created"] for run in [*(run for _, run in fits), *([kept] if kept else [])])
+        number = self._begin(kept, benchmark, name[1:], {"settings": settings, "created": begun})
         parts = [(source, run["id"]) for source, run in fits]
         merge = _RunMerge(name, self.into, number, parts, self.contradicted, self.mixed)
         return [result, *merge.rows()]
 
-    def _begin(self, kept: Row | None, benchmark: int, key: RunName, settings: Any) -> int:
+    def _begin(self, kept: Row | None, benchmark: int, key: RunName, values: Mapping[str, Any]) -> int:
+        """Writes the run's `values` (settings; created: the earliest beginning of its parts); its number."""
         table, into = schema.runs, self.into.connection
         if kept is not None:
             claim(into, [kept["id"]], self.into.shown)
-            into.execute(update(table).where(table.c.id == kept["id"]).values(settings=settings))
+            into.execute(update(table).where(table.c.id == kept["id"]).values(**values))
             return int(kept["id"])
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        values = {"benchmark": benchmark, "system": key[0], "condition": key[1]}
-        new = insert(table).values(**values, settings=settings, created=created).returning(table.c.id)
+        names = {"benchmark": benchmark, "system": key[0], "condition": key[1]}
+        new = insert(table).values(**names, **values).returning(table.c.id)
         return int(into.execute(new).scalar_one())
 
 

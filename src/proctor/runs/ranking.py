@@ -155,7 +155,8 @@ def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest:
             raise InputError(store.shown, found=f"no such run of the baseline {name}", expected=expected)
         chosen[name] = run
     if not set(chosen) - set(wanted):
-        found = f"no run under {contest.condition}"
+        alone = any(under == contest.condition for _, under in runs)
+        found = f"no run under {contest.condition}{' but those of baselines' if alone else ''}"
         raise InputError(store.shown, found=found, expected="a system to rank")
     accuracy = load_accuracy(store, list(chosen.values()), items, card)
     entries = [

@@ -276,7 +276,7 @@ def _add_groups(reading: QuestionSet) -> None:
     reading.items = [
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
     ]
-    rest = f" of the {len(without):,} rows without one" if len(without) < len(reading.items) else ""
+    rest = f" of the {count_of(len(without), 'row')} without one" if len(without) < len(reading.items) else ""
     sets: dict[str, set[frozenset[str]]] = {}
     for item in (one for one in without if one.id in groups):
         sets.setdefault(groups[item.id], set()).add(frozenset(medium.source for medium in item.media))

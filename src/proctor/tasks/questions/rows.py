@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,6 +59,10 @@ class Place:
 
     file: Path
     row: int
+
+
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+(?!\d)")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d")
 
 
 @dataclass
@@ -277,12 +282,22 @@ class RowReader:
         if not text or (answer.kind == "free_text" and text.casefold() in NO_ANSWER):
             self.fault(row, column, repr(text) if text else "nothing", "the right answer")
             return ()
+        if answer.kind == "quantity" and isinstance(cell, str) and self._with_commas and _THOUSANDS.match(cell.strip()):
+            expected = "a number (1000 or 1.0: a point before three digits may mean either beside decimal commas)"
+            self.fault(row, column, repr(cell), expected)
+            return ()
         marks = self.columns.marks
         found = self._tried(row, column, lambda: reference_of(answer, cell, context, marks))
         for text in texts_of(undirected(row.cells.get(more))):
             also = self._tried(row, more, lambda text=text: reference_of(answer, text, context, marks))  # type: ignore[misc]
             found = None if found is None or also is None else (*found, *also)
         return tuple(one for place, one in enumerate(found or ()) if one not in (found or ())[:place])
+
+    @cached_property
+    def _with_commas(self) -> bool:
+        """Whether some answer of the table has a decimal comma, so that a point may separate thousands."""
+        cells = (row.cells.get(self.columns.one("answer")) for row in self.sheet.rows)
+        return self.sheet.decimal_comma and any(isinstance(one, str) and _DECIMAL_COMMA.match(one) for one in cells)
 
     def _tags(self, row: SheetRow) -> dict[str, TagValue]:
         found = {name: _tag(row.cells.get(name)) for name in self.columns.facets}
