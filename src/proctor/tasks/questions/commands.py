@@ -29,13 +29,15 @@ def check(
 
     Example: proctor check my-questions/
     """
+    from proctor.media import cache_folder, media_folder
     from proctor.tasks.questions.reader import READER
 
     given: dict[str, list[str]] = {}
     for pair in columns or ():
         name, _, column = pair.partition("=")
         given.setdefault(name.strip(), []).append(column.strip())
-    return READER.with_columns(given).check(path, media, out, every=every)
+    folder = None if media is None else media_folder(media, cache_folder())
+    return READER.with_columns(given).check(path, folder, out, every=every)
 
 
 def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:
