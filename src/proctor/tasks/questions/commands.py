@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-from proctor.core import Option, PluginReport, whole_folder, write_whole
+from proctor.core import Option, PluginReport, shell_word, whole_folder, write_whole
 
 
 def check(
@@ -53,7 +53,7 @@ def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=Tru
     return PluginReport(
         {"out": str(out), "questions": count},
         (f"{count} questions, 2 videos and 3 images in {out}",),
-        (f"Next: proctor check {out}", f"      proctor run {out} --system random"),
+        (f"Next: proctor check {shell_word(out)}", f"      proctor run {shell_word(out)} --system random"),
     )
 
 
