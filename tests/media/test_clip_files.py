@@ -193,6 +193,21 @@ def test_several_clips_are_told_apart_and_images_come_as_frames(root: Path) -> N
     assert files(root, mixed) == []
 
 
+@pytest.mark.parametrize("number", range(6))
+def test_another_video_is_none_of_the_item_s_own_clips(root: Path, number: int) -> None:
+    write_clock_video(root / "other.mp4", ClockVideo(times_ms=range(0, 8000, 100), rate=10))
+    parts = VideoClip(source="plain.mp4", start=0.0, end=2.0), VideoClip(source="mixed.mkv", start=0.0, end=2.0)
+    asked = item(*parts).model_copy(update={"id": f"q{number}"})
+    others = [
+        asked.model_copy(update={"id": f"o{k}", "group": f"o{k}", "media": (part,)}) for k, part in enumerate(parts)
+    ]
+    third = clip("other.mp4", 5.0, 7.0).model_copy(update={"id": "third", "group": "third"})
+    both = files(root, asked, "other-video", others=(*others, third, asked))
+    assert len(both) == 2
+    expected = [number for _, number in shown(files(root, third)[0])]
+    assert [[number for _, number in shown(one)] for one in both] == [expected, expected]
+
+
 def test_a_file_is_made_once_and_kept_like_frames(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = clip("mixed", 1.0, 3.0)
     made = [files(root, one, condition, cache="once") for condition in ("video", "reversed")]

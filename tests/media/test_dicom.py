@@ -294,6 +294,7 @@ def test_refusals_are_one_line(elements: dict[str, Any], found: str, tmp_path: P
     ("syntax", "found"),
     [
         ("1.2.840.10008.1.2.4.70", "found the transfer syntax JPEG Lossless, Non-Hierarchical, First-Order Prediction"),
+        ("1.2.840.10008.1.2.4.51", "bits, expected a decoder for them: pip install pylibjpeg pylibjpeg-libjpeg"),
         ("1.2.840.10008.1.2.4.80", "expected a decoder for it: pip install pyjpegls"),
         ("1.2.840.10008.1.2.4.102", "expected the video exported into a file of its own (MP4)"),
         ("1.2.3.4", "found the transfer syntax 1.2.3.4, expected one that pydicom decodes"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.media import MediaLibrary, Picture
-from proctor.media.video import read_index
+from proctor.media.video import probe, read_index
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 
 STEADY = range(0, 4800, 40)
@@ -39,3 +39,11 @@ def test_each_picture_asked_for_alone_and_all_that_follow_it(tmp_path: Path, nam
         together = MediaLibrary(tmp_path, cache_dir=tmp_path / f"from {first}")
         shown = together.jpegs([Picture(name, time) for time in times[first:]])
         assert [read_clock(jpeg) for jpeg in shown] == list(range(first, len(times)))
+
+
+def test_an_avi_with_b_frames_lasts_as_long_as_its_pictures(tmp_path: Path) -> None:
+    video = ClockVideo(range(0, 2000, 40), codec="mpeg4", b_frames=2)
+    path = write_clock_video(tmp_path / "v.avi", video)
+    index, info = read_index(path), probe(path)
+    assert len(index.pts) == 50
+    assert info.duration_s == pytest.approx(2.0)

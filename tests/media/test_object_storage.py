@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import proctor
@@ -15,7 +16,9 @@ from proctor.core import ConfigurationError, Frame, InputError
 from proctor.media import MediaLibrary, damaged, drop, kept, media_folder, place_of, prune
 from proctor.media import objects as storage
 from tests.support.clock_video import ClockVideo, write_clock_video
+from tests.support.medical_files import dicom, nifti
 from tests.support.object_server import ObjectFault, ObjectServer, moto_bucket, object_server
+from tests.support.program import proctor as program
 
 BODY = hashlib.shake_256(b"a video").digest(3 * 1000 + 11)
 LARGE = BODY * 20
@@ -200,3 +203,30 @@ def test_moto_which_stands_for_s3_gives_the_same_bytes(tmp_path: Path, monkeypat
         found = library("s3://bucket/some", tmp_path)
         assert found.locate("ä %20/v").read_bytes() == LARGE
         assert found.identity("ä %20/v.mp4") == hashlib.sha256(LARGE).hexdigest()
+
+
+def test_your_own_questions_are_checked_and_read_from_a_bucket(
+    s3: ObjectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    dicom(tmp_path / "ct.dcm", np.arange(64, dtype=np.uint16).reshape(8, 8))
+    nifti(tmp_path / "brain.nii", np.arange(64, dtype=np.int16).reshape(4, 4, 4))
+    s3.objects = {f"bucket/scans/{name}": (tmp_path / name).read_bytes() for name in ("ct.dcm", "brain.nii")}
+    Path("asked").mkdir()
+    rows = ["id,question,answer,image", "1,Is it on?,yes,ct.dcm", "2,Is it off?,no,brain.nii#axial=1"]
+    (tmp_path / "asked" / "questions.csv").write_text("\n".join(rows))
+    done = program("check", "asked", "--media", "s3://bucket/scans")
+    assert (done.returncode, done.stdout) == (0, "2 questions in 2 groups, no faults; 2 of them in preview.html\n")
+    away = program("check", "asked", "--media", "s3://bucket/other")
+    assert away.returncode == 1
+    assert "below s3://bucket/other" in away.stdout
+
+
+def test_a_medical_file_that_can_not_be_read_is_said_once(tmp_path: Path) -> None:
+    dicom(tmp_path / "ct.dcm", np.arange(64, dtype=np.uint16).reshape(8, 8))
+    whole = (tmp_path / "ct.dcm").read_bytes()
+    (tmp_path / "ct.dcm").write_bytes(whole[:140])
+    (tmp_path / "questions.csv").write_text("id,question,answer,image\n1,Is it on?,yes,ct.dcm\n")
+    (fault,) = proctor.check(tmp_path / "questions.csv").rows
+    assert str(fault["expected"]) not in str(fault["found"])

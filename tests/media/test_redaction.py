@@ -13,9 +13,11 @@ import pytest
 from av.bitstream import BitStreamFilterContext
 
 from proctor.core import InputError, Region
-from proctor.media.mp4 import redact
+from proctor.media.mp4 import encode_pictures, redact
 from proctor.media.redaction import (
     BLOCKS,
+    MAX_DETAIL,
+    CoarseError,
     Masking,
     Pixels,
     Redaction,
@@ -198,6 +200,49 @@ def test_a_mosaic_has_at_most_eight_blocks_along_its_longer_side() -> None:
     assert np.array_equal(hidden[46:, 80:], grain[46:, 80:])
 
 
+@pytest.mark.parametrize("size", [(50, 50), (36, 64), (37, 81), (6, 8), (1, 30)])
+def test_the_mosaic_of_a_mosaic_is_itself_so_that_no_detail_seems_to_be_left(size: tuple[int, int]) -> None:
+    smooth = np.add.outer(np.arange(size[0]) * 3, np.arange(size[1]) * 2)[..., None] + np.array([0, 20, 40])
+    once = mosaic(smooth.astype(np.uint8))
+    assert np.array_equal(mosaic(once), once)
+    edges = np.flatnonzero(np.abs(np.diff(once.astype(int), axis=1)).sum((0, 2))) + 1
+    assert not (edges % 2).any()  # two pixels share colour
+
+
+def test_what_the_encoder_smooths_too_much_is_encoded_finer(tmp_path: Path) -> None:
+    source, out = tmp_path / "a.mp4", tmp_path / "out.mp4"
+    with av.open(str(source), "w") as container:
+        stream = container.add_stream("libx264", rate=4, options={"crf": "4"})
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        for k in range(4):  # a steep ramp across a small area: its blocks' edges are smoothed into the ramp again
+            ramp = np.clip(128 + 6 * (np.arange(320) - 60 - k), 0, 255)
+            pixels = np.repeat(np.broadcast_to(ramp, (240, 320))[..., None], 3, axis=2).astype(np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        container.mux(stream.encode(None))
+    small = Redaction(region=Region(x=40 / 320, y=0.25, width=24 / 320, height=24 / 240))
+    plan = planned(source, [small])
+    encode_pictures(source, tmp_path / "coarse.mp4", plan)
+    with pytest.raises(CoarseError, match="of the detail that should be hidden"):
+        verify_redaction(source, tmp_path / "coarse.mp4", plan)
+    check = redact(source, out, [small]).check
+    assert check.detail_left is not None
+    assert check.detail_left <= MAX_DETAIL
+
+
+def test_four_letters_that_stand_in_a_long_video_by_chance_are_no_signature(tmp_path: Path) -> None:
+    source = write_clock_video(tmp_path / "a.mp4", ClockVideo(STEADY, rate=10))
+    redact(source, tmp_path / "b.mp4")
+    whole, plan = (tmp_path / "b.mp4").read_bytes(), planned(source, [])
+    for text, held in ((b"Lavc;V\xc9\xb9", False), (b"xLavf:", False), (b"Lavc61.3.100", True), (b"Lavf60.16", True)):
+        free = len(text) + 8  # a box that players skip
+        (tmp_path / "b.mp4").write_bytes(whole + free.to_bytes(4) + b"free" + text)
+        if held:
+            with pytest.raises(InputError, match=f"found the text '{text.decode()[:6]}"):
+                verify_redaction(source, tmp_path / "b.mp4", plan, exact=True)
+        else:
+            verify_redaction(source, tmp_path / "b.mp4", plan, exact=True)
+
+
 Change = Callable[[int, Pixels], Pixels]
 
 
@@ -234,7 +279,7 @@ def _brighter_seventh(number: int, pixels: Pixels) -> Pixels:
         (lambda k, pixels: pixels, {"title": "Jane"}, "found metadata 'encoder', metadata 'title'"),
         (lambda k, pixels: pixels, {"shift": 0.05}, "picture 20: found 2.850000 s, expected 1.900000 s"),
         (_brighter_seventh, {}, "at 0.700 s: found a picture "),
-        (_gaussian, {"blurred": True}, "% of the detail that should be hidden, expected none"),
+        (_gaussian, {"blurred": True}, "% of the detail that should be hidden, expected at most 2 %"),
     ],
     ids=["metadata", "times", "one-picture", "gaussian"],
 )

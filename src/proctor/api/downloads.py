@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from proctor.core import InputError, ProctorError, count_of, reader_of, whole_folder, write_whole
+from proctor.core import InputError, ProctorError, count_of, reader_of, shell_word, whole_folder, write_whole
 
 if TYPE_CHECKING:
     from proctor.core import Benchmark, BenchmarkReader, DataSource
@@ -67,7 +67,7 @@ def fetch(
     done += [f"SHA-256 of what was sent: {sent}", f"SHA-256 of the files: {found.content}"]
     if source is not None:
         done.append(f"Data of {source.owner}. Licence: {source.licence}.")
-    notes.append(f"Next: proctor run {benchmark} --data {folder} --system random --condition text-only")
+    notes.append(f"Next: proctor run {benchmark} --data {shell_word(folder)} --system random --condition text-only")
     return Fetched(folder, found.files, sent, found.content, tuple(done), tuple(notes))
 
 

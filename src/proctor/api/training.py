@@ -26,6 +26,7 @@ from proctor.core import (
     percent,
     pip_install,
     plain_table,
+    shell_word,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class AnswererTable(FrameLike):
         told = [f"Examples: {self.data.lengths}."] if self.data.lengths else []
         told += [f"Without looking: {known}."] if known else []
         flatters = "The chosen checkpoint's figure flatters, since it was chosen by it: examine it on other videos."
-        return (*told, flatters, f"Next: proctor run BENCHMARK --model {self.data.model}")
+        return (*told, flatters, f"Next: proctor run BENCHMARK --model {shell_word(self.data.model)}")
 
     @property
     def tables(self) -> "list[Table]":

@@ -218,8 +218,7 @@ def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
     order = order.model_copy(
         update={"media": text_hash(texts[-1]) if seen else "", "left_out": tuple(sorted(left_out))}
     )
-    counts = {run.id: store.count_answers(run)[0] for run in planned.runs}
-    place_order(store, order, texts, [(job.run, counts[job.run.id] + len(job.items)) for job in planned.jobs])
+    place_order(store, order, texts, [(job.run, job.answers) for job in planned.jobs])
 
 
 def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arranged, _Held]":

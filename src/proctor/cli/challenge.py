@@ -12,7 +12,7 @@ from proctor.api import BenchmarkName, Seed, Track, names_in
 from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.web import check_extra
-from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of
+from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, shell_word
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
 
@@ -55,7 +55,7 @@ def new(
     plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed)
     for name, count in new_challenge(folder, plan).items():
         say(f"{name}: {count_of(count, 'question')}")
-    note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {folder}")
+    note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {shell_word(folder)}")
 
 
 def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
@@ -187,11 +187,12 @@ def demo(
     data = {"data": out / "questions", "media": made / "videos", "title": "Simulated procedures (not real)"}
     plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
     shown = demonstrate(out / "challenge", plan, say)
+    there = shell_word(shown.folder)
     boards(shown.folder, shown.phase, out / "boards.html", "organiser")
     say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
     note(
-        f"Next: proctor challenge status {shown.folder}; proctor challenge verify {shown.receipt} --key {shown.folder}",
-        f"In the browser: proctor users add {shown.folder} me --role organiser; proctor serve {shown.folder} --same-user",
+        f"Next: proctor challenge status {there}; proctor challenge verify {shell_word(shown.receipt)} --key {there}",
+        f"In the browser: proctor users add {there} me --role organiser; proctor serve {there} --same-user",
     )
 
 
@@ -358,4 +359,6 @@ def rerun(
     from proctor.challenges import rerun as run
 
     version, count = run(folder, why, store)
-    say(f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {folder})")
+    say(
+        f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {shell_word(folder)})"
+    )

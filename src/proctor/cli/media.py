@@ -207,11 +207,12 @@ def duplicates(
 
     if out is not None:
         output_file(out, PAGES)
-    looked = []
+    looked, left_out = [], dict[str, None]()
     for where in (first, second):
         files, problems = look_at(where, cache, fps=fps)
-        note(*(f"left out: {problem}" for problem in problems))
+        left_out |= dict.fromkeys(map(str, problems))
         looked.append(files)
+    note(*(f"left out: {problem}" for problem in left_out))
     found = find_leaks(looked[0], looked[1], Tolerance(distance, share))
     rows: Rows = [
         {

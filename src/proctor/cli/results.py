@@ -33,7 +33,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, plain_table
+from proctor.core import Option, UsageError, count_of, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -210,7 +210,7 @@ def compare(
         note(*([line] if line else []))
         if any(one.policy for one in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
-        note(f"Next: proctor report {benchmark} --store {opened.shown} --out report.html")
+        note(f"Next: proctor report {shell_word(benchmark)} --store {shell_word(opened.shown)} --out report.html")
 
 
 def _part_tables(found: Any, by: Any) -> list[Table]:

@@ -13,7 +13,7 @@ import typer
 
 from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
-from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text
+from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text, shell_word, shorten
 
 if TYPE_CHECKING:
     from proctor.api import ChosenModel, Evaluation, PreparedRun
@@ -24,6 +24,7 @@ FAILED_EXIT = 3
 STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
 
 _CAUSES = 5
+_LONGEST = 200  # characters of a reason, which may quote a whole page
 
 
 def run(
@@ -85,7 +86,7 @@ def run(
 
 
 def _waiting(prepared: PreparedRun) -> str:
-    return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {prepared.store.shown}"
+    return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {shell_word(prepared.store.shown)}"
 
 
 def report_outcome(made: Evaluation) -> None:
@@ -104,14 +105,14 @@ def report_outcome(made: Evaluation) -> None:
     if remaining:
         note(f"{count_of(remaining, 'item')} still to be asked: run the same command again.")
     if outcome.failed:
-        why = "see above" if len(tally.causes) > 1 else tally.last_reason or "see the store"
+        why = "see above" if len(tally.causes) > 1 else shorten(tally.last_reason, _LONGEST) or "see the store"
         note(f"{count_of(outcome.failed, 'answer')} failed ({why}): run the same command again to ask them again.")
         raise typer.Exit(FAILED_EXIT)
     if remaining:
         raise typer.Exit(STOPPED_EXIT)
     if tally.pending:
         return
-    note(f"Next: proctor results {made.benchmark} --store {made.store.shown}")
+    note(f"Next: proctor results {shell_word(made.benchmark)} --store {shell_word(made.store.shown)}")
 
 
 def causes(tally: Tally) -> list[str]:
@@ -120,14 +121,14 @@ def causes(tally: Tally) -> list[str]:
         return []
     ordered = sorted(tally.causes.items(), key=lambda pair: (-pair[1], pair[0]))
     more = len(ordered) - _CAUSES
-    return [f"{count} × {cause}" for cause, count in ordered[:_CAUSES]] + (
+    return [f"{count} × {shorten(cause, _LONGEST)}" for cause, count in ordered[:_CAUSES]] + (
         [f"and {count_of(more, 'more cause')} (proctor show, proctor export)"] if more > 0 else []
     )
 
 
 def _note_wrong(tally: Tally) -> None:
     """Note replies cut off, unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
-    from proctor.core import Status, shorten
+    from proctor.core import Status
 
     if tally.cut_off:
         note(
@@ -138,7 +139,7 @@ def _note_wrong(tally: Tally) -> None:
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),
     ):
         if count:
-            note(f"{count} of {tally.done} {what} and count as wrong, for example {shorten(example, 200)}")
+            note(f"{count} of {tally.done} {what} and count as wrong, for example {shorten(example, _LONGEST)}")
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:

@@ -35,7 +35,7 @@ from proctor.cli.output import (
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
-from proctor.core import DASH, Option, UsageError, count_of, percent, plain_table
+from proctor.core import DASH, Option, UsageError, count_of, percent, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.audits import AuditReport, MetricRanking, PowerTable
@@ -125,7 +125,7 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
         raise typer.Exit(UNMARKED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if one.dimensions else "results"
-        note(f"Next: proctor {command} {one.where.benchmark} --store {one.where.store.shown}")
+        note(f"Next: proctor {command} {shell_word(one.where.benchmark)} --store {shell_word(one.where.store.shown)}")
 
 
 def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) -> None:

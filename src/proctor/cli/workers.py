@@ -135,10 +135,11 @@ def _signal(workers: Sequence[asyncio.subprocess.Process], number: signal.Signal
 
 
 def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: float) -> Tally:
-    """The tally since the start, from the store."""
+    """The tally since the start, from the store. What others answered between the plan and the start is not open."""
     from proctor.runs import Tally
 
-    tally = Tally(total=prepared.plan.to_ask, started=begun)
+    there = {run: sum(counts.values()) - counts.get(Status.FAILED, 0) for run, counts in before.items()}
+    tally = Tally(total=sum(job.answers - there[job.run.id] for job in prepared.plan.jobs), started=begun)
     for run in prepared.plan.runs:
         for status, found in prepared.store.count_by_status(run).items():
             known = 0 if status is Status.FAILED else before[run.id].get(status, 0)  # failed ones are asked again

@@ -135,6 +135,7 @@ if TYPE_CHECKING:
         plain_name,
         rank_range,
         seconds,
+        shell_word,
         shorten,
         signed,
         thousands,
@@ -164,6 +165,6 @@ __all__ = [
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "table_findings", "thousands", "unfit",
+    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shell_word", "shorten", "signed", "table_findings", "thousands", "unfit",
     "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ A minus is shown as a minus sign (−), a missing value as a dash (–), and per
 from __future__ import annotations
 
 import re
+import shlex
 
 from proctor.core.metric import ACCURACY, Metric
 
@@ -33,6 +34,15 @@ def shorten(text: str, limit: int) -> str:
     """
     line = " ".join(clean(text).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def shell_word(value: object) -> str:
+    """A value as one word of a command that somebody may copy into a shell.
+
+    >>> shell_word("my runs/a.db")
+    "'my runs/a.db'"
+    """
+    return shlex.quote(str(value))
 
 
 def plain_name(name: str) -> str:

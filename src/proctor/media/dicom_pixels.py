@@ -41,6 +41,7 @@ _ELEMENTS = [
 ]  # fmt: skip
 _DEFLATED = "1.2.840.10008.1.2.1.99"
 _LOSSLESS = ("1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70")
+_EXTENDED = "1.2.840.10008.1.2.4.51"  # of which Pillow decodes what has 8 bits
 _INSTALL = {
     **dict.fromkeys(_LOSSLESS, "pip install pylibjpeg pylibjpeg-libjpeg"),
     **dict.fromkeys((f"1.2.840.10008.1.2.4.{n}" for n in (80, 81)), "pip install pyjpegls"),
@@ -153,7 +154,7 @@ def _decoded(file: BinaryIO, header: Any, number: int) -> Any:
     from pydicom.pixels import pixel_array
 
     syntax = header.file_meta.TransferSyntaxUID
-    _check_decoder(syntax)
+    _check_decoder(syntax, int(header.get("BitsStored") or 0))
     file.seek(0)
     try:
         if str(syntax) == _DEFLATED:  # can't be read from the middle
@@ -174,7 +175,7 @@ def _sides(shape: Sequence[int]) -> str:
     return " × ".join(map(str, shape[:4]))
 
 
-def _check_decoder(syntax: Any) -> None:
+def _check_decoder(syntax: Any, bits: int) -> None:
     from pydicom.pixels import get_decoder
 
     named = f"the transfer syntax {syntax.name}" + (f" ({syntax})" if syntax.name != str(syntax) else "")
@@ -187,6 +188,8 @@ def _check_decoder(syntax: Any) -> None:
     if not decoder.is_available:
         install = _INSTALL.get(str(syntax), "gdcm or pylibjpeg")
         raise RefusedScanError(named, f"a decoder for it: {install}")
+    if str(syntax) == _EXTENDED and bits > 8 and set(decoder.available_plugins) == {"pillow"}:
+        raise RefusedScanError(f"{named} with {bits} bits", f"a decoder for them: {_INSTALL[_LOSSLESS[0]]}")
 
 
 def _grey(stored: Any, header: Any, number: int, given: tuple[float, float] | None) -> Any:

@@ -21,7 +21,7 @@ from proctor.media.excerpts import Excerpts
 from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, is_there
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
-from proctor.media.pictures import MediaSettings, encode, read_image
+from proctor.media.pictures import MediaSettings, encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.shared_frames import shared_frames
 from proctor.media.video import FrameIndex, VideoInfo, probe
@@ -192,18 +192,22 @@ class MediaLibrary:
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 
     def warnings(self, items: Iterable[Item]) -> list[str]:
-        """What a person should review before medical files are shown: files that declare burned-in text or recognisable
-        features. Broken files are skipped."""
+        """What a person should review before files are shown: medical files that declare burned-in text or recognisable
+        features, and image files with several images. Broken files are skipped."""
         sources = {medium.source: item.id for item in reversed(list(items)) for medium in item.media}
-        marked: dict[str, list[str]] = {}
+        marked, several = dict[str, list[str]](), list[str]()
         for source in sorted(sources):
             try:
                 path = self._files.known(source)
                 for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
                     marked.setdefault(name, []).append(source)
+                if path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).animated:
+                    several.append(source)
             except InputError:
                 continue
-        return [
+        first = f"first {several[0]}, of item {sources[several[0]]!r}" if several else ""
+        told = [f"{count_of(len(several), 'file')} with several images, of which the first is shown ({first})"]
+        return told[: len(several)] + [
             f"{count_of(len(files), 'DICOM file')} with {name} YES: the pixels may show who the patient is "
             f"(first {files[0]}, of item {sources[files[0]]!r}); look at them before they are sent"
             for name, files in sorted(marked.items())
@@ -423,6 +427,8 @@ class MediaLibrary:
             how["video"] = _VIDEO_VERSION
         if self._kind(path) is not None or scan is not None:
             how["scan"] = [_SCAN_VERSION, *_scan(scan)]
+        elif path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).transparent:
+            how["behind"] = "white"  # pictures that were kept without it had lost what is transparent
         return FrameSet(self._catalogue.identity(path), how, name=source)
 
     def _remembered(self, known: dict[K, T], key: K, read: Callable[[K], T]) -> T:

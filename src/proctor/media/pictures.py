@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -137,8 +138,9 @@ def _turned(picture: Image, turn: int, aspect: Fraction) -> tuple[Image, Fractio
 
 
 def read_image(path: Path, scan: Scan | None = None) -> Image:
-    """A still image, upright, in RGB; of a medical file the picture that `scan` names. Raises `InputError` where it
-    can't be read, and for other files with more than eight bits a channel, whose display range is unknown."""
+    """A still image, upright, in RGB, on white where it is transparent; of a medical file the picture that `scan` names.
+    Raises `InputError` where it can't be read, and for other files with more than eight bits a channel, whose display
+    range is unknown."""
     from PIL import Image, ImageOps
 
     from proctor.media.scans import scan_kind, scan_picture
@@ -152,13 +154,42 @@ def read_image(path: Path, scan: Scan | None = None) -> Image:
         with Image.open(path) as opened:
             if opened.mode.startswith(("I", "F")):
                 raise InputError(path, found=f"an image of mode {opened.mode}", expected="8 bits a channel")
-            return ImageOps.exif_transpose(opened).convert("RGB")
+            picture = ImageOps.exif_transpose(opened)
+            return _on_white(picture) if picture.has_transparency_data else picture.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise InputError(path, found=f"an unreadable image ({type(error).__name__})") from error
 
 
+def _on_white(picture: Image) -> Image:
+    """As a page shows it: what is hidden has colours, too, often black under black letters."""
+    from PIL import Image
+
+    whole = picture.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole).convert("RGB")
+
+
+@dataclass(frozen=True, slots=True)
+class StillFacts:
+    """Of a still image: whether something is transparent, and whether the file holds more than the one image shown."""
+
+    transparent: bool = False
+    animated: bool = False
+
+
+def still_facts(path: Path) -> StillFacts:
+    """By the header alone. Nothing of a file that can't be read, which is an error when it is shown."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as opened:
+            animated = opened.format != "MPO" and getattr(opened, "is_animated", False)  # MPO: a preview, a second eye
+            return StillFacts(opened.has_transparency_data, bool(animated))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return StillFacts()
+
+
 def open_picture(content: bytes, file: str | Path | None = None, place: str = "", *, draft: int = 0) -> Image:
-    """The picture in an image file's bytes, in RGB. With `draft`, it may be reduced to that many pixels a side. Raises
+    """The picture in an image file's bytes, in RGB, on white where it is transparent. With `draft`, it may be reduced to that many pixels a side. Raises
     `InputError`, with the file and the place in it, for what can't be read."""
     from PIL import Image
 
@@ -166,7 +197,7 @@ def open_picture(content: bytes, file: str | Path | None = None, place: str = ""
         with Image.open(io.BytesIO(content)) as opened:
             if draft:
                 opened.draft("RGB", (draft, draft))
-            return opened.convert("RGB")
+            return _on_white(opened) if opened.has_transparency_data else opened.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         found = f"an unreadable image ({type(error).__name__})"
         raise InputError(file, place, found=found, expected="an image") from error

@@ -152,11 +152,11 @@ def _ends(path: Path) -> tuple[float, float]:
 def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float | None, float]:
     import av
 
-    end, of_all = None, 0.0
+    end, of_all, in_order = None, 0.0, container.format.name == "avi"  # see `read_index`
     picture_s = float(1 / (stream.average_rate or _USUAL_RATE))
     try:
         for packet in container.demux():
-            stamp = packet.dts if packet.pts is None else packet.pts
+            stamp = packet.dts if packet.pts is None or in_order else packet.pts
             if stamp is None:
                 continue
             mine = packet.stream_index == stream.index

@@ -112,10 +112,14 @@ class _MediaView:
         seed: int,
         others: Sequence[Item],
         ahead: LookAhead | None = None,
+        *,
+        whole: Item | None = None,
     ) -> None:
+        """`whole` is the item that `item` is a part of: another video is none of the whole item's."""
         self._condition: Condition = CONDITIONS.get(condition)
         self._name = condition
         self._item = item
+        self._whole = whole or item
         self._clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
         self._library = library
         self._seed = seed
@@ -270,7 +274,7 @@ class _MediaView:
         for clip, label in labelled:
             rate = library.probe(clip.source).fps or _USUAL_RATE
             item = self._item.model_copy(update={"media": (clip,)})
-            alone = _MediaView(item, self._name, library, self._seed, self._others)
+            alone = _MediaView(item, self._name, library, self._seed, self._others, whole=self._item)
             slots = alone.arranged(Request(_MAX_PICTURES, min(rate, _USUAL_RATE)))
             span = library.span(clip)
             times = [(slot.time or 0.0) - span[0] for slot in slots]
@@ -299,7 +303,7 @@ class _MediaView:
         ]
 
     def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:
-        scene = ConditionContext(self._item, self._others, self._seed, self._library, whole)
+        scene = ConditionContext(self._whole, self._others, self._seed, self._library, whole)
         slots = self._condition.arrange(slots, scene)
         overlay = self._library.settings.overlay
         return slots if overlay == "none" else [_with_clock(slot, overlay) for slot in slots]

@@ -152,7 +152,8 @@ class Job:
 
     `view` makes an item's view under the run's condition; `scorers` ask no model. Items whose media this machine does
     not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
-    otherwise it ends everything.
+    otherwise it ends everything. `settled` is the number of answers that the run had when it was planned: other workers
+    may have written more since.
     """
 
     run: Run
@@ -162,6 +163,12 @@ class Job:
     scorers: Sequence[Scorer] = ()
     has: Callable[[Item], bool] = lambda _: True
     skip_broken: bool = False
+    settled: int = 0
+
+    @property
+    def answers(self) -> int:
+        """How many answers the run has once nothing is left to ask."""
+        return self.settled + len(self.items)
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,8 @@ class _Asking:
         known = self.store.settled(run)
         left = [item for item in mine if item.id not in known]
         view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
-        return Job(run, system, left, view, self.scorers, skip_broken=self.options.skip_broken)
+        skip = self.options.skip_broken
+        return Job(run, system, left, view, self.scorers, skip_broken=skip, settled=len(known))
 
 
 def _check_sound(

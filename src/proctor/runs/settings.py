@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word
 from proctor.runs.schema import BenchmarkCard
 
 if TYPE_CHECKING:
@@ -165,4 +165,6 @@ def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
 
 
 def delete_command(store: Store, benchmark: str, scorer: str) -> str:
-    return f"proctor store delete {benchmark} --scorer '{scorer}' --store {store.shown}"
+    return (
+        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {shell_word(store.shown)}"
+    )

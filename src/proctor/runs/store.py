@@ -17,7 +17,19 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of, when_gone
+from proctor.core import (
+    Answer,
+    Benchmark,
+    InputError,
+    Item,
+    Judgement,
+    Metric,
+    Score,
+    Status,
+    one_of,
+    shell_word,
+    when_gone,
+)
 from proctor.runs import schema
 from proctor.runs.bulk import in_parts, upsert_rows
 from proctor.runs.database import (
@@ -392,7 +404,7 @@ class Store:
             if not names and connection.scalar(select(func.count()).select_from(schema.votes)):
                 # `judge mediqa-eval --votes FILE` stores judgements without answers.
                 found = "judgements and no answers"
-                expected = f"answers beside them: proctor import {name} PATH --data FOLDER --store {self.shown}"
+                expected = f"answers beside them: proctor import {shell_word(name)} PATH --data FOLDER --store {shell_word(self.shown)}"
             raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
         return known
 

@@ -23,6 +23,7 @@ from proctor.core import (
     dollars,
     one_of,
     plain_table,
+    shell_word,
     shorten,
     thousands,
     whole_folder,
@@ -58,7 +59,7 @@ def new(
         (draft / "sources").mkdir()
         shutil.copyfile(chosen.example, draft / pipeline.SETTINGS_FILE)
     lines = (f"{folder}/{pipeline.SETTINGS_FILE}: say there which videos and models",)
-    notes = (f"Then: proctor build run {folder}",)
+    notes = (f"Then: proctor build run {shell_word(folder)}",)
     return PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
 
 
@@ -95,7 +96,7 @@ def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> P
         f"{one.stage}{'' if one.unit == pipeline.ALL else f' of {one.unit}'} waits: {one.why}" for one in first[:8]
     ]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
-    notes.append(f"Next: proctor build status {folder}")
+    notes.append(f"Next: proctor build status {shell_word(folder)}")
     return PluginReport([asdict(one) for one in states], (table,), tuple(notes), ok=not waiting)
 
 
@@ -195,7 +196,7 @@ def status(folder: Folder) -> PluginReport:
     lines += [f"{one.stage}: refused: {reason}" for one in rows for reason in one.reasons]
     lines += [f"{one.stage}: {note}" for one in rows for note in one.notes]
     open_ = [one.stage for one in rows if one.done < one.units]
-    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {folder}"] if open_ else []
+    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {shell_word(folder)}"] if open_ else []
     if any(one.calls and one.cost_usd is None for one in rows):
         notes.append("Cost unknown: no price is known for these models.")
     table = plain_table(_title(project), heads, tuple(cells))
@@ -245,7 +246,7 @@ def redo(
     what = f"{stage} of {item}" if item else stage
     line = f"{what}: attempt {number + 1} from now on"
     return PluginReport(
-        {"stage": stage, "item": item, "attempt": number}, (line,), (f"Next: proctor build run {folder}",)
+        {"stage": stage, "item": item, "attempt": number}, (line,), (f"Next: proctor build run {shell_word(folder)}",)
     )
 
 

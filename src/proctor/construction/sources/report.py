@@ -21,7 +21,7 @@ from proctor.construction.sources.stage import (
     finder_of,
     seen_videos,
 )
-from proctor.core import DASH, PluginReport, Region, Steps, clock_text, count_of, plain_table, write_whole
+from proctor.core import DASH, PluginReport, Region, Steps, clock_text, count_of, plain_table, shell_word, write_whole
 from proctor.media import MediaLibrary, MediaSettings, Picture
 
 _SHEET = "work/sources/proposals.html"
@@ -75,7 +75,7 @@ def _report(
     notes.append(
         f"{DECISIONS}: {count_of(len(open_), 'row')} to decide (accept or reject, and by whom)"
         if open_
-        else f"Next: proctor build sources {folder} --apply"
+        else f"Next: proctor build sources {shell_word(folder)} --apply"
     )
     return PluginReport(json, (table,), tuple(notes), ok=not open_)
 

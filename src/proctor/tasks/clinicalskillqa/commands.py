@@ -9,7 +9,7 @@ import typer
 from pydantic import JsonValue
 
 from proctor.construction.pipeline import noted, records_of, run_to, stage_command, with_table
-from proctor.core import PluginReport, Steps, count_of, input_bytes, plain_table
+from proctor.core import PluginReport, Steps, count_of, input_bytes, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.core import Region
@@ -80,7 +80,7 @@ def build(
         notes.append(f"{built.too_alike} more had no frames that differ visibly.")
     if built.too_short:
         notes.append(f"Shorter than a segment, and left out: {', '.join(built.too_short)}")
-    notes.append(f"Next: proctor run clinicalskillqa --data {out} --system seriation --system random")
+    notes.append(f"Next: proctor run clinicalskillqa --data {shell_word(out)} --system seriation --system random")
     found: dict[str, JsonValue] = {"instances": built.instances, "videos": built.videos}
     found |= {"too_alike": built.too_alike, "too_short": [*built.too_short]}
     done = f"{count_of(built.instances, 'instance')} of {count_of(built.videos, 'video')} in {out}"

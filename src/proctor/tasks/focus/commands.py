@@ -12,7 +12,7 @@ import typer
 from pydantic import JsonValue
 
 from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, files_of
-from proctor.core import PluginReport, Steps, Table, count_of, plain_table
+from proctor.core import PluginReport, Steps, Table, count_of, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.tasks.focus.builder import FocusBuilt
@@ -91,7 +91,8 @@ def build(
         shown += _built(built, out)
         named = "" if track == "procedure" else f" --track {track}"
         notes.append(
-            f"Next: proctor items audit focus --data {out}{named}; proctor run focus --data {out}{named} --media VIDEOS"
+            f"Next: proctor items audit focus --data {shell_word(out)}{named}; "
+            f"proctor run focus --data {shell_word(out)}{named} --media VIDEOS"
         )
     if stop and undecided and not check_only:
         notes.append(

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-from proctor.core import Option, PluginReport, whole_folder, write_whole
+from proctor.core import Option, PluginReport, shell_word, whole_folder, write_whole
 
 
 def check(
@@ -29,13 +29,15 @@ def check(
 
     Example: proctor check my-questions/
     """
+    from proctor.media import cache_folder, media_folder
     from proctor.tasks.questions.reader import READER
 
     given: dict[str, list[str]] = {}
     for pair in columns or ():
         name, _, column = pair.partition("=")
         given.setdefault(name.strip(), []).append(column.strip())
-    return READER.with_columns(given).check(path, media, out, every=every)
+    folder = None if media is None else media_folder(media, cache_folder())
+    return READER.with_columns(given).check(path, folder, out, every=every)
 
 
 def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:
@@ -51,7 +53,7 @@ def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=Tru
     return PluginReport(
         {"out": str(out), "questions": count},
         (f"{count} questions, 2 videos and 3 images in {out}",),
-        (f"Next: proctor check {out}", f"      proctor run {out} --system random"),
+        (f"Next: proctor check {shell_word(out)}", f"      proctor run {shell_word(out)} --system random"),
     )
 
 

@@ -165,7 +165,7 @@ class MediaFolder:
 
     def _frames_of(self, file: str, scan: Scan) -> list[_ShownFile]:
         """A DICOM file: one image, a clip if its frames have times, else all its frames."""
-        facts = dicom_facts(self.root / file)
+        facts = dicom_facts(self._find(file) or self.root / file)
         if scan.axis is not None:
             raise ParseError(expected="a window or a frame of a DICOM file", found=file)
         if scan.frame is not None and scan.frame > facts.frames:
@@ -180,7 +180,7 @@ class MediaFolder:
         return [_ShownFile(file, one, clip=False) for one in frames]
 
     def _slices(self, file: str, scan: Scan) -> list[_ShownFile]:
-        counts = nifti_facts(self.root / file).slices
+        counts = nifti_facts(self._find(file) or self.root / file).slices
         if scan.axis is not None and scan.slice is not None and scan.slice >= counts[scan.axis]:
             raise ParseError(expected=f"0 to {counts[scan.axis] - 1}", found=f"{scan.axis} slice {scan.slice} ({file})")
         if scan.axis is None:
@@ -330,8 +330,8 @@ def _is_video(source: str) -> bool:
 
 def _as_fault(error: InputError, source: str) -> ParseError:
     """An error in a medical file, or a folder of them, as a fault of the cell that names it."""
-    reason, _, expected = _reason(error).rpartition(", expected ")
-    return ParseError(expected=expected, found=f"{reason or expected} ({source})")
+    reason, _, expected = _reason(error).partition(", expected ")
+    return ParseError(expected=expected or "a file that can be read", found=f"{reason} ({source})")
 
 
 def _reason(error: InputError) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.core import Frame, Item, clean, write_whole
 from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
-from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, open_picture, view
+from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, open_picture, shown_place, view
 from proctor.tasks.questions.media import is_recording
 from proctor.tasks.questions.question_set import QuestionSet
 
@@ -35,7 +35,7 @@ def add_media_faults(found: QuestionSet) -> None:
     heard = found.columns.one("audio") or column
     for place, media in found.shown:
         for name in found.folder.missing(media):
-            expected = f"a file below {found.folder.root}"
+            expected = f"a file below {shown_place(found.folder.root)}"
             where = heard if is_recording(name) else column
             found.fault(place, where, f"no file {name!r}", expected)
     if found.faults:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file
+from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file, shell_word
 from proctor.tasks.questions import READER_SUMMARY
 from proctor.tasks.questions.folder import NAME, find_layout
 from proctor.tasks.questions.question_set import QuestionSet, read_questions
@@ -69,7 +69,7 @@ class QuestionsReader(BenchmarkReader):
         needed = fewest_groups()
         few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
         notes = (*found.notes, *([few] if len({item.group for item in found.items}) < needed else []))
-        return PluginReport(report, (line,), (*notes, f"Next: proctor run {data} --system random"))
+        return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} --system random"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
         from proctor.tasks.questions.exact import write_choices
@@ -86,7 +86,7 @@ class QuestionsReader(BenchmarkReader):
         write_questions(reading, benchmark_of(reading), out, items, references=references)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        return f"{count_of(len(missing), 'file')} missing: proctor check {data} lists each with its row."
+        return f"{count_of(len(missing), 'file')} missing: proctor check {shell_word(data)} lists each with its row."
 
 
 READER = QuestionsReader()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.core import PluginReport, Steps, count_of
+from proctor.core import PluginReport, Steps, count_of, shell_word
 
 
 def build(
@@ -34,5 +34,5 @@ def build(
     return PluginReport(
         {"videos": videos, "out": str(out)},
         (f"{count_of(videos, 'simulated video')} in {out}",),
-        (f"Next: proctor run simulated --data {out} --media {out} --system classical-vision",),
+        (f"Next: proctor run simulated --data {shell_word(out)} --media {shell_word(out)} --system classical-vision",),
     )
