@@ -74,7 +74,7 @@ def test_a_quota_is_used_up_and_said_before_a_byte_is_taken(site: ChallengeSite,
     csrf = csrf_of(anna.get("/"))
     for number in range(10):
         assert handed(anna, b"x" * (number + 1)).status_code == 303
-    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" not in anna.get(f"/phase/{HIDDEN}").text
     said = {"csrf": csrf, "name": "one more"}
     answer = anna.post(f"/phase/{HIDDEN}/file", data=said, files={"upload": ("a.json", b"y")})
     assert (answer.status_code, "Its quota is used up" in answer.text) == (409, True)
@@ -91,10 +91,10 @@ def test_a_day_s_quota_is_used_up_before_a_byte_is_taken(tmp_path: Path, uncheck
     team_of_two(site, "Hand Surgeons", "anna")
     anna = logged_in(site, "anna")
     csrf = csrf_of(anna.get("/"))
-    assert "Hand in</button>" in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" in anna.get(f"/phase/{HIDDEN}").text
     handed(anna, b"x")
     assert "0 left today" in anna.get(f"/phase/{HIDDEN}").text
-    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" not in anna.get(f"/phase/{HIDDEN}").text
     answer = anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf, "name": "b"}, files={"upload": ("a.json", b"y")})
     assert (answer.status_code, len(kept(site))) == (409, 1)
     site.engine.dispose()
@@ -114,7 +114,7 @@ def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[st
     assert sent("x" * 40, f"/phase/{HIDDEN}/file") == 403
     assert anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf}).status_code == 400, "not the form of a file"
     empty = anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf}, files={"upload": ("a.json", b"")})
-    assert (empty.status_code, "No file came" in empty.text) == (422, True)
+    assert (empty.status_code, "No file arrived" in empty.text) == (422, True)
     with site.writing() as connection:
         set_phase(connection, HIDDEN, PhaseState.CLOSED, site.now(), checks=())
     assert sent(csrf, f"/phase/{HIDDEN}/file") == 409

@@ -18,6 +18,7 @@ from proctor.challenges.states import RULES, SubmissionState
 from proctor.challenges.submissions import StaleError, cancel, quota_left, submissions_of
 from proctor.challenges.teams import (
     TeamEntry,
+    TeamError,
     join_team,
     members_of,
     new_join_secret,
@@ -69,8 +70,8 @@ def register(
     try:
         with challenge.writing() as connection:
             _, secret = register_team(connection, challenge, viewer.account, entry)
-    except InputError as error:
-        return _team_page(request, viewer, problem=str(error), entry=entry, status=422)
+    except TeamError as error:
+        return _team_page(request, viewer, fault="team.problem." + error.reason, entry=entry, status=422)
     return _team_page(request, viewer, secret=secret)
 
 
@@ -81,8 +82,8 @@ def join(request: Request, viewer: Participant, secret: Line) -> Response:
     try:
         with challenge.writing() as connection:
             join_team(connection, challenge, viewer.account, secret.strip())
-    except InputError as error:
-        return _team_page(request, viewer, problem=str(error), status=422)
+    except TeamError as error:
+        return _team_page(request, viewer, fault="team.problem." + error.reason, status=422)
     return RedirectResponse("/team", 303)
 
 
@@ -113,7 +114,6 @@ def _team_page(
     *,
     secret: str = "",
     fault: str = "",
-    problem: str = "",
     entry: TeamEntry | None = None,
     status: int = 200,
 ) -> Response:
@@ -132,7 +132,7 @@ def _team_page(
         terms=challenge.terms if challenge.settings.terms else "",
         no_terms="" if challenge.settings.terms else challenge.terms,
         entry=entry or TeamEntry("", "", "", ""),
-        message={"secret": secret, "fault": fault, "problem": problem},
+        message={"secret": secret, "fault": fault},
     )
 
 
