@@ -205,3 +205,14 @@ def test_a_check_that_takes_too_much_is_a_problem_of_the_file(
     monkeypatch.setattr(uploads, "_SECONDS", 0)
     found = uploads.check_upload(site.challenge, site.challenge.phase(HIDDEN), "file", file, ".json")
     assert found == [uploads._TOO_MUCH]
+
+
+def test_problems_are_errors_alone_and_the_last_line_counts_the_rest(site: ChallengeSite, tmp_path: Path) -> None:
+    file, phase = tmp_path / "answers.json", site.challenge.phase(HIDDEN)
+    questions = len(json.loads((site.folder / phase.questions / "requests.json").read_text()))
+    file.write_bytes(b"[]")
+    found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
+    assert [one.partition(": v")[0] for one in found] == questions * ["error: missing"]
+    file.write_text(json.dumps([{"qID": f"x{number}", "content": "A"} for number in range(150)]))
+    found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
+    assert (len(found), found[-1]) == (100, f"… and {150 + questions - 99} more")
