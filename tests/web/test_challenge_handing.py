@@ -178,6 +178,18 @@ def archive(*names: str) -> bytes:
     return out.getvalue()
 
 
+def test_what_is_cancelled_before_it_ran_is_not_kept(site: ChallengeSite, unchecked: list[str]) -> None:
+    """Or a team could fill the disk with uploads that cost it nothing."""
+    anna = logged_in(site, "anna")
+    for content in (b"one", b"two", b"two"):
+        handed(anna, content)
+    for number in (1, 2):
+        assert posted(anna, f"/submission/{number}/cancel", f"/submission/{number}").status_code == 303
+    assert kept(site) == [hashlib.sha256(b"two").hexdigest()], "the third one has the same bytes"
+    assert posted(anna, "/submission/3/cancel", "/submission/3").status_code == 303
+    assert kept(site) == []
+
+
 IMAGES = {
     "one that fits": (archive(), ""),
     "names that climb": (archive("../../etc/cron.d/x"), "a name outside the archive"),

@@ -15,7 +15,7 @@ from proctor.challenges.publishing import Visitor, may_see, shown_figures
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import events, results, submissions, teams
 from proctor.challenges.states import RULES, SubmissionState
-from proctor.challenges.submissions import StaleError, cancel, quota_left, submissions_of
+from proctor.challenges.submissions import StaleError, quota_left, submissions_of
 from proctor.challenges.teams import (
     TeamEntry,
     TeamError,
@@ -26,6 +26,7 @@ from proctor.challenges.teams import (
     team_of,
     withdraw_team,
 )
+from proctor.challenges.uploads import cancel_upload
 from proctor.core import InputError, input_text
 from proctor.web import account_names, page
 
@@ -189,9 +190,9 @@ def cancel_submission(request: Request, number: Number, viewer: LoggedIn) -> Res
     """Cancels a submission, unless it is being scored or has ended."""
     challenge = challenge_of(request)
     try:
-        with challenge.writing() as connection:
+        with challenge.reading() as connection:
             _visible(connection, viewer, number)
-            cancel(connection, challenge, number, organiser=viewer.audience == "organiser")
+        cancel_upload(challenge, number, organiser=viewer.audience == "organiser")
     except StaleError:
         raise HTTPException(409) from None
     return RedirectResponse(f"/submission/{number}", 303)
