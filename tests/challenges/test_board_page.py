@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,7 +84,10 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     own.close()
     folder = own.folder
     shown = proctor("challenge", "boards", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
-    assert (shown.returncode, shown.stdout.splitlines()[1].split(",")[0]) == (0, "Alpha")
+    assert shown.returncode == 0
+    rows = [(row["Team"], row["Board"]) for row in csv.DictReader(shown.stdout.splitlines())]
+    boards = ("All questions", "Questions of clinical relevance")
+    assert rows == [(name, board) for board in boards for name in ("Alpha", "Beta", "plain")]
     assert (tmp_path / "b.html").is_file()
     kept = proctor("challenge", "boards", folder, PHASE, "--out", folder / "challenge.yaml")
     assert (kept.returncode, "found a file of another kind" in kept.stderr) == (1, True)
