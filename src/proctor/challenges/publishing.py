@@ -41,7 +41,7 @@ from proctor.web import newest_change, utc_text
 Visitor = Literal["public", "participant", "organiser"]
 
 _MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change places
-_OUTDATED = "Places are from before the last decision on a team or submission; a worker computes them anew."
+_OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
 _KEPT = (
     *("place", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
@@ -220,7 +220,7 @@ def visible_boards(
 ) -> dict[str, Any] | None:
     """The newest boards of a phase as a visitor sees them, whose own team is `team`; None when there are none, or not
     for this visitor. Unlisted teams are anonymous to others, only organisers see `given_away`, and teams that were
-    withdrawn or disqualified since then are left out. `outdated` says that a worker has yet to compute the places anew
+    withdrawn or disqualified since then are left out. `outdated` says that a worker has yet to recompute the places
     after such a decision."""
     if not may_see(settings.phase(phase).results, visitor, now):
         return None
@@ -325,7 +325,7 @@ def _size(facts: dict[str, Any]) -> str:
 
 
 def leaders(board: dict[str, Any]) -> str:
-    """Who has the first place, and how certain that is. It is the best place that is shown: whoever was first may have
+    """Who has the first place, and how certain that is. It is the best place that is shown: the first one may have
     been disqualified since."""
     best = min((row["place"] for row in board["rows"] if row["place"]), default=None)
     first = [row for row in board["rows"] if best and row["place"] == best]
