@@ -13,6 +13,7 @@ from proctor.challenges.publishing import board_tables, leaders, publish, seen_b
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from proctor.challenges.uploads import submit_file
+from proctor.interchange import file_hash
 from tests.support.hosted import team
 from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor
@@ -96,6 +97,7 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     file = answers(folder, tmp_path / "a.json", 0.6, seed=7)
     handed = proctor("challenge", "submit", folder, PHASE, file, "--team", "alpha")
     assert (handed.returncode, handed.stdout) == (0, "alpha#2 was queued\n")
+    assert (folder / "uploads" / file_hash(file)).stat().st_mode & 0o777 == 0o640
     assert proctor("challenge", "submit", folder, PHASE, file, "--team", "Gamma").returncode == 1
 
 

@@ -37,7 +37,8 @@ def problems_of(request: dict[str, Any]) -> list[str]:
     if found.ok:
         return []
     lines = [one for one in found.shown if isinstance(one, str)]
-    return [one for one in lines if one.startswith("error")] or lines  # without warnings, what was not checked, and counts
+    errors = [one for one in lines if one.startswith("error")]
+    return errors or lines  # without warnings, what was not checked, and counts
 
 
 def main() -> None:

@@ -148,6 +148,7 @@ def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tupl
     def copied(to: Path) -> None:
         with replacing(to) as draft:
             shutil.copyfile(file, draft)
+            draft.chmod(0o640)  # as from the page: for the scorer's group, and not for all users of the machine
 
     made = keep_upload(challenge, entry, copied)
     problems = check_handed_in(challenge, made)
