@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from proctor.challenges.publishing import board_tables, leaders, publish, seen_b
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from proctor.challenges.uploads import submit_file
+from proctor.interchange import file_hash
 from tests.support.hosted import team
 from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor
@@ -83,7 +85,10 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     own.close()
     folder = own.folder
     shown = proctor("challenge", "boards", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
-    assert (shown.returncode, shown.stdout.splitlines()[1].split(",")[0]) == (0, "Alpha")
+    assert shown.returncode == 0
+    rows = [(row["Team"], row["Board"]) for row in csv.DictReader(shown.stdout.splitlines())]
+    boards = ("All questions", "Questions of clinical relevance")
+    assert rows == [(name, board) for board in boards for name in ("Alpha", "Beta", "plain")]
     assert (tmp_path / "b.html").is_file()
     kept = proctor("challenge", "boards", folder, PHASE, "--out", folder / "challenge.yaml")
     assert (kept.returncode, "found a file of another kind" in kept.stderr) == (1, True)
@@ -92,6 +97,7 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     file = answers(folder, tmp_path / "a.json", 0.6, seed=7)
     handed = proctor("challenge", "submit", folder, PHASE, file, "--team", "alpha")
     assert (handed.returncode, handed.stdout) == (0, "alpha#2 was queued\n")
+    assert (folder / "uploads" / file_hash(file)).stat().st_mode & 0o777 == 0o640
     assert proctor("challenge", "submit", folder, PHASE, file, "--team", "Gamma").returncode == 1
 
 

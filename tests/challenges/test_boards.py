@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.challenges.boards import BoardMaker
+from proctor.challenges.boards import BoardFigure, BoardMaker, Figures, given_away
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import ACCURACY, Benchmark, Item, Reference
 from proctor.core.formats import BinaryFormat
@@ -85,3 +85,10 @@ def test_in_buckets_the_lead_is_the_difference_of_the_means_over_them(tmp_path: 
     assert found.value == pytest.approx(made.row("A#1")["mean"] - made.row("B#1")["mean"])
     assert found.ci_low is not None
     assert found.ci_low > 0
+
+
+def test_given_away_names_the_questions_that_there_are() -> None:
+    """The simulation takes groups of equal size, so it has 80 here."""
+    board = BoardFigure(name="technical", title="All", mean=0.8, low=0.7, high=0.9, questions=78, groups=4)
+    told = given_away(Phase(name="test", questions="q"), [Figures(boards=(board,), statuses={})], {1: 1})
+    assert (told["questions"], told["groups"]) == (78, 4)

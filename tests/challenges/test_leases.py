@@ -66,6 +66,34 @@ def test_each_gets_another_one_in_their_order(challenge: Challenge) -> None:
     assert (found[0].system, found[0].marking) == ("Hand Surgeons#1", False)
 
 
+def test_where_results_depend_on_earlier_ones_a_teams_submissions_go_one_after_the_other(challenge: Challenge) -> None:
+    mine, others = team(challenge), team(challenge, "Others")
+    first, second, third = queued(challenge, mine), queued(challenge, mine), queued(challenge, others)
+    unchecked = handed_in(challenge, others)
+    fourth = queued(challenge, others)
+
+    def next_one() -> Leased | None:
+        with challenge.writing() as connection:
+            return claim(connection, "w", challenge.now(), LEASE_S, in_order=("test",))
+
+    found = [next_one() for _ in range(4)]
+    assert [one and one.submission for one in found] == [first, third, None, None]
+    with challenge.writing() as connection:
+        for one in found[:2]:
+            assert one is not None
+            advance(connection, one, State.SCORING, challenge.now())
+    assert next_one() is None
+    with challenge.writing() as connection:
+        for one in found[:2]:
+            assert one is not None
+            advance(connection, one, State.SCORED, challenge.now())
+    assert [one and one.submission for one in (next_one(), next_one())] == [second, None]  # one is still being checked
+    with challenge.writing() as connection:
+        settle(connection, challenge, unchecked, ["no JSON"])
+    assert (last := next_one()) is not None
+    assert last.submission == fourth
+
+
 def test_a_worker_takes_the_kinds_that_it_can_run(challenge: Challenge) -> None:
     queued(challenge, team(challenge))
     with challenge.writing() as connection:

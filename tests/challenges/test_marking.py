@@ -14,6 +14,7 @@ from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.marking import Entrant, ScorerFaultError, mark_entrant, scorer_fingerprint, scorer_version
 from proctor.challenges.settings import read_challenge
+from proctor.challenges.submissions import disqualify
 from tests.support.hosted import StandingClock, team
 from tests.support.marked_challenge import PHASE, Hosted, answers, leased_file, marked_folder, scored
 
@@ -169,6 +170,17 @@ def test_the_ladder_shows_what_is_better_beyond_the_interval(tmp_path: Path) -> 
     shown = [hosted.submit(of, skill).shown for skill in (0.5, 0.55, 0.9, 0.6, 0.92)]
     assert shown == [True, False, True, False, False]
     hosted.challenge.close()
+
+
+def test_a_disqualified_result_is_no_step_of_the_ladder(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", more="  results: {rule: ladder}\n", baseline=None)
+    challenge, of = hosted.challenge, team(hosted.challenge)
+    assert hosted.submit(of, 0.5).shown
+    assert hosted.submit(of, 0.98).shown
+    with challenge.writing() as connection:
+        disqualify(connection, challenge, None, 2, "read the references")
+    assert hosted.submit(of, 0.8).shown
+    challenge.close()
 
 
 def test_a_leased_file_is_marked_once(tmp_path: Path) -> None:

@@ -14,7 +14,15 @@ from sqlalchemy import select, update
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import keep_figures, keep_result, mark, rerun_all, scorer_version
-from proctor.challenges.publishing import board_version, counted_submissions, passed_gate, publish, visible_boards
+from proctor.challenges.publishing import (
+    board_tables,
+    board_version,
+    counted_submissions,
+    leaders,
+    passed_gate,
+    publish,
+    visible_boards,
+)
 from proctor.challenges.queue import Leased, claim
 from proctor.challenges.schema import scorers, submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Gate
@@ -209,6 +217,9 @@ def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monk
         told = seen(own, visitor)
         assert [{row["name"] for row in one["rows"]} & {"Alpha", "Delta"} for one in told["boards"]] == [set(), set()]
         assert ("Beta" in json.dumps(told)) == (visitor == "organiser")
+        assert told["outdated"]
+        assert "before the last decision" in board_tables(told)[0].title
+        assert leaders(told["boards"][0]) != "Nobody has a place.", "Alpha was first"
 
     async def published(_: DirectScorer, phase: str) -> None:
         publish(own, phase)
@@ -220,9 +231,14 @@ def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monk
     assert [row["place"] for row in seen(own)["boards"][0]["rows"]] != [1, 2, None]
     asyncio.run(worker.work(asyncio.Event(), once=True))
     assert [row["place"] for row in seen(own)["boards"][0]["rows"]] == [1, 2, None]
+    assert (seen(own)["outdated"], board_tables(seen(own))[0].title) == (
+        False,
+        "All questions (160 questions in 8 groups)",
+    )
     own.now.pass_by(seconds=1)  # type: ignore[attr-defined]
     with own.writing() as connection:
         disqualify(connection, own, None, alpha.id, "", undo=True)
+    assert seen(own)["outdated"], "Alpha lacks a row"
     asyncio.run(worker.work(asyncio.Event(), once=True))
     assert seen(own)["boards"][0]["rows"][0]["name"] == "Alpha"
 

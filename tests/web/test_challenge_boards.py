@@ -97,7 +97,7 @@ def test_the_public_sees_teams_in_order_with_the_baseline_at_its_place(site: Cha
     page = browser(site).get(f"/board/{HIDDEN}").text
     assert names_on(page) == ["Hand Surgeons", "a team that is not listed", "plain", "Bone Setters"]
     assert "Tray Watchers" not in page
-    assert "no award" not in page
+    assert "not eligible for awards" not in page
     assert page.count("<svg") == 4
     assert "0.812" in page
     assert "0.8125" not in page
@@ -111,7 +111,7 @@ def test_a_team_sees_its_own_name_and_organisers_see_all(site: ChallengeSite) ->
     assert "your team" in cleos
     olgas = logged_in(site, "olga").get(f"/board/{HIDDEN}").text
     assert names_on(olgas)[1] == "Tray Watchers"
-    assert ("not listed" in olgas, "no award" in olgas) == (True, True)
+    assert ("not listed" in olgas, "not eligible for awards" in olgas) == (True, True)
 
 
 POLICIES = {
@@ -200,9 +200,9 @@ def test_a_receipt_is_for_those_who_see_the_result_and_verifies(site: ChallengeS
 
 def test_the_gate_opens_for_teams_above_the_baselines(site: ChallengeSite) -> None:
     passed, stopped = logged_in(site, "anna").get("/phase/test").text, logged_in(site, "dan").get("/phase/test").text
-    assert "Hand in</button>" in passed
-    assert "Hand in</button>" not in stopped
-    assert "has not passed the phase before" in stopped
+    assert "Submit</button>" in passed
+    assert "Submit</button>" not in stopped
+    assert "has not passed the previous phase" in stopped
 
 
 def test_an_organiser_rules_and_the_team_is_told(site: ChallengeSite) -> None:
@@ -212,7 +212,7 @@ def test_an_organiser_rules_and_the_team_is_told(site: ChallengeSite) -> None:
     assert posted(olga, "/submission/1/disqualify", why="It speaks to the judge <b>").status_code == 303
     assert "Disqualified: It speaks to the judge &lt;b&gt;" in anna.get("/submission/1").text
     assert "disqualified" in anna.get("/submissions").text
-    assert "Hand in</button>" not in anna.get("/phase/test").text, "it counts for the gate no more"
+    assert "Submit</button>" not in anna.get("/phase/test").text, "it counts for the gate no more"
     assert posted(olga, "/submission/1/reinstate").status_code == 303
     assert "Disqualified" not in anna.get("/submission/1").text
     assert posted(olga, "/submission/99/disqualify", why="x").status_code == 404
@@ -252,7 +252,7 @@ def test_the_overview_shows_the_queue_and_closes_a_phase(site: ChallengeSite) ->
     assert posted(anna, f"/organise/phase/{HIDDEN}/close").status_code == 404
     assert posted(olga, f"/organise/phase/{HIDDEN}/close").status_code == 303
     assert posted(olga, f"/organise/phase/{HIDDEN}/close").status_code == 409
-    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" not in anna.get(f"/phase/{HIDDEN}").text
     with site.writing() as connection:
         connection.execute(delete(schema.boards))
     assert browser(site).get(f"/board/{HIDDEN}").status_code == 404

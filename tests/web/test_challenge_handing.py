@@ -74,7 +74,7 @@ def test_a_quota_is_used_up_and_said_before_a_byte_is_taken(site: ChallengeSite,
     csrf = csrf_of(anna.get("/"))
     for number in range(10):
         assert handed(anna, b"x" * (number + 1)).status_code == 303
-    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" not in anna.get(f"/phase/{HIDDEN}").text
     said = {"csrf": csrf, "name": "one more"}
     answer = anna.post(f"/phase/{HIDDEN}/file", data=said, files={"upload": ("a.json", b"y")})
     assert (answer.status_code, "Its quota is used up" in answer.text) == (409, True)
@@ -91,10 +91,10 @@ def test_a_day_s_quota_is_used_up_before_a_byte_is_taken(tmp_path: Path, uncheck
     team_of_two(site, "Hand Surgeons", "anna")
     anna = logged_in(site, "anna")
     csrf = csrf_of(anna.get("/"))
-    assert "Hand in</button>" in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" in anna.get(f"/phase/{HIDDEN}").text
     handed(anna, b"x")
     assert "0 left today" in anna.get(f"/phase/{HIDDEN}").text
-    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    assert "Submit</button>" not in anna.get(f"/phase/{HIDDEN}").text
     answer = anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf, "name": "b"}, files={"upload": ("a.json", b"y")})
     assert (answer.status_code, len(kept(site))) == (409, 1)
     site.engine.dispose()
@@ -114,7 +114,7 @@ def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[st
     assert sent("x" * 40, f"/phase/{HIDDEN}/file") == 403
     assert anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf}).status_code == 400, "not the form of a file"
     empty = anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf}, files={"upload": ("a.json", b"")})
-    assert (empty.status_code, "No file came" in empty.text) == (422, True)
+    assert (empty.status_code, "No file arrived" in empty.text) == (422, True)
     with site.writing() as connection:
         set_phase(connection, HIDDEN, PhaseState.CLOSED, site.now(), checks=())
     assert sent(csrf, f"/phase/{HIDDEN}/file") == 409
@@ -178,6 +178,18 @@ def archive(*names: str) -> bytes:
     return out.getvalue()
 
 
+def test_what_is_cancelled_before_it_ran_is_not_kept(site: ChallengeSite, unchecked: list[str]) -> None:
+    """Or a team could fill the disk with uploads that cost it nothing."""
+    anna = logged_in(site, "anna")
+    for content in (b"one", b"two", b"two"):
+        handed(anna, content)
+    for number in (1, 2):
+        assert posted(anna, f"/submission/{number}/cancel", f"/submission/{number}").status_code == 303
+    assert kept(site) == [hashlib.sha256(b"two").hexdigest()], "the third one has the same bytes"
+    assert posted(anna, "/submission/3/cancel", "/submission/3").status_code == 303
+    assert kept(site) == []
+
+
 IMAGES = {
     "one that fits": (archive(), ""),
     "names that climb": (archive("../../etc/cron.d/x"), "a name outside the archive"),
@@ -205,3 +217,14 @@ def test_a_check_that_takes_too_much_is_a_problem_of_the_file(
     monkeypatch.setattr(uploads, "_SECONDS", 0)
     found = uploads.check_upload(site.challenge, site.challenge.phase(HIDDEN), "file", file, ".json")
     assert found == [uploads._TOO_MUCH]
+
+
+def test_problems_are_errors_alone_and_the_last_line_counts_the_rest(site: ChallengeSite, tmp_path: Path) -> None:
+    file, phase = tmp_path / "answers.json", site.challenge.phase(HIDDEN)
+    questions = len(json.loads((site.folder / phase.questions / "requests.json").read_text()))
+    file.write_bytes(b"[]")
+    found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
+    assert [one.partition(": v")[0] for one in found] == questions * ["error: missing"]
+    file.write_text(json.dumps([{"qID": f"x{number}", "content": "A"} for number in range(150)]))
+    found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
+    assert (len(found), found[-1]) == (100, f"… and {150 + questions - 99} more")

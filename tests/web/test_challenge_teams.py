@@ -51,17 +51,17 @@ def test_a_team_is_registered_and_joined_by_its_secret(site: ChallengeSite) -> N
     join(site, "cleo", "participant")
     cleo = logged_in(site, "cleo")
     refused = posted(cleo, "/team/join", "/team", secret=secret[1])
-    assert (refused.status_code, "expected the secret that a member was given" in refused.text) == (422, True)
+    assert (refused.status_code, "No team has this join code" in refused.text) == (422, True)
 
 
 REFUSED = {
     "terms": ({"terms": ""}, "Teams agree to the terms"),
-    "other terms": ({"terms": "0" * 64}, "agreement to the terms as they are now"),
-    "a country": ({"country": "Austria"}, "two letters"),
-    "a country that is excluded": ({"country": "IR"}, "teams from there may not take part"),
-    "no institution": ({"institution": " "}, "one line of at most 200"),
-    "a name of two scripts": ({"name": "Hаnd"}, "letters of one script"),
-    "a name that is taken": ({"name": "TRAY watchers"}, "which there is already"),
+    "other terms": ({"terms": "0" * 64}, "The terms have changed"),
+    "a country": ({"country": "Austria"}, "A country is two letters"),
+    "a country that is excluded": ({"country": "IR"}, "Teams from this country may not take part"),
+    "no institution": ({"institution": " "}, "one line of at most 200 characters"),
+    "a name of two scripts": ({"name": "Hаnd"}, "has letters of one script"),
+    "a name that is taken": ({"name": "TRAY watchers"}, "already a team with this name"),
 }
 
 
@@ -76,14 +76,22 @@ def test_what_does_not_fit_is_told_and_kept_in_the_form(site: ChallengeSite, cas
     assert teams(site) == ["Tray Watchers"]
 
 
+def test_what_does_not_fit_is_told_in_the_language_of_the_account(site: ChallengeSite) -> None:
+    join(site, "anna", "participant")
+    anna = logged_in(site, "anna")
+    assert posted(anna, "/language", "/", language="de").status_code == 303
+    assert "Ein Land besteht aus zwei Buchstaben" in register(site, anna, country="Austria").text
+    assert "Kein Team hat diesen Beitrittscode" in posted(anna, "/team/join", "/team", secret="x").text
+
+
 def test_a_team_withdraws_when_it_is_sure(site: ChallengeSite) -> None:
     team_of_two(site, "Hand Surgeons", "anna")
     anna = logged_in(site, "anna")
     assert posted(anna, "/team/withdraw", "/team").status_code == 422
-    assert "Hand in" in anna.get("/").text
+    assert "Submit</a>" in anna.get("/").text
     assert posted(anna, "/team/withdraw", "/team", sure="yes").status_code == 303
     assert "was withdrawn" in anna.get("/team").text
-    assert "Hand in</a>" not in anna.get("/").text
+    assert "Submit</a>" not in anna.get("/").text
     assert posted(anna, "/team/join", "/team", secret="x").status_code == 422
 
 

@@ -81,7 +81,7 @@ class Host:
         await self.page.open(self.address + "/team")
         form = 'form[action="/team"]'
         await self.page.send(form, name=team, institution="Clinic of " + team, country="at", terms=True)
-        assert "Give this secret" in await self.page.text()
+        assert "Give this join code" in await self.page.text()
 
     async def handed_in(self, file: Path, kind: str, name: str, phase: str = PRE) -> str:
         """What the page of a new submission shows."""
@@ -209,7 +209,7 @@ async def final_phase(host: Host, images: dict[str, Path], *, oracle: bool) -> N
     for team in host.numbers:
         await host.enter(f"{team}.lead".lower())
         page = await host.go(f"/phase/{TEST}")
-        if "has not passed the phase before" not in page:
+        if "has not passed the previous phase" not in page:
             passed.append(team)
     assert passed == [QUOTA, LATE_ONE]
     for team, image in ((QUOTA, images[QUOTA]), (LATE_ONE, images["in time"])):

@@ -33,13 +33,13 @@ def test_from_invitation_to_the_first_page_and_out_again(review: ReviewSite) -> 
     token = invited_anna(review)
     client = browser(review)
     form = client.get(f"/invitation/{token}")
-    assert "Your name here is anna." in form.text
+    assert "Your account name is anna." in form.text
     data = {"csrf": csrf_of(form), "password": PASSWORD, "again": PASSWORD}
     answer = client.post(f"/invitation/{token}", data=data)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     home = client.get("/")
     assert home.status_code == 200
-    assert "nothing for you to read" in home.text
+    assert "no items to read" in home.text
     out = client.post("/logout", data={"csrf": csrf_of(home)})
     assert (out.status_code, out.headers["location"]) == (303, "/login")
     assert client.get("/").headers["location"] == "/login"
@@ -58,7 +58,7 @@ def test_an_invitation_serves_once(review: ReviewSite) -> None:
     thief = browser(review)
     again = thief.get(f"/invitation/{token}")
     assert again.status_code == 404
-    assert "used already" in again.text
+    assert "already been used" in again.text
     data = {"csrf": csrf_of(again), "password": "another kettle 8", "again": "another kettle 8"}
     assert thief.post(f"/invitation/{token}", data=data).status_code == 404
     assert log_in(thief, "anna", "another kettle 8").status_code == 401
@@ -93,7 +93,7 @@ def test_an_invitation_of_a_disabled_account_opens_nothing(review: ReviewSite) -
 
 BAD = {
     "short": ("kettle", "kettle", "at least 12"),
-    "the name": ("annaANNAanna", "annaANNAanna", "does not contain the name"),
+    "the name": ("annaANNAanna", "annaANNAanna", "must not contain the name"),
     "repeats": ("aaaaaaaabbbb", "aaaaaaaabbbb", "five different"),
     "long": ("kettle7" * 40, "kettle7" * 40, "at most 200"),
     "differ": (PASSWORD, PASSWORD + "!", "differ"),

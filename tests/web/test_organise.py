@@ -34,6 +34,7 @@ def test_thirty_items_go_from_draft_to_consensus_and_the_export_has_all_readings
 ) -> None:
     """Ben rejects every fifth item; Cleo settles those, one of them by an edit."""
     ids = items(review, 30)
+    assert "Nothing to settle at present" in people["cleo"].client.get("/").text, "nothing was read yet"
     for name in ("anna", "ben"):
         person, count = people[name], 0
         while (place := person.next()) != "/":

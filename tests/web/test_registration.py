@@ -46,7 +46,7 @@ REFUSED = {
     "a name that is none": (("a b", PASSWORD, PASSWORD), 422, "A name has letters"),
     "a short password": (("anna", "short", "short"), 422, "at least 12 characters"),
     "two passwords": (("anna", PASSWORD, PASSWORD + "x"), 422, "The two passwords differ"),
-    "a name that is taken": (("ben", PASSWORD, PASSWORD), 409, "already an account of this name"),
+    "a name that is taken": (("ben", PASSWORD, PASSWORD), 409, "An account with this name already exists"),
 }
 
 

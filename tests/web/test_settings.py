@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import InputError, ProblemsError
-from proctor.web.settings import read_review
+from proctor.web.settings import open_store, read_review
 
 ROLES = "organiser, reviewer, annotator or adjudicator"
 GOOD = """
@@ -98,3 +98,15 @@ def test_no_review_and_broken_yaml_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "review.yaml").write_text("studies: [")
     with pytest.raises(InputError, match=r"review.yaml: line 1"):
         read_review(tmp_path)
+
+
+@pytest.mark.parametrize("store", [None, "elsewhere.sqlite"])
+def test_other_users_of_the_machine_can_not_open_a_new_store(tmp_path: Path, store: str | None) -> None:
+    place = None if store is None else str(tmp_path / store)
+    open_store(tmp_path, place).dispose()
+    for file in tmp_path.iterdir():
+        assert file.stat().st_mode & 0o007 == 0, "it holds names, readings and hashes of passwords"
+    (kept,) = tmp_path.glob("*.sqlite")
+    kept.chmod(0o664)
+    open_store(tmp_path, place).dispose()
+    assert kept.stat().st_mode & 0o777 == 0o664, "its owner may say otherwise"

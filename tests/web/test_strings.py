@@ -38,6 +38,11 @@ def test_every_language_says_everything(language: str, room: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("language", "key"), [("en", "Shift+N"), ("de", "Umschalt+N")])
+def test_the_help_for_boxes_names_the_key_of_a_new_box(language: str, key: str) -> None:
+    assert key in texts(language, WEB)["boxes.help"], "N alone goes to another item"
+
+
 @in_each_room
 def test_no_text_is_in_the_other_language_by_mistake(room: Path) -> None:
     english = texts("en", room)

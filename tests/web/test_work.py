@@ -145,7 +145,7 @@ def test_how_guessable_a_text_is_comes_as_a_fragment(review: ReviewSite, people:
     assert "Too few other questions (2)" in whole.text
     assert "<html" not in whole.text
     half = anna.post(f"/item/{item}/guess", {"text": {"stem": "What"}})
-    assert "until the question is whole" in half.text
+    assert "until the question is complete" in half.text
     forbidden = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"stem": "What does the narrator say?"}})
     assert "sound: " in forbidden.text
     assert anna.post(f"/item/{item}/guess", {"text": {"stem": ["x"]}}).status_code == 422

@@ -61,10 +61,10 @@ def test_what_one_person_types_is_never_kept_as_anothers_who_logged_in_since(rev
         await change_person(page, "ben")
         await press(page, "c")
         await write(page, "Anna's opinion")
-        await until(page, f"{STATUS}.startsWith('ben is logged in')")
-        assert "What you said as anna is kept in this browser" in await page.evaluate(STATUS)
+        await until(page, f"{STATUS}.startsWith('ben is now logged in')")
+        assert "Your entries as anna are kept in this browser" in await page.evaluate(STATUS)
         await press(page, "Escape", "a", "s")
-        await until(page, f"{STATUS}.startsWith('ben is logged in')")
+        await until(page, f"{STATUS}.startsWith('ben is now logged in')")
         assert comments(review) == {}
         await page.open("about:blank")
         await page.open(url + here)
@@ -90,7 +90,7 @@ def test_a_page_goes_on_once_its_own_person_is_logged_in_again(review: ReviewSit
         await change_person(page, "ben")
         await press(page, "c")
         await write(page, "written between")
-        await until(page, f"{STATUS}.startsWith('ben is logged in')")
+        await until(page, f"{STATUS}.startsWith('ben is now logged in')")
         await change_person(page, "anna")
         await until(page, f"{STATUS} === 'Saved.'")
 

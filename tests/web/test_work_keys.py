@@ -74,6 +74,7 @@ def test_a_question_is_edited_by_keys_while_its_guessability_stands_beside_it(re
     [
         ("presence", "120", {"nothing": True}),
         ("rating", "32", {"scores": {"correct": 2.0, "tone": 0.5}}),
+        ("rating", "331", {"scores": {"correct": 2.0, "tone": 0.0}}),  # the last level corrected downwards
         ("pairwise", "3", {"choice": "tie"}),
     ],
 )

@@ -234,8 +234,8 @@ def given_away(phase: Phase, figures: Sequence[Figures], by_team: dict[int, int]
     `luck` is the optimism among systems as good as the best one; `attack` that of guesses that use each result and need
     no system (`proctor.stats.boosting`). Each has its Monte Carlo error, by the phase's rule and by the other one.
     """
-    hidden = hidden_set(max((one.boards[0] for one in figures), key=lambda board: board.mean or 0.0))
-    rows = []
+    best = max((one.boards[0] for one in figures), key=lambda board: board.mean or 0.0)
+    hidden, rows = hidden_set(best), []
     for who, n_results in (("one team", max(by_team.values())), ("all teams", sum(by_team.values()))):
         row: dict[str, Any] = {"who": who, "results": n_results}
         for rule in ("all", "ladder"):
@@ -245,7 +245,8 @@ def given_away(phase: Phase, figures: Sequence[Figures], by_team: dict[int, int]
                 "attack": _rounded(boosting(hidden, count, rule=rule, draws=_ATTACK_DRAWS, seed=0)),
             }
         rows.append(row)
-    facts = {"rule": phase.results.rule, "questions": hidden.size, "groups": hidden.groups, "icc": hidden.icc}
+    groups = best.groups or best.questions  # the simulated groups are of equal size
+    facts = {"rule": phase.results.rule, "questions": best.questions, "groups": groups, "icc": hidden.icc}
     return facts | {"rows": rows}
 
 

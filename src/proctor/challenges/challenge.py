@@ -24,7 +24,7 @@ from proctor.challenges.schema import CHALLENGE_VERSION, metadata
 from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
 from proctor.runs import Store, open_engine, reading, shown_url
-from proctor.web import StoredTables, prepare_accounts
+from proctor.web import StoredTables, prepare_accounts, private_store
 
 Access = Literal["web", "worker", "organiser"]
 """Who opens a challenge. Only workers and organisers may open its sealed part."""
@@ -170,7 +170,7 @@ class Challenge:
             expected = "a folder of another user that this one can't open, or --same-user to try things out"
             raise InputError(folder / SEALED, found="a folder that the web server could open", expected=expected)
         known = store or settings.store
-        engine = open_engine(known if "://" in known else folder / known, create=True)
+        engine = open_engine(known if "://" in known else private_store(folder / known), create=True)
         try:
             prepare_accounts(engine)
             TABLES.prepare(engine)

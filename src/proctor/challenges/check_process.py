@@ -34,7 +34,11 @@ def problems_of(request: dict[str, Any]) -> list[str]:
         found = validate(request["benchmark"], path, data=Path(request["data"]), every=True, **given)
     except ProctorError as error:
         return [str(error).replace(f"{path.parent}/", "")]
-    return [] if found.ok else [one for one in found.shown if isinstance(one, str)]
+    if found.ok:
+        return []
+    lines = [one for one in found.shown if isinstance(one, str)]
+    errors = [one for one in lines if one.startswith("error")]
+    return errors or lines  # without warnings, what was not checked, and counts
 
 
 def main() -> None:
@@ -47,7 +51,9 @@ def main() -> None:
         found = problems_of(request)
     except MemoryError:
         found = [f"found a file that takes more than {MAX_MEMORY // 2**30} GB of memory, expected a smaller one"]
-    json.dump({"problems": [one[:MAX_CHARACTERS] for one in found[:MAX_PROBLEMS]]}, sys.stdout)
+    if len(found) > MAX_PROBLEMS:
+        found = [*found[: MAX_PROBLEMS - 1], f"… and {len(found) - MAX_PROBLEMS + 1} more"]
+    json.dump({"problems": [one[:MAX_CHARACTERS] for one in found]}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -187,14 +187,15 @@ def _seconds(times: list[float], *, measured: bool) -> AnswerSeconds:
 
 
 def _best_shown(connection: Connection, leased: Leased) -> str:
-    """The system name of the team's last result before this submission that the team was shown; "" when there is
-    none."""
+    """The system name of the team's last result before this submission that the team was shown; "" when there is none.
+    Disqualified results don't count, or they would hold back all honest ones that follow."""
     version = connection.execute(select(func.max(scorers.c.version))).scalar()
     own = (submissions.c.team == leased.team, submissions.c.phase == leased.phase)
     query = (
         select(submissions.c.number, results.c.figures)
         .join(results, results.c.submission == submissions.c.id)
         .where(*own, submissions.c.number < leased.number, results.c.scorer == version)
+        .where(submissions.c.disqualified.is_(None))
         .order_by(submissions.c.number.desc())
     )
     number = next((row.number for row in connection.execute(query) if row.figures["shown"]), None)

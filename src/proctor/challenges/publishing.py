@@ -4,7 +4,7 @@ of them, and boards as tables and as a stand-alone page."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -36,10 +36,12 @@ from proctor.core import (
     value,
 )
 from proctor.reports import ReportSummary, Section, Story, StoryAnswer, write_sections
-from proctor.web import utc_text
+from proctor.web import newest_change, utc_text
 
 Visitor = Literal["public", "participant", "organiser"]
 
+_MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change places
+_OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
 _KEPT = (
     *("place", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
@@ -218,7 +220,8 @@ def visible_boards(
 ) -> dict[str, Any] | None:
     """The newest boards of a phase as a visitor sees them, whose own team is `team`; None when there are none, or not
     for this visitor. Unlisted teams are anonymous to others, only organisers see `given_away`, and teams that were
-    withdrawn or disqualified since then are left out."""
+    withdrawn or disqualified since then are left out. `outdated` says that a worker has yet to recompute the places
+    after such a decision."""
     if not may_see(settings.phase(phase).results, visitor, now):
         return None
     newest = select(boards).where(boards.c.phase == phase).order_by(boards.c.id.desc()).limit(1)
@@ -226,12 +229,15 @@ def visible_boards(
     if found is None:
         return None
     rulings = _rulings(connection, phase)
-    shown = []
+    shown, outdated = [], newest_change(connection, _MOVING) > found["at"]
     for board in found["content"]["boards"]:
         rows = [row | rulings.get((row.get("team"), row.get("number")), {}) for row in board["rows"]]
-        shown.append(board | {"rows": [_seen(row, visitor, team) for row in rows if not row.pop("out", False)]})
+        kept = [_seen(row, visitor, team) for row in rows if not row.pop("out", False)]
+        outdated = outdated or len(kept) < len(rows)
+        shown.append(board | {"rows": kept})
     more = {"given_away": found["content"]["given_away"]} if visitor == "organiser" else {}
-    return {"phase": phase, "at": found["at"], "scorer": found["scorer"], "boards": shown, **more}
+    facts = {"phase": phase, "at": found["at"], "scorer": found["scorer"], "outdated": outdated}
+    return {**facts, "boards": shown, **more}
 
 
 def _rulings(connection: Connection, phase: str) -> dict[tuple[Any, Any], dict[str, Any]]:
@@ -290,7 +296,8 @@ def seen_boards(challenge: Challenge, phase: str, visitor: Visitor) -> dict[str,
 
 def board_tables(content: dict[str, Any]) -> list[Table]:
     """One table per board, best first, baselines last."""
-    return [_table(board) for board in content["boards"]]
+    note = f" ({_OUTDATED[0].lower()}{_OUTDATED[1:-1]})" if content.get("outdated") else ""
+    return [replace(table, title=table.title + note) for table in map(_table, content["boards"])]
 
 
 def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor = "public") -> ReportSummary:
@@ -318,8 +325,10 @@ def _size(facts: dict[str, Any]) -> str:
 
 
 def leaders(board: dict[str, Any]) -> str:
-    """Who has the first place, and how certain that is."""
-    first = [row for row in board["rows"] if row["place"] == 1]
+    """Who has the first place, and how certain that is. It is the best place that is shown: the first one may have
+    been disqualified since."""
+    best = min((row["place"] for row in board["rows"] if row["place"]), default=None)
+    first = [row for row in board["rows"] if best and row["place"] == best]
     names = ", ".join(row["name"] or "a team that is not listed" for row in first)
     if not first:
         return "Nobody has a place."

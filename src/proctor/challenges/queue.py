@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, case, or_, select, update
+from sqlalchemy import Connection, RowMapping, case, exists, or_, select, update
 
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.settings import Kind
-from proctor.challenges.states import SubmissionState
+from proctor.challenges.states import HOLDING, SubmissionState
 from proctor.challenges.submissions import StaleError, changed_state, log_event, move, submission_row
 from proctor.web import utc_text
 
@@ -58,18 +58,30 @@ class Leased:
 
 
 def claim(
-    connection: Connection, worker: str, now: datetime, lease_s: float, *, kinds: Sequence[Kind] = KINDS
+    connection: Connection,
+    worker: str,
+    now: datetime,
+    lease_s: float,
+    *,
+    kinds: Sequence[Kind] = KINDS,
+    in_order: Sequence[str] = (),
 ) -> Leased | None:
     """Leases the submission that has waited longest; None for an empty queue. It is one statement, so that each of many
-    workers gets another submission, in PostgreSQL without waiting for each other."""
+    workers gets another submission, in PostgreSQL without waiting for each other.
+
+    In the phases `in_order`, a submission waits until the earlier ones of its team are done.
+    """
     table, other = submissions.c, submissions.alias()
     waits = or_(other.c.state == _S.QUEUED.value, (other.c.state == _S.SCORING.value) & other.c.lease_until.is_(None))
-    first = select(other.c.id).where(waits, other.c.kind.in_(kinds)).order_by(other.c.id).limit(1)
+    earlier = submissions.alias()
+    same = (earlier.c.team == other.c.team, earlier.c.phase == other.c.phase, earlier.c.id < other.c.id)
+    blocked = other.c.phase.in_(in_order) & exists().where(*same, earlier.c.state.in_((_S.RECEIVED, *HOLDING)))
+    first = select(other.c.id).where(waits, other.c.kind.in_(kinds), ~blocked).order_by(other.c.id).limit(1)
     state = case((table.state == _S.SCORING.value, _S.SCORING.value), else_=_S.LEASED.value)
     leased = {"state": state, "worker": worker, "fence": table.fence + 1, "lease_until": _until(now, lease_s)}
     statement = (
         update(submissions)
-        .where(table.id == first.with_for_update(skip_locked=True).scalar_subquery())
+        .where(table.id == first.with_for_update(of=other, skip_locked=True).scalar_subquery())
         .values(leased | {"reason": "", "changed": utc_text(now)})
         .returning(*table)
     )

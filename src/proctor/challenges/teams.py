@@ -17,6 +17,14 @@ from proctor.web import new_token, record_change, utc_text
 _MARKS = " -_.&'()+"
 
 
+class TeamError(InputError):
+    """A team can't be registered or joined; `reason` is the key of the text that pages show."""
+
+    def __init__(self, reason: str, place: str, *, found: str, expected: str) -> None:
+        super().__init__(place, found=found, expected=expected)
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class TeamEntry:
     """The registration of a team. `terms` is the hash of the terms that it agreed to (`Challenge.terms`), `eligible`
@@ -34,11 +42,11 @@ def register_team(
     connection: Connection, challenge: Challenge, account: int | None, entry: TeamEntry
 ) -> tuple[int, str]:
     """Registers a team with this account as its first member (None: without members, from the shell). Returns its id
-    and the secret by which others join. Raises `InputError` for invalid values and a name that is taken."""
+    and the secret by which others join. Raises `TeamError` for invalid values and a name that is taken."""
     name, institution = _team_name(entry.name), _line(entry.institution, "institution")
     _check_country(challenge, entry.country)
     if entry.terms != challenge.terms:
-        raise InputError("terms", found="other terms", expected="agreement to the terms as they are now")
+        raise TeamError("terms", "terms", found="other terms", expected="agreement to the terms as they are now")
     secret, now = new_token(), utc_text(challenge.now())
     values = {
         "name": name,
@@ -51,7 +59,7 @@ def register_team(
         "join_hash": _hash(secret),
         "created": now,
     }
-    taken = InputError("team", found=f"{name!r}, which there is already", expected="a new name")
+    taken = TeamError("taken", "team", found=f"{name!r}, which there is already", expected="a new name")
     if connection.execute(select(teams.c.id).where(teams.c.folded == values["folded"])).first():
         raise taken
     try:
@@ -65,16 +73,17 @@ def register_team(
 
 
 def join_team(connection: Connection, challenge: Challenge, account: int, secret: str) -> int:
-    """Adds an account to the team with this secret; returns the team's id. Raises `InputError` for an unknown secret, a
+    """Adds an account to the team with this secret; returns the team's id. Raises `TeamError` for an unknown secret, a
     full team, and an account that is in a team."""
     query = select(teams.c.id).where(teams.c.join_hash == _hash(secret), teams.c.withdrawn.is_(None))
     team = connection.execute(query.with_for_update()).scalar()  # two can't take the last place (PostgreSQL)
     if team is None:
-        raise InputError("secret", found="none of a team", expected="the secret that a member was given")
+        raise TeamError("secret", "join code", found="none of a team", expected="the one that a member was given")
     count = select(func.count()).where(members.c.team == team)
     limit = challenge.settings.teams.members
     if connection.execute(count).scalar_one() >= limit:
-        raise InputError("team", found=count_of(limit, "member"), expected=f"fewer than {limit}: nobody else can join")
+        expected = f"fewer than {limit}: nobody else can join"
+        raise TeamError("full", "team", found=count_of(limit, "member"), expected=expected)
     _add_member(connection, challenge, account, int(team))
     record_change(connection, challenge.now(), account, "join team", f"team {team}")
     return int(team)
@@ -124,7 +133,7 @@ def set_eligible(
 
 
 def _add_member(connection: Connection, challenge: Challenge, account: int, team: int) -> None:
-    taken = InputError("account", found="a member of a team", expected="an account in no team")
+    taken = TeamError("member", "account", found="a member of a team", expected="an account in no team")
     if team_of(connection, account) is not None:
         raise taken
     values = {"account": account, "team": team, "joined": utc_text(challenge.now())}
@@ -135,10 +144,11 @@ def _add_member(connection: Connection, challenge: Challenge, account: int, team
 
 
 def _line(text: str, what: str, max_length: int = 200) -> str:
-    """A normalised line of text. Raises `InputError` for empty or long lines, and for invisible characters."""
+    """A normalised line of text. Raises `TeamError` for empty or long lines, and for invisible characters."""
     line = " ".join(unicodedata.normalize("NFKC", kept_text(text)).split())
     if not 0 < len(line) <= max_length or any(unicodedata.category(one).startswith("C") for one in line):
-        raise InputError(what, found=repr(line[:80]), expected=f"one line of at most {max_length} characters")
+        reason = "name" if what == "team" else what
+        raise TeamError(reason, what, found=repr(line[:80]), expected=f"one line of at most {max_length} characters")
     return line
 
 
@@ -155,15 +165,16 @@ def _team_name(text: str) -> str:
     fit = all(one.isalnum() or unicodedata.combining(one) or one in _MARKS for one in name)
     if not (letters and alike and fit):
         expected = f"letters of one script, digits and {_MARKS.strip()}"
-        raise InputError("team", found=repr(name), expected=expected)
+        raise TeamError("name", "team", found=repr(name), expected=expected)
     return name
 
 
 def _check_country(challenge: Challenge, country: str) -> None:
     if not (len(country) == 2 and country.isascii() and country.isupper()):
-        raise InputError("country", found=repr(country[:20]), expected="two letters, such as AT (ISO 3166)")
+        raise TeamError("country", "country", found=repr(country[:20]), expected="two letters, such as AT (ISO 3166)")
     if country in challenge.settings.teams.excluded_countries:
-        raise InputError("country", found=country, expected="another one: teams from there may not take part")
+        expected = "another one: teams from there may not take part"
+        raise TeamError("excluded", "country", found=country, expected=expected)
 
 
 def _hash(secret: str) -> str:

@@ -16,14 +16,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import Connection, and_, or_, select
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.publishing import passed_gate
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.settings import Kind, Phase
 from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import REASONS, HandIn, StaleError, hand_in, settle, submission_row
+from proctor.challenges.submissions import REASONS, HandIn, StaleError, cancel, hand_in, settle, submission_row
 from proctor.core import ConfigurationError, InputError, replacing
 from proctor.interchange import file_hash
 
@@ -100,17 +100,34 @@ def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], obj
 
 def check_handed_in(challenge: Challenge, submission: int) -> list[str]:
     """Checks a submission that was received, and queues or refuses it. Returns its problems, or the reason of a refusal
-    for the quota. A refused upload is deleted unless another submission has the same bytes."""
+    for the quota. A refused upload is deleted unless another submission needs the same bytes."""
     with challenge.reading() as connection:
         row = submission_row(connection, submission)
     file, phase = challenge.uploads / row["upload"], challenge.phase(row["phase"])
     problems, reason = check_upload(challenge, phase, row["kind"], file, row["suffix"]), ""
     with _FILES, suppress(StaleError), challenge.writing() as connection:  # it may have been cancelled meanwhile
         reason = settle(connection, challenge, submission, problems)
-        kept = (submissions.c.upload == row["upload"], submissions.c.state != SubmissionState.REFUSED.value)
-        if connection.execute(select(submissions.c.id).where(*kept).limit(1)).first() is None:
-            file.unlink(missing_ok=True)
+        _remove_unused(connection, challenge, row["upload"])
     return problems or ([REASONS[reason]] if reason else [])
+
+
+def cancel_upload(challenge: Challenge, submission: int, *, organiser: bool = False) -> None:
+    """Cancels a submission. Its upload is deleted if it was never run, or a team could fill the disk with uploads that
+    cost it nothing. Raises `StaleError` when it is being scored or has ended."""
+    with _FILES, challenge.writing() as connection:
+        cancel(connection, challenge, submission, organiser=organiser)
+        _remove_unused(connection, challenge, submission_row(connection, submission)["upload"])
+
+
+def _remove_unused(connection: Connection, challenge: Challenge, upload: str) -> None:
+    """Deletes an upload unless a submission has these bytes that is neither refused nor cancelled before it ran."""
+    table = submissions.c
+    unused = or_(
+        table.state == SubmissionState.REFUSED.value,
+        and_(table.state == SubmissionState.CANCELLED.value, table.attempted == 0),
+    )
+    if connection.execute(select(table.id).where(table.upload == upload, ~unused).limit(1)).first() is None:
+        (challenge.uploads / upload).unlink(missing_ok=True)
 
 
 def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tuple[int, list[str]]:
@@ -131,6 +148,7 @@ def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tupl
     def copied(to: Path) -> None:
         with replacing(to) as draft:
             shutil.copyfile(file, draft)
+            draft.chmod(0o640)  # as from the page: for the scorer's group, and not for all users of the machine
 
     made = keep_upload(challenge, entry, copied)
     problems = check_handed_in(challenge, made)

@@ -100,10 +100,13 @@ class Worker:
         known_scorer(connection, self._fingerprint, self.challenge.now())
 
     def _claimed(self, connection: Connection) -> Leased | None:
-        """The next submission. A claim whose commit was not confirmed comes first."""
+        """The next submission. A claim whose commit was not confirmed comes first. The ladder compares each result with
+        the earlier ones of its team, so these must be there."""
         self._check_scorer(connection)
+        ladders = [phase.name for phase in self.challenge.settings.phases if phase.results.rule == "ladder"]
+        given: dict[str, Any] = {"kinds": self.kinds, "in_order": ladders}
         held = held_by(connection, self.name)
-        return held or claim(connection, self.name, self.challenge.now(), self.lease_s, kinds=self.kinds)
+        return held or claim(connection, self.name, self.challenge.now(), self.lease_s, **given)
 
     async def _serve(self, leased: Leased, stop: asyncio.Event) -> None:
         """Completes one submission, or gives it back."""

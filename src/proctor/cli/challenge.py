@@ -221,7 +221,9 @@ def boards(
     if output is OutputFormat.TABLE:
         print_blocks(*tables, apart=True)
     else:
-        show(output, [content] if output is OutputFormat.JSON else tables[0].records)
+        named = zip(content["boards"], tables, strict=True)
+        rows = [row | {"Board": board["title"]} for board, table in named for row in table.records]
+        show(output, [content] if output is OutputFormat.JSON else rows)
 
 
 def submit(

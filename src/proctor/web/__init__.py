@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
     from proctor.web.settings import review_accounts
-    from proctor.web.site import Listening, Site, bound, serve, signing_key
+    from proctor.web.site import Listening, Site, bound, private_store, serve, signing_key
     from proctor.web.trail import newest_change
     from proctor.web.trail import record as record_change
     from proctor.web.uploads import Upload, receive_upload
@@ -44,7 +44,7 @@ __all__ = [
     "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
     "TrailReport", "Upload", "Visitor", "account_names", "add_person", "agreement_of", "bound", "change_role",
     "current", "decisions_from", "disable_person", "export_study", "invite_person", "new_token", "newest_change",
-    "open_review", "page", "people_table", "prepare_accounts", "progress_tables", "ratings_to_scores", "read_trail",
-    "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve", "sheet_for",
-    "signing_key", "site_of", "utc_text", "visitor_of",
+    "open_review", "page", "people_table", "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores",
+    "read_trail", "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve",
+    "sheet_for", "signing_key", "site_of", "utc_text", "visitor_of",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from proctor.runs import open_engine
 from proctor.web.accounts import AccountsPlace, account_name
 from proctor.web.forms import FORMS, RatedDimension
 from proctor.web.schema import Role, prepare
+from proctor.web.site import private_store
 
 REVIEW_FILE = "review.yaml"
 STORE_FILE = "review.sqlite"
@@ -154,7 +155,8 @@ def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> Revi
 
 def open_store(folder: Path, store: str | None = None) -> Engine:
     """The database of a review: the named store, or `review.sqlite` in its folder. Creates the review's tables."""
-    engine = open_engine(store or folder / STORE_FILE, create=True)
+    place = store if store and "://" in store else private_store(Path(store) if store else folder / STORE_FILE)
+    engine = open_engine(place, create=True)
     prepare(engine)
     return engine
 

@@ -12,7 +12,7 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -110,6 +110,14 @@ def signing_key(path: Path) -> str:
     if len(key) < 32:
         raise InputError(path, found=f"{len(key)} characters", expected="a key of 32 or more; delete the file for one")
     return key
+
+
+def private_store(path: Path) -> Path:
+    """The path of a database. A new one is created with no access for other users of the machine, since it holds names,
+    readings and hashes of passwords; its owner may give it to a group."""
+    with suppress(OSError, ValueError):  # it exists, or opening it says why it can't
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660))
+    return path
 
 
 # -- the server

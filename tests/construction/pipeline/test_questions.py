@@ -24,7 +24,7 @@ from proctor.construction.pipeline import (
     funnel,
     run_stages,
 )
-from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many
+from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many, stands_out
 from proctor.construction.pipeline.rework import candidates, too_like
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.scribe import scribe
@@ -72,6 +72,15 @@ def choice(text: str = "Based on the clip, what is done and why?", key: int = 0,
 def test_rules_of_drafts(draft: DraftQuestion, rule: str) -> None:
     broken = broken_rule(draft, [EVENT], QuestionsSettings())
     assert broken.startswith(rule) if rule else broken == ""
+
+
+@pytest.mark.parametrize(
+    ("lengths", "flagged"),
+    [((4, 4, 4, 7), True), ((4, 4, 4, 6), False), ((4, 4, 400, 14), False), ((5, 14, 3, 14), False), ((2, 9), True)],
+)
+def test_only_the_longest_key_stands_out(lengths: tuple[int, ...], flagged: bool) -> None:
+    options = tuple("x" * length for length in lengths)
+    assert stands_out(options, len(options) - 1) is flagged
 
 
 def test_the_same_stem_is_not_asked_twice_of_one_stretch() -> None:

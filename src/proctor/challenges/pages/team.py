@@ -15,9 +15,10 @@ from proctor.challenges.publishing import Visitor, may_see, shown_figures
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import events, results, submissions, teams
 from proctor.challenges.states import RULES, SubmissionState
-from proctor.challenges.submissions import StaleError, cancel, quota_left, submissions_of
+from proctor.challenges.submissions import StaleError, quota_left, submissions_of
 from proctor.challenges.teams import (
     TeamEntry,
+    TeamError,
     join_team,
     members_of,
     new_join_secret,
@@ -25,6 +26,7 @@ from proctor.challenges.teams import (
     team_of,
     withdraw_team,
 )
+from proctor.challenges.uploads import cancel_upload
 from proctor.core import InputError, input_text
 from proctor.web import account_names, page
 
@@ -69,8 +71,8 @@ def register(
     try:
         with challenge.writing() as connection:
             _, secret = register_team(connection, challenge, viewer.account, entry)
-    except InputError as error:
-        return _team_page(request, viewer, problem=str(error), entry=entry, status=422)
+    except TeamError as error:
+        return _team_page(request, viewer, fault="team.problem." + error.reason, entry=entry, status=422)
     return _team_page(request, viewer, secret=secret)
 
 
@@ -81,8 +83,8 @@ def join(request: Request, viewer: Participant, secret: Line) -> Response:
     try:
         with challenge.writing() as connection:
             join_team(connection, challenge, viewer.account, secret.strip())
-    except InputError as error:
-        return _team_page(request, viewer, problem=str(error), status=422)
+    except TeamError as error:
+        return _team_page(request, viewer, fault="team.problem." + error.reason, status=422)
     return RedirectResponse("/team", 303)
 
 
@@ -113,7 +115,6 @@ def _team_page(
     *,
     secret: str = "",
     fault: str = "",
-    problem: str = "",
     entry: TeamEntry | None = None,
     status: int = 200,
 ) -> Response:
@@ -132,7 +133,7 @@ def _team_page(
         terms=challenge.terms if challenge.settings.terms else "",
         no_terms="" if challenge.settings.terms else challenge.terms,
         entry=entry or TeamEntry("", "", "", ""),
-        message={"secret": secret, "fault": fault, "problem": problem},
+        message={"secret": secret, "fault": fault},
     )
 
 
@@ -189,9 +190,9 @@ def cancel_submission(request: Request, number: Number, viewer: LoggedIn) -> Res
     """Cancels a submission, unless it is being scored or has ended."""
     challenge = challenge_of(request)
     try:
-        with challenge.writing() as connection:
+        with challenge.reading() as connection:
             _visible(connection, viewer, number)
-            cancel(connection, challenge, number, organiser=viewer.audience == "organiser")
+        cancel_upload(challenge, number, organiser=viewer.audience == "organiser")
     except StaleError:
         raise HTTPException(409) from None
     return RedirectResponse(f"/submission/{number}", 303)

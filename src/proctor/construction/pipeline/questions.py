@@ -191,9 +191,13 @@ def _question(
 
 
 def stands_out(options: Sequence[str], key: int) -> bool:
-    """Whether the right option is longer than 1.5 times the median length of the others."""
+    """Whether the right option is the longest, and longer than 1.5 times the median length of the others.
+
+    >>> stands_out(("clip", "the grasper", "hook"), 1), stands_out(("clip", "the grasper", "a very long distractor"), 1)
+    (True, False)
+    """
     others = [len(one) for number, one in enumerate(options) if number != key]
-    return len(options[key]) > _BY_FAR * max(1, median(others))
+    return len(options[key]) > max(*others, _BY_FAR * max(1, median(others)))
 
 
 _LETTER = re.compile(r"^\s*[(]?[A-Ja-j][.):]\s+")
