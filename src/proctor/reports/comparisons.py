@@ -65,7 +65,7 @@ def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) 
     `turned`: its second run, the baseline, in the rows, as papers print it."""
     blocks: list[Block] = [] if one.table is None else [_contingency(one, metric, turned=turned)]
     each, holm = one.difference, p_value(one.p_holm)
-    if one.policy and each.value is None and each.p is None:
+    if one.undecided:
         holm += ", undecided: the two readings point different ways"
     named = "" if one.table is not None else f"{metric.label} ({one.scorer}): "
     blocks.append(

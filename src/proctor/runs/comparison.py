@@ -56,8 +56,8 @@ class Comparison:
     is adjusted over all comparisons of the call. `facets` name the part of the items, where they are split.
 
     Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
-    then `difference` has no value, an interval that covers both readings, and the larger p where both have the same sign
-    (else None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
+    then `difference` has no value, an interval that covers both readings, and the larger p unless they have different
+    signs (then None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
     where nothing is lacking they are equal and `policy` is empty.
     """
 
@@ -91,6 +91,12 @@ class Comparison:
         else:
             return None
         return row[0], sum(row)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether both readings were tested, and point different ways."""
+        tested = self.if_wrong.p is not None and self.if_excluded.p is not None
+        return tested and self.difference.p is None
 
     @property
     def drawn(self) -> float | None:
@@ -358,21 +364,20 @@ def _compare(
 
 
 def _either(wrong: Difference, excluded: Difference) -> Difference:
-    """Both readings in one: no value, an interval that covers both, the larger p if their signs agree."""
+    """Both readings in one: no value, an interval that covers both, the larger p unless they point different ways."""
     low, high = both_ends(wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
-    agree = (wrong.value or 0) * (excluded.value or 0) > 0
-    p = max(wrong.p, excluded.p) if agree and wrong.p is not None and excluded.p is not None else None
+    apart = (wrong.value or 0) * (excluded.value or 0) < 0
+    p = None if apart or wrong.p is None or excluded.p is None else max(wrong.p, excluded.p)
     return replace(wrong, value=None, ci_low=low, ci_high=high, p=p)
 
 
 def _adjusted(found: list[Comparison]) -> list[Comparison]:
-    """With p adjusted by Holm over all comparisons of one metric and scorer."""
+    """With p adjusted by Holm over all comparisons of one metric and scorer. An undecided one was tested, too: it counts
+    with p 1, or a run that lacks scores would make the adjustment of the others smaller."""
     p_holm: dict[int, float] = {}
     for key in {(one.metric, one.scorer) for one in found}:
-        own = [
-            (k, p)
-            for k, one in enumerate(found)
-            if (one.metric, one.scorer) == key and (p := one.difference.p) is not None
-        ]
-        p_holm |= dict(zip([k for k, _ in own], holm([p for _, p in own]).tolist(), strict=True))
-    return [replace(one, p_holm=p_holm.get(k)) for k, one in enumerate(found)]
+        own = [(k, one) for k, one in enumerate(found) if (one.metric, one.scorer) == key]
+        tested = [(k, 1.0 if one.undecided else one.difference.p) for k, one in own]
+        p = {k: value for k, value in tested if value is not None}
+        p_holm |= dict(zip(p, holm(list(p.values())).tolist(), strict=True))
+    return [replace(one, p_holm=None if one.undecided else p_holm.get(k)) for k, one in enumerate(found)]
