@@ -47,8 +47,6 @@ _ANALYZED = {
     "ensembles": "Ensembles (p is not adjusted)",
 }
 
-_LEAD_DRAWS = 2000
-
 
 class RankFormat(StrEnum):
     """How boards are printed."""
@@ -265,13 +263,13 @@ def rank(
     with at_work("ranking systems"):
         boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
     seed = options["seed"]
-    plan = Resampling(draws=_LEAD_DRAWS, seed=seed, two_level=two_level)
+    plan = Resampling(draws=options["draws"], seed=seed, two_level=two_level)
     leads = [lead_rows(board, mine, plan=plan) if mine else [] for board in boards]
     both = list(zip(boards, leads, strict=True))
     if output is RankFormat.TABLE:
         _show_boards(both, options, detail=detail)
         if mine:
-            note(drawn_over(_LEAD_DRAWS, seed, two_level=two_level))
+            note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
         names = ("alpha", "correction", "draws", "stability", "seed")
         made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]
