@@ -153,7 +153,8 @@ def results(
                 here = [place for at in inside if marked_by(part, made.items[place := places[at]])]
                 own, items = [given[place] for place in here], [made.items[place] for place in here]
                 said = counts(part, own, baseline=baseline)
-                if not said["answered"] + said["failed"]:
+                asked = [at for at in places if given[at].status is not None and marked_by(part, made.items[at])]
+                if not said["answered"] + said["failed"] and not (by and asked and said["missing"]):
                     continue
                 ends = {
                     policy: estimate(metric, items, [read(part, one, policy, baseline=baseline) for one in own], plan)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
-from proctor.runs.results import Options, check_metrics
+from proctor.runs.results import Options, check_metrics, items_outside
 from proctor.runs.run_scores import (
     BOTH,
     RunScores,
@@ -136,10 +136,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Comparisons, and the card that declares their metrics."""
+    """Comparisons, and the card that declares their metrics. `outside` items are in no part, where they are split `by`
+    facets: they have no value of one."""
 
     card: BenchmarkCard
     comparisons: list[Comparison]
+    by: tuple[str, ...] = ()
+    outside: int = 0
 
 
 def compare(
@@ -177,7 +180,8 @@ def compare(
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
     found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
-    return Comparisons(card.with_metrics([one.declared for one in found]), found)
+    outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
+    return Comparisons(card.with_metrics([one.declared for one in found]), found, options.by, outside)
 
 
 def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
