@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Unpack, cast, overload
 
+import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import (
@@ -234,7 +236,7 @@ def in_range(value: object, metric: Metric, item: Item) -> float:
     1.0
     """
     place = f"{metric.name}, item {item.id!r}"
-    if not isinstance(value, int | float):  # NumPy's floats are floats
+    if not isinstance(value, Real | np.bool_):  # all other numbers of NumPy are real ones
         raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number")
     if not metric.low <= value <= metric.high:  # nor is NaN
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
