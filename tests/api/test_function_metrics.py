@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import proctor
@@ -80,6 +81,12 @@ def test_a_broken_metric_is_one_sentence_with_its_line(made: Evaluation) -> None
         made.score(metrics=proctor.metric(name="none")(lambda text: None))
     with pytest.raises(ConfigurationError, match="nan, item 'room-1/q1': found nan, expected 0 to 1"):
         made.score(metrics=proctor.metric(name="nan")(lambda text: float("nan")))
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), np.float32(1), np.int64(1), np.uint8(1)])
+def test_numbers_of_numpy_are_numbers(made: Evaluation, value: object) -> None:
+    made.score(metrics=proctor.metric(name="m")(lambda text: value))
+    assert set(values(made, "m")) == {0.0, 1.0}  # 0 for what was refused
 
 
 def test_a_benchmark_brings_its_scorers() -> None:

@@ -128,7 +128,7 @@ def test_the_official_summary_agrees_to_the_last_bit(
     ]
     for one, row in zip(found, expected, strict=True):
         for value, column in ((one.value, "accuracy"), (one.ci_low, "ci_low"), (one.ci_high, "ci_high")):
-            assert value == (pytest.approx(float(row[column]), abs=1e-12) if row[column] else None)
+            assert value == (float(row[column]) if row[column] else None)
 
 
 @pytest.mark.parametrize("limit", [3, 60, 2**31])

@@ -162,6 +162,17 @@ def test_my_own_lead_bucket_by_bucket(folder: Path) -> None:
     assert "found 'nobody', expected one of" in wrong.stderr
 
 
+def test_leads_are_drawn_as_often_as_the_option_says(folder: Path) -> None:
+    few, many = (rank(folder, "--mine", "fair", "--stability", "0", "--draws", draws)[0] for draws in ("100", "900"))
+    assert (few["settings"]["draws"], many["settings"]["draws"]) == (100, 900)
+    assert [row["ci_low"] for row in few["leads"]] != [row["ci_low"] for row in many["leads"]]
+    assert [row["p"] for row in few["leads"]] == [row["p"] for row in many["leads"]]  # exact, without draws
+    shown = proctor(
+        *("rank", "focus", "--store", folder / "runs.db", "--stability", "0", "--mine", "fair", "--draws", "100")
+    )
+    assert "Intervals: 95 %, bootstrap over groups, 100 draws, seed 0." in shown.stderr
+
+
 def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
     store = ("--store", folder / "runs.db", "--draws", "400")
 

@@ -44,6 +44,23 @@ def test_tokens_of_two_scripts() -> None:
     assert tokens("A b", "characters") == ["a", "b"]
 
 
+def test_vowel_signs_and_accents_belong_to_their_letter() -> None:
+    assert tokens("रोगी को सीने में दर्द") == ["रोगी", "को", "सीने", "में", "दर्द"]  # Hindi: not its consonants alone
+    assert tokens("की का", "characters") == ["की", "का"]
+    assert tokens("مُحَمَّد") == ["مُحَمَّد"]
+    assert tokens("ẹ̀kọ́") == ["ẹ̀kọ́"]  # there is no composed form
+    assert tokens("Unter\u00adsuchung, می\u200cشود") == ["untersuchung", "میشود"]
+    assert tokens("\u0301 _\u0301") == []
+    assert rouge_l("की", "का") == 0.0
+
+
+def test_scripts_without_spaces_are_read_by_character() -> None:
+    assert tokens("ปวดท้อง 3.5") == ["ป", "ว", "ด", "ท้", "อ", "ง", "3.5"]  # Thai
+    assert tokens("ຄົນ") == ["ຄົ", "ນ"]  # Lao
+    assert tokens("លោក") == ["លោ", "ក"]  # Khmer
+    assert tokens("မြန်မာ ၁၂") == ["မြ", "န်", "မာ", "၁၂"]  # Burmese
+
+
 def test_rouge_by_hand() -> None:
     # shared: the, cat (2 of 3 and 2 of 4 words); "the cat" (1 of 2 and 1 of 3 pairs)
     assert rouge_n("the cat sat", "see the cat run") == pytest.approx(2 * 2 / 7)

@@ -13,7 +13,6 @@ LIMITS = {
     "cli.output:_WIDE": (200, "columns of what is no terminal"),
     "cli.output:_REASON": (60, "characters of a failure beside the bar"),
     "cli.output:_EVERY_S": (10.0, "seconds between lines without a terminal"),
-    "cli.results:_LEAD_DRAWS": (2000, "draws of leads"),
     "cli.run:_CAUSES": (5, "causes told after a run"),
     "cli.run:FAILED_EXIT": (3, "the exit code where answers failed"),
     "cli.run:STOPPED_EXIT": (130, "the exit code of what was stopped"),

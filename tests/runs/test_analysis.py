@@ -360,3 +360,9 @@ def test_votes_on_many_questions_at_once_are_those_of_each_alone(seed: int) -> N
     alone = [vote(item, [answers.at(one, np.array([place]))[0] for one in systems]) for place in range(codes.shape[1])]
     together = answers.most_frequent(systems, np.arange(codes.shape[1]))
     assert list(map(repr, together)) == list(map(repr, alone))
+
+
+def test_the_best_system_has_no_gain_over_itself(found: Analysis) -> None:
+    best = [row for row in found.tables["ensembles"] if row["ensemble"] == "best"]
+    assert best
+    assert {row[name] for row in best for name in ("gain", "gain_low", "gain_high", "p")} == {None}

@@ -208,7 +208,8 @@ class Expected:
                 gain = self.difference(own, right[order[0]], groups)
                 row: dict[str, Any] = {"ensemble": name, "format": form, "systems": " + ".join(systems)}
                 row |= numbers(mean_interval(own, groups, self.plan.within(0, 1)))
-                row |= {"gain": gain.value, "gain_low": gain.ci_low, "gain_high": gain.ci_high, "p": gain.p}
+                gains = (gain.value, gain.ci_low, gain.ci_high, gain.p) if name != "best" else (None,) * 4
+                row |= dict(zip(("gain", "gain_low", "gain_high", "p"), gains, strict=True))
                 rows.append(row | {"left_out": len(self.items) - int(here.sum()) if form == "all" else 0})
         return rows
 

@@ -99,3 +99,35 @@ def test_systems_that_share_one_condition_are_compared_under_it_beside_baselines
     }
     names = ("first", "second", "third")
     assert pairs == {(a, b, "video", "video") for k, a in enumerate(names) for b in names[k + 1 :]}
+
+
+def test_two_incomplete_runs_with_the_same_answers_do_not_point_different_ways(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None)
+    for name in ("first", "second"):
+        write_run(store, name, [None if n % 9 == 0 else one for n, one in enumerate(skilled(0.8, 0.6))])
+    found = compare(store, "contest", Options(draws=100)).comparisons[0]
+    assert (found.if_wrong.value, found.if_excluded.value) == (0.0, 0.0)
+    assert (found.policy, found.difference.p, found.p_holm, found.undecided) == ("both", 1.0, 1.0, False)
+
+
+def test_an_undecided_comparison_counts_in_the_adjustment(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None)
+    first = skilled(0.8, 0.6, seed=1)
+    write_run(store, "first", first)
+    write_run(store, "second", skilled(0.65, 0.5, seed=2))
+    alone = compare(store, "contest", Options(draws=100)).comparisons[0]
+    # It lacks a quarter, and has more right on the rest: behind if what it lacks is wrong, ahead if it is left out.
+    write_run(store, "third", [None if n % 4 == 0 else one or n % 2 == 0 for n, one in enumerate(first)])
+    found = {
+        (one.first.system, one.second.system): one for one in compare(store, "contest", Options(draws=100)).comparisons
+    }
+    third = found["first", "third"]
+    assert third.undecided
+    assert (third.difference.p, third.p_holm) == (None, None)
+    p = {pair: one.difference.p for pair, one in found.items()}
+    assert p["first", "second"] == alone.difference.p == alone.p_holm
+    wanted = recomputed.holm([1.0 if one is None else one for one in p.values()])
+    assert found["first", "second"].p_holm == close(wanted[list(p).index(("first", "second"))])
+    assert found["first", "second"].p_holm != close(
+        recomputed.holm(list(p.values()))[list(p).index(("first", "second"))]
+    )

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from proctor.core import Answer, Benchmark, FailedPolicy, InputError, Metric, Score, Status
-from proctor.runs import BOTH, Options, Result, Store, load_items, results, run_scores
+from proctor.runs import BOTH, Options, Result, Store, compare, load_items, results, run_scores
 from proctor.runs.run_scores import each_run_scores
 from proctor.stats import Resampling, mean_interval
 from tests.runs.test_store import a_benchmark, a_run, an_answer
+from tests.support.contest import contest_store, write_run
 from tests.support.ledger import JUDGE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
 
@@ -137,6 +138,7 @@ def test_format_and_group_are_facets_too(store: Store) -> None:
         ("v0", 0.5, None),
         ("v1", 1.0, None),
         ("v2", 0.0, None),
+        ("v4", None, None),  # its question was not asked
     ]
 
 
@@ -265,3 +267,29 @@ def test_a_damaged_run_among_others_is_told_when_its_turn_comes(store: Store, mo
     assert [next(reading)[0] for _ in range(3)] == runs[:3]
     with pytest.raises(InputError, match="a damaged row"):
         next(reading)
+
+
+def test_a_part_that_an_incomplete_run_was_not_asked_has_a_row(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, 24, 6, failed=None)
+    write_run(store, "whole", [True] * 24)
+    write_run(store, "half", [None if number % 2 else True for number in range(24)])  # no hard question
+    options = Options(by=("level",), draws=100)
+    rows = {(row.system, row.facets["level"]): row for row in results(store, "contest", options).rows}
+    assert set(rows) == {(system, level) for system in ("whole", "half") for level in ("easy", "hard")}
+    lost = rows["half", "hard"]
+    assert (lost.missing, lost.answered, lost.value, lost.if_wrong, lost.if_excluded) == (12, 0, None, 0.0, None)
+    wrong = results(store, "contest", replace(options, failed=FailedPolicy.WRONG)).rows
+    assert [row.value for row in wrong if row.system == "half"] == [1.0, 0.0]
+
+
+def test_items_without_a_value_of_the_facet_are_counted(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, 24, 6, odd_tags={3: None, 4: None, 5: ("easy", "hard")})
+    write_run(store, "first", [True] * 24)
+    write_run(store, "second", [False] * 24)
+    split, whole = Options(by=("level",), draws=100), Options(draws=100)
+    assert [results(store, "contest", one).outside for one in (split, whole)] == [2, 0]
+    assert [compare(store, "contest", one).outside for one in (split, whole)] == [2, 0]
+    said = "In no row: 2 items without a value of level."
+    for command in ("results", "compare", "show"):
+        assert said in proctor(command, "contest", "--store", tmp_path / "contest.db", "--by", "level").stderr, command
+        assert said not in proctor(command, "contest", "--store", tmp_path / "contest.db").stderr, command

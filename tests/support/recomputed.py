@@ -153,7 +153,8 @@ def results(
                 here = [place for at in inside if marked_by(part, made.items[place := places[at]])]
                 own, items = [given[place] for place in here], [made.items[place] for place in here]
                 said = counts(part, own, baseline=baseline)
-                if not said["answered"] + said["failed"]:
+                asked = [at for at in places if given[at].status is not None and marked_by(part, made.items[at])]
+                if not said["answered"] + said["failed"] and not (by and asked and said["missing"]):
                     continue
                 ends = {
                     policy: estimate(metric, items, [read(part, one, policy, baseline=baseline) for one in own], plan)
@@ -238,7 +239,7 @@ def _pair(
     if policy == "both":
         shown, value, p = wrong, None, None
         low, high = _widest(wrong, excluded)
-        if (wrong.value or 0) * (excluded.value or 0) > 0:
+        if (wrong.value or 0) * (excluded.value or 0) >= 0 and None not in (wrong.p, excluded.p):
             p = max(wrong.p, excluded.p)  # type: ignore[type-var]
     found = values("wrong" if policy == "wrong" else "exclude")
     kept = [(place, one) for place, one in found if None not in one]
@@ -310,6 +311,8 @@ def comparisons(
                     found.append({"facets": facets} | one)
     for key in {(one["metric"], one["scorer"]) for one in found}:
         own = [one for one in found if (one["metric"], one["scorer"]) == key]
-        for one, p in zip(own, holm([one["p"] for one in own]), strict=True):
-            one["p_holm"] = p
+        open_ones = [one["p"] is None and None not in (one["p_if_wrong"], one["p_if_excluded"]) for one in own]
+        tested = [1.0 if still else one["p"] for one, still in zip(own, open_ones, strict=True)]
+        for one, still, p in zip(own, open_ones, holm(tested), strict=True):
+            one["p_holm"] = None if still else p
     return found

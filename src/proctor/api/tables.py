@@ -120,12 +120,13 @@ class ResultsTable(FrameLike):
         options = self.data.options
         drawn = f"{options.level:.0%} bootstrap intervals over groups, {options.draws} draws, seed {options.seed}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
-        from proctor.reports import few_groups_line, scarce_line, scarce_results
+        from proctor.reports import few_groups_line, outside_line, scarce_line, scarce_results
 
         few = few_groups_line(max((row.groups for row in self.data.rows), default=0), options.level)
         told = (scarce_line(scarce_results(self.data), "metrics="), drawn, "" if options.by else few)
         lacks = "A range: what the run lacks counted as wrong … left out." if ranges else ""
-        return tuple(line for line in (*told, lacks) if line)
+        outside = outside_line(self.data.outside, options.by)
+        return tuple(line for line in (*told, outside, lacks) if line)
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -211,10 +212,11 @@ class ComparisonTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """Which metrics are not shown, and whether there are enough groups for a significant difference."""
-        from proctor.reports import few_groups_line, scarce_line
+        from proctor.reports import few_groups_line, outside_line, scarce_line
 
         groups = [one.difference.groups for one in self.data.comparisons if not one.facets]
-        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few_groups_line(max(groups, default=0)))))
+        few, outside = few_groups_line(max(groups, default=0)), outside_line(self.data.outside, self.data.by)
+        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside)))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot the differences in one metric (by default the headline) with their intervals."""

@@ -181,8 +181,8 @@ def show_item(
     Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
     """
     from proctor import api
-    from proctor.reports import records_table
-    from proctor.runs import composition, item_history
+    from proctor.reports import outside_line, records_table
+    from proctor.runs import composition, item_history, items_outside
 
     opened = api.open_store(store, create=False)
     benchmark = api.name_in(opened, benchmark)
@@ -190,6 +190,8 @@ def show_item(
         facets = [name.strip() for name in by.split(",") if name.strip()]
         rows = composition(opened, benchmark, facets, all_items=all_items)
         show(output, rows, records_table(opened.card(benchmark).title, rows))
+        outside = items_outside(opened, benchmark, facets, all_items=all_items)
+        note(*filter(None, [outside_line(outside, facets)]))
         return
     if output is OutputFormat.CSV:
         raise UsageError("--format", "table or json", found="csv")

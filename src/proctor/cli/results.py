@@ -47,8 +47,6 @@ _ANALYZED = {
     "ensembles": "Ensembles (p is not adjusted)",
 }
 
-_LEAD_DRAWS = 2000
-
 
 class RankFormat(StrEnum):
     """How boards are printed."""
@@ -114,7 +112,7 @@ def results(
 
 
 def _result_notes(found: Results, output: OutputFormat) -> None:
-    from proctor.reports import DECIDED_LINE, few_groups_line, policy_line
+    from proctor.reports import DECIDED_LINE, few_groups_line, outside_line, policy_line
 
     card, options = found.card, found.options
     if card.published is not None and output is OutputFormat.TABLE:
@@ -123,6 +121,7 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     out = [str(one) for name, one in card.disqualified.items() if name in shown]
     if out:
         note(f"Disqualified: {'; '.join(out)}")
+    note(*filter(None, [outside_line(found.outside, options.by)]))
     if any(row.policy for row in found.rows):
         note(policy_line(options.failed, card))
     if any(row.decided for row in found.rows):
@@ -191,7 +190,14 @@ def compare(
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, **options)
     # after what may be refused: it takes long
-    from proctor.reports import comparison_blocks, few_groups_line, policy_line, scarce_line, scarce_metrics
+    from proctor.reports import (
+        comparison_blocks,
+        few_groups_line,
+        outside_line,
+        policy_line,
+        scarce_line,
+        scarce_metrics,
+    )
 
     found = table.data
     if output is not OutputFormat.TABLE:
@@ -199,6 +205,7 @@ def compare(
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, options["by"]))
+        note(*filter(None, [outside_line(found.outside, found.by)]))
     else:
         counts = [(one.metric, one.difference.n) for one in found.comparisons]
         few = [] if options["metrics"] else scarce_metrics(counts, found.card.headline)
@@ -265,13 +272,13 @@ def rank(
     with at_work("ranking systems"):
         boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
     seed = options["seed"]
-    plan = Resampling(draws=_LEAD_DRAWS, seed=seed, two_level=two_level)
+    plan = Resampling(draws=options["draws"], seed=seed, two_level=two_level)
     leads = [lead_rows(board, mine, plan=plan) if mine else [] for board in boards]
     both = list(zip(boards, leads, strict=True))
     if output is RankFormat.TABLE:
         _show_boards(both, options, detail=detail)
         if mine:
-            note(drawn_over(_LEAD_DRAWS, seed, two_level=two_level))
+            note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
         names = ("alpha", "correction", "draws", "stability", "seed")
         made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]

@@ -35,7 +35,7 @@ from proctor.cli.output import (
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
-from proctor.core import DASH, Option, UsageError, count_of, percent, plain_table, shell_word
+from proctor.core import DASH, Option, UsageError, count_of, one_of, percent, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.audits import AuditReport, MetricRanking, PowerTable
@@ -264,6 +264,10 @@ def audit(
         raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
     source = scores if tables else api.open_store(store, create=False)
     found = api.audit(source, ratings, benchmark=benchmark, **comparing).data
+    rated = dict.fromkeys(dimension for _, dimension in found.table.dimensions)
+    for name in dimensions or ():
+        if name not in rated:
+            raise UsageError("--dimension", one_of(list(rated), name), found=repr(name))
     note(*(f"{one.name}: {line}" for one in found.metrics for line in one.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))

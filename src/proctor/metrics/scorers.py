@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Unpack, cast, overload
 
+import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import (
@@ -234,12 +236,13 @@ def in_range(value: object, metric: Metric, item: Item) -> float:
     1.0
     """
     place = f"{metric.name}, item {item.id!r}"
-    if not isinstance(value, int | float):  # includes NumPy floats
+    if not isinstance(value, Real | np.bool_):  # all other numbers of NumPy are real ones
         raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number")
-    if not metric.low <= value <= metric.high:  # nor is NaN
+    number = float(value)
+    if not metric.low <= number <= metric.high:  # nor is NaN
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
-        raise ConfigurationError(f"{place}: found {float(value):g}, expected {expected}")
-    return float(value)
+        raise ConfigurationError(f"{place}: found {number:g}, expected {expected}")
+    return number
 
 
 @overload

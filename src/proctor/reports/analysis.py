@@ -437,7 +437,8 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     lines = []
     for row in shown:
         ends = [row[name] for name in gain]
-        lines.append((f"{row['ensemble']}: {percent(row['value'])}", Dot(*ends), "" if row is best else _points(*ends)))
+        dot, said = (Dot(0.0, None, None), "") if row is best else (Dot(*ends), _points(*ends))
+        lines.append((f"{row['ensemble']}: {percent(row['value'])}", dot, said))
     head = "gain over the best alone (95 % interval)"
     drawn = draw_list("ensembles", "Ensembles", lines, _signed(shown, *gain[1:]), head=head, line=(0.0, "best alone"))
     left_out = best["left_out"]

@@ -65,7 +65,7 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
     `turned` the second run, the baseline, is in the rows, as usual in papers."""
     blocks: list[Block] = [] if comparison.table is None else [_contingency(comparison, metric, turned=turned)]
     each, holm = comparison.difference, p_value(comparison.p_holm)
-    if comparison.policy and each.value is None and each.p is None:
+    if comparison.undecided:
         holm += ", undecided: the two readings point different ways"
     named = "" if comparison.table is not None else f"{metric.label} ({comparison.scorer}): "
     blocks.append(

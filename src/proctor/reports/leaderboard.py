@@ -432,6 +432,11 @@ def few_groups_line(groups: int, level: float = 0.95) -> str:
     )
 
 
+def outside_line(items: int, facets: Sequence[str]) -> str:
+    """That items without a value of the facets are in no row; empty if there are none."""
+    return f"In no row: {count_of(items, 'item')} without a value of {' or '.join(facets)}." if items else ""
+
+
 def scarce_metrics(counts: Iterable[tuple[str, int]], headline: str) -> list[str]:
     """Metrics that score fewer than ten items each, by their largest count. Tables name them instead of showing them,
     if there are three or more. Empty if the headline metric is not among the counts, since the metrics were then

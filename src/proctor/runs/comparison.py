@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
-from proctor.runs.results import Options, check_metrics
+from proctor.runs.results import Options, check_metrics, items_outside
 from proctor.runs.run_scores import (
     BOTH,
     RunScores,
@@ -56,8 +56,8 @@ class Comparison:
     is adjusted over all comparisons of the call. `facets` name the part of the items, where they are split.
 
     Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
-    then `difference` has no value, an interval that covers both readings, and the larger p where both have the same sign
-    (else None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
+    then `difference` has no value, an interval that covers both readings, and the larger p unless they have different
+    signs (then None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
     where nothing is lacking they are equal and `policy` is empty.
     """
 
@@ -91,6 +91,12 @@ class Comparison:
         else:
             return None
         return row[0], sum(row)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether both readings were tested, and point different ways."""
+        tested = self.if_wrong.p is not None and self.if_excluded.p is not None
+        return tested and self.difference.p is None
 
     @property
     def drawn(self) -> float | None:
@@ -130,10 +136,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Comparisons, and the card that declares their metrics."""
+    """Comparisons, and the card that declares their metrics. `outside` items are in no part, where they are split `by`
+    facets: they have no value of one."""
 
     card: BenchmarkCard
     comparisons: list[Comparison]
+    by: tuple[str, ...] = ()
+    outside: int = 0
 
 
 def compare(
@@ -171,7 +180,8 @@ def compare(
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
     found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
-    return Comparisons(card.with_metrics([one.declared for one in found]), found)
+    outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
+    return Comparisons(card.with_metrics([one.declared for one in found]), found, options.by, outside)
 
 
 def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
@@ -358,21 +368,22 @@ def _compare(
 
 
 def _either(wrong: Difference, excluded: Difference) -> Difference:
-    """Both readings in one: no value, an interval that covers both, the larger p if their signs agree."""
+    """Both readings in one: no value, an interval that covers both, the larger p unless they point different ways."""
     low, high = both_ends(wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
-    agree = (wrong.value or 0) * (excluded.value or 0) > 0
-    p = max(wrong.p, excluded.p) if agree and wrong.p is not None and excluded.p is not None else None
+    apart = (wrong.value or 0) * (excluded.value or 0) < 0
+    p = None if apart or wrong.p is None or excluded.p is None else max(wrong.p, excluded.p)
     return replace(wrong, value=None, ci_low=low, ci_high=high, p=p)
 
 
 def _adjusted(found: list[Comparison]) -> list[Comparison]:
-    """With p adjusted by Holm over all comparisons of one metric and scorer."""
+    """With p adjusted by Holm over all comparisons of one metric and scorer. An undecided one was tested, too: it counts
+    with p 1, or a run that lacks scores would make the adjustment of the others smaller."""
     families: dict[tuple[str, str], list[int]] = {}
     for k, one in enumerate(found):
         families.setdefault((one.metric, one.scorer), []).append(k)
     result = list(found)
     for family in families.values():
-        adjusted = holm_known([found[k].difference.p for k in family])
+        adjusted = holm_known([1.0 if found[k].undecided else found[k].difference.p for k in family])
         for k, p in zip(family, adjusted, strict=True):
-            result[k] = replace(found[k], p_holm=p)
+            result[k] = replace(found[k], p_holm=None if found[k].undecided else p)
     return result

@@ -276,7 +276,8 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
 
     Baselines do not vote. Free text and ratings have no vote; these, and questions without a score, are `left_out`. A
     system without a score for a question has no vote on it and does not count in the bound; the best system is wrong
-    there. The best systems are chosen on the same questions, which biases the votes of the best upwards.
+    there. The best systems are chosen on the same questions, which biases the votes of the best upwards. The best system
+    has no gain over itself.
     """
     voters = [entry for entry in data.entries if not entry.baseline]
     marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
@@ -302,9 +303,13 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
         for name, systems, right in made:
             row: AnalysisRow = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
             one = mean_interval(right[inside], groups, data.plan.within(0, 1))
-            rows.append(row | numbers(one) | _gain(right[inside], best, groups, data))
+            gain = _NO_GAIN if name == BEST else _gain(right[inside], best, groups, data)
+            rows.append(row | numbers(one) | gain)
             rows[-1]["left_out"] = len(data.items) - len(here) if kind == "all" else 0
     return rows
+
+
+_NO_GAIN: AnalysisRow = {"gain": None, "gain_low": None, "gain_high": None, "p": None}
 
 
 def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: AnalysisData) -> AnalysisRow:

@@ -125,11 +125,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Results:
-    """The rows, and the card and options that they were computed with."""
+    """The rows, and the card and options that they were computed with. `outside` items are in no row: they have no value
+    of a facet that the results are split by."""
 
     card: BenchmarkCard
     options: Options
     rows: list[Result] = field(default_factory=list)
+    outside: int = 0
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -170,7 +172,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
                 PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
             )
     check_metrics(store, options.metrics, known, items, over)
-    return Results(card.with_metrics(list(over.values())), options, rows)
+    return Results(card.with_metrics(list(over.values())), options, rows, facets.outside(len(items)))
 
 
 def check_metrics(
@@ -205,6 +207,14 @@ def composition(
     return rows
 
 
+def items_outside(store: Store, benchmark: str, by: Sequence[str], *, all_items: bool = False) -> int:
+    """How many items have no value of one of these facets, so that no row of a table by them has them."""
+    if not by:
+        return 0
+    items = load_items(store, store.card(benchmark), all_items=all_items)
+    return FacetSlices.of(items, by, store.shown).outside(len(items))
+
+
 @dataclass(frozen=True)
 class PartResults:
     """The results of one metric by one scorer in one run, split by facets."""
@@ -224,8 +234,9 @@ class PartResults:
         # Before a judge is asked there is no number under any policy, not even for wrong answers.
         wrong_ones = self._estimates(FailedPolicy.WRONG) if lacking.any() else excluded_ones
         found = []
+        asked = counts["answered"] + counts["failed"]
         for code, facets in enumerate(self.slices.facets):
-            if not counts["answered"][code] + counts["failed"][code]:
+            if not asked[code] and not (asked.any() and counts["missing"][code]):
                 continue
             wrong, excluded = wrong_ones[code], excluded_ones[code]
             policy = policy_of(lacking[code] > 0, self.policies)

@@ -180,6 +180,10 @@ class FacetSlices:
             codes=np.repeat(np.array([code for _, code in pairs], dtype=np.int64), [len(where) for where, _ in pairs]),
         )
 
+    def outside(self, items: int) -> int:
+        """How many of all items are in no slice: they have no value of a facet."""
+        return items - len(np.unique(self.items))
+
     def count(self, mask: Mask) -> NDArray[np.int64]:
         """The number of items of each slice in a mask over items."""
         return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))

@@ -48,7 +48,6 @@ CORRECTIONS = (
 )
 
 _LEVELS = (("leaf", "primary"), ("group", "capability"), ("answer_format", "answer_format"))
-_LEVEL = 0.95
 
 Mask = NDArray[np.bool_]
 
@@ -102,7 +101,7 @@ def _pre_evaluation(
 ) -> OfficialFigure:
     capability = np.array([str(one["capability"]) for one in tags])
     outside = np.array([one["distribution"] == "out" for one in tags], dtype=np.bool_)
-    buckets = [(capability == name) & (outside == out) for name in GROUPS for out in (False, True)]
+    buckets = [(capability == name) & (outside == out) for name in sorted(GROUPS) for out in (False, True)]
     there = [mask for mask in buckets if mask.any()]
     if not there or (len(there) < len(buckets) and not official):
         return OfficialFigure("pre_evaluation", "SCORE", None, None, None, len(there))
@@ -193,8 +192,8 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draw
         spread = sizes[drawn].astype(np.int64).ravel()
         place = np.repeat(starts[drawn].ravel(), spread) + np.concatenate(within)
         sums = np.add.reduceat(marks[place], np.cumsum(spread) - spread).reshape(drawn.shape)
-        means.append(np.cumsum(sums / sizes[drawn], axis=1)[:, -1] / len(videos))
-    low, high = np.quantile(np.concatenate(means), ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
+        means.append(np.mean(sums / sizes[drawn], axis=1))  # row by row as np.mean adds up one row
+    low, high = np.percentile(np.concatenate(means), (2.5, 97.5))  # (1 - 0.95) / 2 is not 0.025 to the last bit
     return float(low), float(high)
 
 
