@@ -9,25 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from proctor import core
 from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
 from proctor.api.execution import baseline_notes
 from proctor.api.options import ExportOptions, Files, ImportOptions, filled
 from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
-from proctor.core import (
-    BENCHMARKS,
-    VALIDATORS,
-    Benchmark,
-    BenchmarkReader,
-    InputError,
-    PluginReport,
-    UsageError,
-    ValidationRequest,
-    count_of,
-    reader_of,
-    reader_of_paths,
-    reader_or_default,
-    write_whole,
-)
 
 if TYPE_CHECKING:
     from proctor.core import RecordedAnswers
@@ -60,7 +46,7 @@ def export_place(where: Stored, out: Path, form: str, template: str | Path | Non
     return where.output(out, kinds, [] if template is None else [template])
 
 
-def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
+def form_of(path: Path, named: str, reader: core.BenchmarkReader) -> str:
     """The format to read a file as: the one that is `named`, or the one recognised from its content; "" is the
     benchmark's own. A plain table that `proctor export` did not write is read in the benchmark's own format, if it has
     one for recorded answers."""
@@ -69,11 +55,11 @@ def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
     if named:
         return FORMATS.get(named, FORMATS.read()).name
     found = recognised(path)
-    own = type(reader).read_recorded is not BenchmarkReader.read_recorded and not reader.reads_paths
+    own = type(reader).read_recorded is not core.BenchmarkReader.read_recorded and not reader.reads_paths
     return "" if found == TABLE and (own or reader.ratings) and not is_export(path) else found
 
 
-def read_foreign(path: Path, form: str, benchmark: Benchmark, given: ImportOptions) -> RecordedAnswers:
+def read_foreign(path: Path, form: str, benchmark: core.Benchmark, given: ImportOptions) -> RecordedAnswers:
     """Read the answers in a file of another program."""
     from proctor.interchange import FORMATS
 
@@ -101,7 +87,7 @@ def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> 
 
 
 async def import_answers_async(
-    benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
+    benchmark: str | Path | core.Benchmark, path: str | Path, **options: Unpack[ImportOptions]
 ) -> Evaluation:
     """Import answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`). They
     are stored under the system `name`.
@@ -123,11 +109,11 @@ async def import_answers_async(
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
     track = loaded.origin.track if loaded.origin else given["track"]
-    reader = reader_of(loaded.name, track) if loaded.name in BENCHMARKS.names() else reader_of_paths()
+    reader = core.reader_of(loaded.name, track) if loaded.name in core.BENCHMARKS.names() else core.reader_of_paths()
     form = form_of(path, given["form"], reader)
     if reader.ratings and not form:
         if name:
-            raise UsageError("--name", "none: the file names its systems", found=repr(name))
+            raise core.UsageError("--name", "none: the file names its systems", found=repr(name))
         found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
         for one in found:
             check_given_name(one.system)
@@ -135,26 +121,26 @@ async def import_answers_async(
         runs = await import_systems(opened, loaded, found, condition=under)
         notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
         done = tuple(
-            f"{count_of(len(one.answers), 'answer')} with {count_of(len(one.scores), 'rating')} as {one.system} / {under} "
+            f"{core.count_of(len(one.answers), 'answer')} with {core.count_of(len(one.scores), 'rating')} as {one.system} / {under} "
             f"in {opened.shown}"
             for one in found
         )
     else:
         if given["answers_only"]:
-            raise UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
+            raise core.UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
         recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
         name = name or recorded.system
         if not name:
-            raise UsageError("--name", "one: the file does not name its system")
+            raise core.UsageError("--name", "one: the file does not name its system")
         check_given_name(name)
         if condition and recorded.condition and condition != recorded.condition:
             expected = f"{recorded.condition}, as the files' names say"
-            raise InputError(path, "--condition", found=condition, expected=expected)
+            raise core.InputError(path, "--condition", found=condition, expected=expected)
         under = condition or recorded.condition or "video"
         scorers, opened = code_scorers(loaded), open_store(given["store"])
         runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
         await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        kept = f"{count_of(len(recorded.answers), 'answer')} and {count_of(len(recorded.votes), 'judgement')}"
+        kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
         done = (f"{kept} as {name} / {under} in {opened.shown}",)
         notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
     remember(opened, loaded)
@@ -164,7 +150,7 @@ async def import_answers_async(
 import_answers = sync_twin(import_answers_async)
 
 
-def _doubts(benchmark: Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
+def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
     """Warnings about imported answers that are valid one by one, and suspicious together."""
     keys = {
         item.id: item.answer.write(item.reference.answer)
@@ -182,13 +168,13 @@ def _doubts(benchmark: Benchmark, recorded: RecordedAnswers, form: str) -> list[
     return told
 
 
-def _own_recorded(reader: BenchmarkReader, path: Path, benchmark: Benchmark, name: str) -> RecordedAnswers:
+def _own_recorded(reader: core.BenchmarkReader, path: Path, benchmark: core.Benchmark, name: str) -> RecordedAnswers:
     """Answers in the benchmark's own format."""
     if not name:
-        raise UsageError("--name", "one: the file does not name its system")
+        raise core.UsageError("--name", "one: the file does not name its system")
     try:
         return reader.read_recorded(path, benchmark)
-    except InputError as error:
+    except core.InputError as error:
         if path.is_file():
             error.add_note(
                 "A file of another program, or a plain table of ids and answers: --from (proctor list formats)"
@@ -197,14 +183,14 @@ def _own_recorded(reader: BenchmarkReader, path: Path, benchmark: Benchmark, nam
 
 
 def _import_scores(
-    benchmark: str | Path | Benchmark, path: Path, scorer: str, store: Store | str | Path | None
+    benchmark: str | Path | core.Benchmark, path: Path, scorer: str, store: Store | str | Path | None
 ) -> Evaluation:
     from proctor.runs import add_recorded_scores, answer_keys
 
-    name = benchmark.name if isinstance(benchmark, Benchmark) else str(benchmark)
-    reader = reader_of(name)
+    name = benchmark.name if isinstance(benchmark, core.Benchmark) else str(benchmark)
+    reader = core.reader_of(name)
     if not reader.ratings:
-        raise UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
+        raise core.UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
     opened = open_store(store, create=False)
     found = reader.read_scores(path, answer_keys(opened, name))
     added = add_recorded_scores(opened, name, scorer, found.scores)
@@ -215,7 +201,7 @@ def _import_scores(
         tuple(opened.runs(name)),
         None,
         notes,
-        (f"{count_of(added, 'score')} by {scorer} in {opened.shown}",),
+        (f"{core.count_of(added, 'score')} by {scorer} in {opened.shown}",),
     )
 
 
@@ -228,7 +214,7 @@ def validate(
     every: bool = False,
     options: Mapping[str, Any] | None = None,
     **files: Unpack[Files],
-) -> PluginReport:
+) -> core.PluginReport:
     """Check a submission, or another file that a task can check, before it is sent.
 
     The benchmark's own files are those that the store remembers, unless `data` is given. For a benchmark without a
@@ -237,16 +223,16 @@ def validate(
     """
     given = filled("validate", Files, files)
     data, track, path, known = given["data"], given["track"], Path(file), None
-    if data is None and benchmark in BENCHMARKS.names():
-        with suppress(UsageError):  # a check may do without
+    if data is None and benchmark in core.BENCHMARKS.names():
+        with suppress(core.UsageError):  # a check may do without
             known, media, track = recalled(benchmark, store, None, media, track)
     folder = None if data is None else Path(data)
     remembered = None if known is None else Path(known)
-    request = ValidationRequest(folder, media_at(media), track, every, dict(options or {}), remembered)
-    if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
-        return VALIDATORS.get(benchmark)(path, request)
+    request = core.ValidationRequest(folder, media_at(media), track, every, dict(options or {}), remembered)
+    if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
+        return core.VALIDATORS.get(benchmark)(path, request)
     request.known_options()
-    reader = reader_of(benchmark, track)
+    reader = core.reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
     form = form_of(path, "", reader)
     if form:
@@ -256,9 +242,9 @@ def validate(
         found = reader.read_recorded(path, loaded)
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
     counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
-    answers, items = count_of(counts["answers"], "answer"), count_of(counts["items"], "item")
+    answers, items = core.count_of(counts["answers"], "answer"), core.count_of(counts["items"], "item")
     line = f"{answers} to {items}, {counts['missing']} missing"
-    return PluginReport(counts, (*found.notes, line))
+    return core.PluginReport(counts, (*found.notes, line))
 
 
 TABLE_FORMATS = ("jsonl", "csv", "parquet")
@@ -324,7 +310,7 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
     """Write a submission in the benchmark's format: the answers of one run, or the scores of one scorer."""
     from proctor.runs import chosen_runs, scored_answers
 
-    reader = reader_or_default(where.benchmark)
+    reader = core.reader_or_default(where.benchmark)
     if form in reader.score_formats:
         scorer = given["scorer"]
         scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
@@ -334,13 +320,13 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
         runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
         if len(runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise InputError("--system and --condition", found=found, expected="one run")
+            raise core.InputError("--system and --condition", found=found, expected="one run")
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
     from proctor.interchange import FORMATS
 
     own = (*reader.submission_formats, *reader.score_formats)
     expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
-    raise UsageError("--format", expected, found=repr(form))
+    raise core.UsageError("--format", expected, found=repr(form))
 
 
 def _judgements(where: Stored, out: Path, scorer: str) -> int:
@@ -348,7 +334,7 @@ def _judgements(where: Stored, out: Path, scorer: str) -> int:
 
     found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
     lines = [json.dumps(one.to_json(), ensure_ascii=False, allow_nan=False) for one in found]
-    write_whole(out, "".join(f"{line}\n" for line in lines))
+    core.write_whole(out, "".join(f"{line}\n" for line in lines))
     return len(found)
 
 
@@ -359,7 +345,9 @@ def _known_scorer(where: Stored, scorer: str) -> str:
     known = judges_of(where.store, where.benchmark)
     if scorer not in known:
         expected = f"one of {', '.join(known)}" if known else "a scorer, and none has scored anything"
-        raise InputError(where.store.shown, f"--scorer of {where.benchmark}", found=repr(scorer), expected=expected)
+        raise core.InputError(
+            where.store.shown, f"--scorer of {where.benchmark}", found=repr(scorer), expected=expected
+        )
     return scorer
 
 
@@ -372,5 +360,5 @@ def _scored_runs(where: Stored) -> list[Run]:
     names = [run.system for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError("--condition", found=f"{twice} under several", expected="one condition")
+        raise core.InputError("--condition", found=f"{twice} under several", expected="one condition")
     return runs

@@ -8,23 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from proctor.core import (
-    SHEET_SUFFIXES,
-    Answer,
-    InputError,
-    RecordedAnswers,
-    Score,
-    TableFault,
-    TableRow,
-    cell_number,
-    cell_text,
-    count_of,
-    human,
-    one_of,
-    printable,
-    read_sheet,
-    read_table,
-)
+from proctor import core
 
 ALL = "ALL"
 """The name of all datasets together."""
@@ -92,17 +76,17 @@ class RatingsTable:
         for number, one in enumerate(self.ratings, start=1):
             place = f"rating {number} ({', '.join(one.key)})"
             if not math.isfinite(one.value):
-                raise InputError(place, found=str(one.value), expected="a finite number")
+                raise core.InputError(place, found=str(one.value), expected="a finite number")
             for what, (name, means) in _TAKEN.items():
                 if getattr(one, what) == name:
-                    raise InputError(
+                    raise core.InputError(
                         place, found=f"the {what} {name!r}", expected=f"another name: it stands for {means}"
                     )
             if (one.key, one.rater) in seen:
-                raise InputError(place, found=f"a second rating by {one.rater}", expected="one of each rater")
+                raise core.InputError(place, found=f"a second rating by {one.rater}", expected="one of each rater")
             seen.add((one.key, one.rater))
             if texts.setdefault((one.item, one.system), one.candidate) != one.candidate:
-                raise InputError(place, found="another candidate", expected="one text of each system")
+                raise core.InputError(place, found="another candidate", expected="one text of each system")
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
@@ -140,7 +124,7 @@ class MetricScores:
 
 def recorded_by_system(
     answers: Mapping[tuple[str, str], str], ratings: Iterable[Rating], origin: str
-) -> tuple[RecordedAnswers, ...]:
+) -> tuple[core.RecordedAnswers, ...]:
     """Answers (texts by item and system) with their ratings as scores: one record per system, as a store imports them. A
     blank text is an unreadable answer. `origin` is the name of the file.
 
@@ -148,17 +132,17 @@ def recorded_by_system(
     >>> one.system, one.answers[0].text, one.scores[0].scorer
     ('s1', 'Eczema.', 'human:r1')
     """
-    given: dict[str, list[Answer]] = {}
+    given: dict[str, list[core.Answer]] = {}
     for (item, system), text in answers.items():
         problem = "" if text.strip() else "expected a text, found nothing"
-        answer = Answer(item_id=item, text=text, parsed=None if problem else text, problem=problem)
+        answer = core.Answer(item_id=item, text=text, parsed=None if problem else text, problem=problem)
         given.setdefault(system, []).append(answer)
-    scores: dict[str, list[Score]] = {system: [] for system in given}
+    scores: dict[str, list[core.Score]] = {system: [] for system in given}
     for one in ratings:
-        score = Score(item_id=one.item, metric=one.dimension, value=one.value, scorer=human(one.rater))
+        score = core.Score(item_id=one.item, metric=one.dimension, value=one.value, scorer=core.human(one.rater))
         scores[one.system].append(score)
     return tuple(
-        RecordedAnswers(tuple(own), scores=tuple(scores[system]), settings={"recorded": origin}, system=system)
+        core.RecordedAnswers(tuple(own), scores=tuple(scores[system]), settings={"recorded": origin}, system=system)
         for system, own in given.items()
     )
 
@@ -195,53 +179,57 @@ def read_ratings(file: Path) -> RatingsTable:
         )
         for what, (name, means) in _TAKEN.items():
             if getattr(one, what) == name:
-                raise TableFault(row.number, what, repr(name), f"another name: it stands for {means}").error(file)
+                raise core.TableFault(row.number, what, repr(name), f"another name: it stands for {means}").error(file)
         first = seen.setdefault((one.key, one.rater), row.number)
         if first != row.number:
             found = f"a second rating by {one.rater!r}, after row {first}"
-            raise TableFault(row.number, "rater", found, "one of each rater").error(file)
+            raise core.TableFault(row.number, "rater", found, "one of each rater").error(file)
         text, where = texts.setdefault((one.item, one.system), (one.candidate, row.number))
         if text != one.candidate:
-            raise TableFault(row.number, "candidate", "another text", f"that of row {where}").error(file)
+            raise core.TableFault(row.number, "candidate", "another text", f"that of row {where}").error(file)
         group, where = groups.setdefault((one.item, one.system), (one.group, row.number))
         if group != one.group:
-            raise TableFault(row.number, "group", "another group", f"that of row {where}").error(file)
+            raise core.TableFault(row.number, "group", "another group", f"that of row {where}").error(file)
         turned = _is_lower(file, row)
         before, where = lower.setdefault(one.dimension, (turned, row.number))
         if before != turned:
-            raise TableFault(row.number, "lower_is_better", "another direction", f"that of row {where}").error(file)
+            raise core.TableFault(row.number, "lower_is_better", "another direction", f"that of row {where}").error(
+                file
+            )
         ratings.append(one)
     return RatingsTable(
         tuple(ratings), lower_is_better=frozenset(name for name, (turned, _) in lower.items() if turned)
     )
 
 
-def _rows(file: Path, columns: Sequence[str]) -> list[TableRow]:
+def _rows(file: Path, columns: Sequence[str]) -> list[core.TableRow]:
     """The rows of a table that has at least these columns, all cells as texts, with decimal points. A file without a known
     extension is CSV. Raises `InputError`, with the row, for the first fault."""
-    if file.suffix.lower() not in SHEET_SUFFIXES:
-        return read_table(file, columns).checked(file)
-    sheet = read_sheet(file)
+    if file.suffix.lower() not in core.SHEET_SUFFIXES:
+        return core.read_table(file, columns).checked(file)
+    sheet = core.read_sheet(file)
     if sheet.faults:
         raise sheet.faults[0].error(file)
     rows = [
-        TableRow(row.number, {name: one if isinstance(one, str) else cell_text(one) for name, one in row.cells.items()})
+        core.TableRow(
+            row.number, {name: one if isinstance(one, str) else core.cell_text(one) for name, one in row.cells.items()}
+        )
         for row in sheet.rows
     ]
     for row in rows:
         missing = [name for name in columns if name not in row.cells]
         if missing:
             listed = f"the columns {', '.join(columns)}"
-            raise TableFault(1, "", f"no column {missing[0]!r}", listed).error(file)
+            raise core.TableFault(1, "", f"no column {missing[0]!r}", listed).error(file)
         for name in row.cells.keys() - _NO_METRIC | {_VALUE} & row.cells.keys() if sheet.decimal_comma else ():
             row.cells[name] = row.cells[name].replace(",", ".")
     return rows
 
 
-def _is_lower(file: Path, row: TableRow) -> bool:
+def _is_lower(file: Path, row: core.TableRow) -> bool:
     text = row.cells.get("lower_is_better", "")
     if (found := _YES_OR_NO.get(text.strip().casefold())) is None:
-        raise TableFault(row.number, "lower_is_better", repr(text)[:80], "yes or no").error(file)
+        raise core.TableFault(row.number, "lower_is_better", repr(text)[:80], "yes or no").error(file)
     return found
 
 
@@ -266,23 +254,23 @@ def read_metrics(file: Path, table: RatingsTable, *, allow_missing: bool = False
     rows = _rows(file, _SCORE_COLUMNS[:2])
     others = [name for name in rows[0].cells if name not in _NO_METRIC]
     if _VALUE in rows[0].cells:
-        numbers = [name for name in others if all(cell_number(row.cells[name]) is not None for row in rows)]
+        numbers = [name for name in others if all(core.cell_number(row.cells[name]) is not None for row in rows)]
         if numbers:
-            found = f"{_VALUE!r} beside numbers in {', '.join(map(repr, map(printable, numbers)))}"
-            raise InputError(
+            found = f"{_VALUE!r} beside numbers in {', '.join(map(repr, map(core.printable, numbers)))}"
+            raise core.InputError(
                 file, found=found[:160], expected=f"{_VALUE!r} alone, or one column for each metric without it"
             )
         return (read_scores(file, table, allow_missing=allow_missing),)
     if not 1 <= len(others) <= _MAX_METRICS:
         found = f"{len(others)} columns of scores"
-        raise InputError(
+        raise core.InputError(
             file, found=found, expected=f"{_VALUE!r}, or one column for each metric (at most {_MAX_METRICS})"
         )
     return tuple(MetricScores(name, _scores_in(file, rows, name, table, allow_missing)) for name in others)
 
 
 def _scores_in(
-    file: Path, rows: Sequence[TableRow], column: str, table: RatingsTable, allow_missing: bool
+    file: Path, rows: Sequence[core.TableRow], column: str, table: RatingsTable, allow_missing: bool
 ) -> dict[Key, float | None]:
     """The scores in one column by key."""
     texts = {one.key: one.candidate for one in table.ratings}
@@ -298,16 +286,16 @@ def _scores_in(
             keys = [(item, system, _named(file, row, row.cells, "dimension"))]
         value = _value(file, row, column)
         if not keys or keys[0] not in texts:
-            shown = _shown(keys[0]) if keys else f"{printable(item)}, {printable(system)}"
-            raise TableFault(row.number, "", shown, "an answer that was rated").error(file)
+            shown = _shown(keys[0]) if keys else f"{core.printable(item)}, {core.printable(system)}"
+            raise core.TableFault(row.number, "", shown, "an answer that was rated").error(file)
         if row.cells.get("candidate", texts[keys[0]]) != texts[keys[0]]:
-            raise TableFault(row.number, "candidate", "another text", "the rated one").error(file)
+            raise core.TableFault(row.number, "candidate", "another text", "the rated one").error(file)
         if keys[0] in scores:
-            raise TableFault(row.number, "", f"{_shown(keys[0])} again", "one score of each").error(file)
+            raise core.TableFault(row.number, "", f"{_shown(keys[0])} again", "one score of each").error(file)
         scores |= {key: 1 - value if key[2] in turned else value for key in keys}
     for key in table.keys:
         if key not in scores and not allow_missing:
-            raise TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
+            raise core.TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
     return scores
 
 
@@ -335,7 +323,7 @@ def compared_tables(
     for place, what, names, known in (("scores", "metric", scorers, [*own]), ("ratings", "rater", against, raters)):
         for name in names:
             if name not in known:
-                raise InputError(place, found=f"no {what} {name!r}", expected=one_of(known, name))
+                raise core.InputError(place, found=f"no {what} {name!r}", expected=core.one_of(known, name))
     chosen = [own[name] for name in dict.fromkeys(scorers)] or list(metrics)
     cells = {
         one.key: (one.dataset, one.language, one.dimension)
@@ -347,11 +335,11 @@ def compared_tables(
     if not allow_missing and len(kept) < len(cells):
         name, given = next((one.name, one.scores) for one in chosen if cells.keys() - one.scores.keys())
         lacks = [key for key in cells if key not in given]
-        found = f"none for {count_of(len(lacks), 'rated answer')}, the first {_shown(lacks[0])}"
-        raise InputError(f"scores by {name}", found=found, expected="one for each, or --allow-missing")
+        found = f"none for {core.count_of(len(lacks), 'rated answer')}, the first {_shown(lacks[0])}"
+        raise core.InputError(f"scores by {name}", found=found, expected="one for each, or --allow-missing")
     alone = next((one.name for one in chosen if not one.scores.keys() & kept), None)
     if alone is not None:
-        raise InputError(f"scores by {alone}", found="no rated answer that all metrics scored", expected="some")
+        raise core.InputError(f"scores by {alone}", found="no rated answer that all metrics scored", expected="some")
     who, unscored = ", ".join(against or raters), len(cells) - len(kept)
     ratings = (one for one in table.ratings if one.key in kept and (not against or one.rater in against))
     return replace(table, ratings=tuple(ratings)), [
@@ -370,7 +358,7 @@ def left_out(*sides: tuple[str, int]) -> tuple[str, ...]:
     >>> left_out(("mine", 2), ("r1, r2", 0))
     ('2 scores by mine alone: left out',)
     """
-    return tuple(f"{count_of(count, 'score')} by {who} alone: left out" for who, count in sides if count)
+    return tuple(f"{core.count_of(count, 'score')} by {who} alone: left out" for who, count in sides if count)
 
 
 def _with_opted_out(metric: MetricScores, cells: Mapping[Key, tuple[str, str, str]]) -> dict[Key, float | None]:
@@ -380,20 +368,20 @@ def _with_opted_out(metric: MetricScores, cells: Mapping[Key, tuple[str, str, st
 
 
 def _shown(key: Key) -> str:
-    return ", ".join(printable(part) for part in key)
+    return ", ".join(core.printable(part) for part in key)
 
 
-def _named(file: Path, row: TableRow, cells: Mapping[str, str], column: str) -> str:
+def _named(file: Path, row: core.TableRow, cells: Mapping[str, str], column: str) -> str:
     text = cells[column]
     if not text.strip():
-        raise TableFault(row.number, column, "nothing", "a name").error(file)
+        raise core.TableFault(row.number, column, "nothing", "a name").error(file)
     return text
 
 
-def _value(file: Path, row: TableRow, column: str = _VALUE) -> float:
-    value = cell_number(row.cells[column])
+def _value(file: Path, row: core.TableRow, column: str = _VALUE) -> float:
+    value = core.cell_number(row.cells[column])
     if value is None:
-        raise TableFault(row.number, column, repr(row.cells[column])[:80], "a finite number").error(file)
+        raise core.TableFault(row.number, column, repr(row.cells[column])[:80], "a finite number").error(file)
     return value
 
 

@@ -19,27 +19,13 @@ from statistics import median
 
 from pydantic import JsonValue
 
+from proctor import core
 from proctor.api import load
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased
 from proctor.challenges.settings import CHALLENGE_FILE, Budget, Phase, Resources, read_challenge
 from proctor.challenges.states import SubmissionState
 from proctor.containers import BoxedSystem, BoxError, BoxLimits, BoxReport, Executor, examine
-from proctor.core import (
-    Answer,
-    Benchmark,
-    ConfigurationError,
-    InfrastructureError,
-    InputError,
-    PluginReport,
-    ProctorError,
-    Scorer,
-    Status,
-    UsageError,
-    clean,
-    count_of,
-    seconds,
-)
 from proctor.media import Excerpts, MediaLibrary
 from proctor.metrics import code_scorers
 from proctor.runs import Limits, Outcome, Plan, PlanOptions, RunTakenError, Store, Tally, execute, plan
@@ -68,12 +54,12 @@ def boxed_system(
 
 def plan_phase(
     store: Store,
-    benchmark: Benchmark,
+    benchmark: core.Benchmark,
     phase: Phase,
     system: BoxedSystem,
     options: PlanOptions,
     *,
-    scorers: Sequence[Scorer] | None = None,
+    scorers: Sequence[core.Scorer] | None = None,
     cache_dir: Path | None = None,
 ) -> Plan:
     """The run of a system on a phase's questions. None scores by code."""
@@ -82,7 +68,7 @@ def plan_phase(
     return plan(store, benchmark, [system], [phase.condition], library, scorers=scorers, options=options)
 
 
-class EndedError(ProctorError):
+class EndedError(core.ProctorError):
     """The submission itself failed: it ends in `state` with `reason`; `report` says what happened."""
 
     def __init__(self, state: SubmissionState, reason: str, message: str, report: BoxReport) -> None:
@@ -90,7 +76,7 @@ class EndedError(ProctorError):
         self.state, self.reason, self.report = state, reason, report
 
 
-class StoppedError(ProctorError):
+class StoppedError(core.ProctorError):
     """The worker was stopped before all questions were asked; the answers so far are kept."""
 
 
@@ -140,7 +126,7 @@ async def _load(challenge: Challenge, leased: Leased, executor: Executor) -> str
     await executor.remove_left(f"{challenge.label}/{leased.submission}")
     try:
         return await executor.load(challenge.uploads / leased.upload)
-    except InputError as error:
+    except core.InputError as error:
         raise EndedError(SubmissionState.CRASHED, "load", str(error), BoxReport()) from error
 
 
@@ -162,7 +148,7 @@ async def _ask(
         await system.__aenter__()
     except BoxError:
         raise
-    except ConfigurationError as error:  # the executor can't start this image
+    except core.ConfigurationError as error:  # the executor can't start this image
         raise BoxError(str(error), late=False) from error
     following = asyncio.create_task(follow())
     try:
@@ -171,10 +157,10 @@ async def _ask(
         following.cancel()
         await system.__aexit__()
     if outcome.failed:
-        failed = count_of(outcome.failed, "question")
-        raise InfrastructureError(f"{system.name}: {failed} failed: {outcome.tally.last_reason}")
+        failed = core.count_of(outcome.failed, "question")
+        raise core.InfrastructureError(f"{system.name}: {failed} failed: {outcome.tally.last_reason}")
     if outcome.remaining:
-        raise StoppedError(f"{system.name}: {count_of(outcome.remaining, 'question')} left")
+        raise StoppedError(f"{system.name}: {core.count_of(outcome.remaining, 'question')} left")
 
 
 async def _execute(store: Store, planned: Plan, stop: asyncio.Event, on_change: Callable[[Tally], None]) -> Outcome:
@@ -184,7 +170,7 @@ async def _execute(store: Store, planned: Plan, stop: asyncio.Event, on_change: 
         with suppress(RunTakenError):
             return await execute(store, planned, ONE_AT_A_TIME, stop=stop, on_change=on_change)
         await asyncio.sleep(_TAKEN_S)
-    raise InfrastructureError("found the run of the submission in the hands of another process, expected it free")
+    raise core.InfrastructureError("found the run of the submission in the hands of another process, expected it free")
 
 
 @dataclass(frozen=True)
@@ -202,7 +188,7 @@ class Trial:
     seed: int = 0
     gpu: str | None = None
 
-    def read(self) -> tuple[Benchmark, Phase, Resources]:
+    def read(self) -> tuple[core.Benchmark, Phase, Resources]:
         """The questions, their phase, and the resources of the container. Raises `UsageError` for a missing benchmark
         or an unknown phase."""
         if not (self.folder / CHALLENGE_FILE).is_file():
@@ -212,15 +198,15 @@ class Trial:
         name = self.phase or next(iter(public), "")
         if name not in public:
             expected = f"one with public questions: {', '.join(public) or 'there is none'}"
-            raise UsageError("--phase", expected, found=name)
+            raise core.UsageError("--phase", expected, found=name)
         phase = public[name]
         data = self.folder / phase.questions
         media = self.media or (self.folder / phase.media if phase.media else data)
         return load(settings.benchmark, data, media, track=settings.track), phase, settings.resources
 
-    def _without_challenge(self) -> tuple[Benchmark, Phase, Resources]:
+    def _without_challenge(self) -> tuple[core.Benchmark, Phase, Resources]:
         if not self.benchmark:
-            raise UsageError("--benchmark", f"that of the files in {self.folder}, which holds no {CHALLENGE_FILE}")
+            raise core.UsageError("--benchmark", f"that of the files in {self.folder}, which holds no {CHALLENGE_FILE}")
         found = load(self.benchmark, self.folder, self.media, track=self.track)
         budget = Budget() if found.budget_s is None else Budget(question_s=found.budget_s)
         phase = Phase(name="try", questions=str(self.folder), condition=found.conditions[0], budget=budget)
@@ -229,7 +215,7 @@ class Trial:
 
 async def try_image(
     trial: Trial, executor: Executor, image: str, *, on_change: Callable[[Tally], None] = lambda _: None
-) -> PluginReport:
+) -> core.PluginReport:
     """Asks an image exactly as a challenge does, and reports everything. `image` is a name or digest, an archive, or a
     program for the executor `process`. `ok` is False when the container crashed or was not ready, and when an answer
     was late or an error. Raises `ConfigurationError` for an image that is not there."""
@@ -259,30 +245,32 @@ async def try_image(
 
 
 def _trial_report(
-    benchmark: Benchmark,
+    benchmark: core.Benchmark,
     phase: Phase,
     box: BoxReport,
-    answers: Mapping[str, Answer],
+    answers: Mapping[str, core.Answer],
     scores: Sequence[float],
     problem: str,
-) -> PluginReport:
+) -> core.PluginReport:
     score = sum(scores) / len(scores) if scores else None
-    failed = bool(problem or box.counts.get(Status.TIMED_OUT) or box.counts.get(Status.ERROR))
+    failed = bool(problem or box.counts.get(core.Status.TIMED_OUT) or box.counts.get(core.Status.ERROR))
     unreadable = [
         answer.problem
         for _, answer in sorted(answers.items())
-        if answer.status is Status.ANSWERED and answer.parsed is None
+        if answer.status is core.Status.ANSWERED and answer.parsed is None
     ]
-    lines = [f"{phase.name}: {count_of(len(answers), 'question')} under {phase.condition}"]
+    lines = [f"{phase.name}: {core.count_of(len(answers), 'question')} under {phase.condition}"]
     lines += [f"{status.value}: {count}" for status, count in sorted(box.counts.items())]
-    lines += [f"unreadable: {count_of(len(unreadable), 'answer')}, such as: {line}" for line in unreadable[:_EXAMPLES]]
+    lines += [
+        f"unreadable: {core.count_of(len(unreadable), 'answer')}, such as: {line}" for line in unreadable[:_EXAMPLES]
+    ]
     lines += _resource_lines(phase.budget, box, answers)
     if score is not None:
-        lines.append(f"{benchmark.headline}: {score:.3f} of {count_of(len(scores), 'marked answer')}")
-    lines += [f"error: {name}, {count_of(times, 'time')}" for name, times in box.errors.items()]
+        lines.append(f"{benchmark.headline}: {score:.3f} of {core.count_of(len(scores), 'marked answer')}")
+    lines += [f"error: {name}, {core.count_of(times, 'time')}" for name, times in box.errors.items()]
     lines += [problem] if problem else []
     if failed:
-        lines += [f"| {line}" for line in clean(box.log).splitlines()[-_LOG_LINES:]]
+        lines += [f"| {line}" for line in core.clean(box.log).splitlines()[-_LOG_LINES:]]
     json: dict[str, JsonValue] = {
         "phase": phase.name,
         "questions": len(answers),
@@ -290,24 +278,24 @@ def _trial_report(
         benchmark.headline: score,
         "container": box.model_dump(mode="json"),
     }
-    return PluginReport(json, tuple(lines), ok=not failed)
+    return core.PluginReport(json, tuple(lines), ok=not failed)
 
 
-def _resource_lines(budget: Budget, box: BoxReport, answers: Mapping[str, Answer]) -> list[str]:
+def _resource_lines(budget: Budget, box: BoxReport, answers: Mapping[str, core.Answer]) -> list[str]:
     times = [answer.timing.model_s for answer in answers.values() if answer.timing is not None]
     lines = [] if box.startup_s is None else [f"ready after {box.startup_s} s of {budget.startup_s:g} s"]
     if times:
-        half, longest = seconds(median(times)), seconds(max(times))
+        half, longest = core.seconds(median(times)), core.seconds(max(times))
         lines.append(f"a question: {half} s (median), {longest} s (most) of {budget.question_s:g} s")
     if box.peak_memory is not None:
         lines.append(f"memory: {box.peak_memory / 2**20:.0f} MB at most")
     return lines
 
 
-async def examine_machine(executor: Executor, folder: Path | None, gpu: str | None = None) -> PluginReport:
+async def examine_machine(executor: Executor, folder: Path | None, gpu: str | None = None) -> core.PluginReport:
     """Whether this machine can run the containers of the challenge in a folder (None: with the default limits)."""
     resources = Resources(gpu=bool(gpu)) if folder is None else read_challenge(folder).resources
     checks = await examine(executor, resources.limits(gpu or ALL_GPUS))
     failed = [check for check in checks if check.ok is False]
-    summary = f"{count_of(len(failed), 'check')} failed." if failed else "Containers run here, and are held."
-    return PluginReport([asdict(one) for one in checks], (*(one.line for one in checks), summary), ok=not failed)
+    summary = f"{core.count_of(len(failed), 'check')} failed." if failed else "Containers run here, and are held."
+    return core.PluginReport([asdict(one) for one in checks], (*(one.line for one in checks), summary), ok=not failed)

@@ -7,159 +7,147 @@ changed or deleted.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
 
 from proctor.runs import id_column, time_column
 
 CHALLENGE_VERSION = 1
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 
-teams = Table(
+teams = sa.Table(
     "teams",
     metadata,
     id_column(),
-    Column("name", String(80), nullable=False, unique=True),
-    Column("folded", String(80), nullable=False, unique=True),  # case-folded, so that no two look alike
-    Column("institution", String(200), nullable=False),
-    Column("country", String(2), nullable=False),
-    Column("eligible", Integer, nullable=False, default=1),  # for awards
-    Column("listed", Integer, nullable=False, default=1),  # its results may be made public
-    Column("terms", String(64), nullable=False),  # SHA-256 of the terms it agreed to
-    Column("join_hash", String(64), nullable=False, unique=True),  # of the secret by which members join
+    sa.Column("name", sa.String(80), nullable=False, unique=True),
+    sa.Column("folded", sa.String(80), nullable=False, unique=True),  # case-folded, so that no two look alike
+    sa.Column("institution", sa.String(200), nullable=False),
+    sa.Column("country", sa.String(2), nullable=False),
+    sa.Column("eligible", sa.Integer, nullable=False, default=1),  # for awards
+    sa.Column("listed", sa.Integer, nullable=False, default=1),  # its results may be made public
+    sa.Column("terms", sa.String(64), nullable=False),  # SHA-256 of the terms it agreed to
+    sa.Column("join_hash", sa.String(64), nullable=False, unique=True),  # of the secret by which members join
     time_column("created"),
     time_column("withdrawn", nullable=True),
 )
 
-members = Table(
+members = sa.Table(
     "members",
     metadata,
-    Column("account", Integer, primary_key=True),  # of `accounts`: a person is in one team
-    Column("team", ForeignKey("teams.id"), nullable=False),
+    sa.Column("account", sa.Integer, primary_key=True),  # of `accounts`: a person is in one team
+    sa.Column("team", sa.ForeignKey("teams.id"), nullable=False),
     time_column("joined"),
 )
-Index("members_by_team", members.c.team)
+sa.Index("members_by_team", members.c.team)
 
-submissions = Table(
+submissions = sa.Table(
     "submissions",
     metadata,
     id_column(),
-    Column("team", ForeignKey("teams.id"), nullable=False),
-    Column("account", Integer, nullable=False),
-    Column("phase", String(80), nullable=False),
-    Column("number", Integer, nullable=False),  # of the team in the phase, from 1
-    Column("kind", String(10), nullable=False),  # file, image
-    Column("name", String(200), nullable=False),  # given by its team
-    Column("description", Text, nullable=False, default=""),
-    Column("upload", String(64), nullable=False),  # SHA-256 of the bytes, which are its file's name
-    Column("suffix", String(16), nullable=False, default=""),  # of its file's name, for readers that depend on it
-    Column("bytes", BigInteger, nullable=False),
-    Column("image_digest", String(80), nullable=False, default=""),
-    Column("seed", Integer, nullable=False),  # of the order of its questions
-    Column("state", String(20), nullable=False),
-    Column("fault", String(20), nullable=False),
-    Column("reason", Text, nullable=False, default=""),  # for its team: a key of `REASONS`
-    Column("attempted", Integer, nullable=False, default=0),
-    Column("scored", Integer, nullable=False, default=0),
-    Column("requeued", Integer, nullable=False, default=0),
-    Column("worker", String(200), nullable=False, default=""),
-    Column(
-        "fence", Integer, nullable=False, default=0
+    sa.Column("team", sa.ForeignKey("teams.id"), nullable=False),
+    sa.Column("account", sa.Integer, nullable=False),
+    sa.Column("phase", sa.String(80), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),  # of the team in the phase, from 1
+    sa.Column("kind", sa.String(10), nullable=False),  # file, image
+    sa.Column("name", sa.String(200), nullable=False),  # given by its team
+    sa.Column("description", sa.Text, nullable=False, default=""),
+    sa.Column("upload", sa.String(64), nullable=False),  # SHA-256 of the bytes, which are its file's name
+    sa.Column("suffix", sa.String(16), nullable=False, default=""),  # of its file's name, for readers that depend on it
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("image_digest", sa.String(80), nullable=False, default=""),
+    sa.Column("seed", sa.Integer, nullable=False),  # of the order of its questions
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("fault", sa.String(20), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False, default=""),  # for its team: a key of `REASONS`
+    sa.Column("attempted", sa.Integer, nullable=False, default=0),
+    sa.Column("scored", sa.Integer, nullable=False, default=0),
+    sa.Column("requeued", sa.Integer, nullable=False, default=0),
+    sa.Column("worker", sa.String(200), nullable=False, default=""),
+    sa.Column(
+        "fence", sa.Integer, nullable=False, default=0
     ),  # grows with each lease; a worker with an older one can't write
     time_column("lease_until", nullable=True),
-    Column("progress", JSON),  # questions by status: counts alone
-    Column("log", JSON),  # the blind log
-    Column("disqualified", Text),  # the reason, if an organiser disqualified it
+    sa.Column("progress", sa.JSON),  # questions by status: counts alone
+    sa.Column("log", sa.JSON),  # the blind log
+    sa.Column("disqualified", sa.Text),  # the reason, if an organiser disqualified it
     time_column("submitted"),
     time_column("changed"),
-    UniqueConstraint("team", "phase", "number"),
+    sa.UniqueConstraint("team", "phase", "number"),
 )
-Index("submissions_by_state", submissions.c.state, submissions.c.id)
+sa.Index("submissions_by_state", submissions.c.state, submissions.c.id)
 
-quotas = Table(
+quotas = sa.Table(
     "quotas",
     metadata,
-    Column("team", ForeignKey("teams.id"), primary_key=True),
-    Column("phase", String(80), primary_key=True),
-    Column("submitted", Integer, nullable=False, default=0),  # all uploads; numbers them
-    Column("holding", Integer, nullable=False, default=0),  # in the states `HOLDING`
-    Column("attempted", Integer, nullable=False, default=0),
-    Column("scored", Integer, nullable=False, default=0),
+    sa.Column("team", sa.ForeignKey("teams.id"), primary_key=True),
+    sa.Column("phase", sa.String(80), primary_key=True),
+    sa.Column("submitted", sa.Integer, nullable=False, default=0),  # all uploads; numbers them
+    sa.Column("holding", sa.Integer, nullable=False, default=0),  # in the states `HOLDING`
+    sa.Column("attempted", sa.Integer, nullable=False, default=0),
+    sa.Column("scored", sa.Integer, nullable=False, default=0),
 )
 
-events = Table(
+events = sa.Table(
     "events",
     metadata,
     id_column(),
-    Column("submission", ForeignKey("submissions.id"), nullable=False),
+    sa.Column("submission", sa.ForeignKey("submissions.id"), nullable=False),
     time_column("at"),
-    Column("before", String(20), nullable=False),
-    Column("after", String(20), nullable=False),
-    Column("worker", String(200), nullable=False),
-    Column("fence", Integer, nullable=False),
-    Column("reason", Text, nullable=False),
+    sa.Column("before", sa.String(20), nullable=False),
+    sa.Column("after", sa.String(20), nullable=False),
+    sa.Column("worker", sa.String(200), nullable=False),
+    sa.Column("fence", sa.Integer, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
 )
-Index("events_by_submission", events.c.submission, events.c.id)
+sa.Index("events_by_submission", events.c.submission, events.c.id)
 
-openings = Table(
+openings = sa.Table(
     "openings",
     metadata,
     id_column(),
-    Column("phase", String(80), nullable=False),
-    Column("state", String(10), nullable=False),  # open, closed: the newest of a phase holds
-    Column("commitment", String(64), nullable=False),  # to questions, references and rules
-    Column("checks", JSON, nullable=False),  # that it passed, one line each
+    sa.Column("phase", sa.String(80), nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),  # open, closed: the newest of a phase holds
+    sa.Column("commitment", sa.String(64), nullable=False),  # to questions, references and rules
+    sa.Column("checks", sa.JSON, nullable=False),  # that it passed, one line each
     time_column("at"),
 )
-Index("openings_by_phase", openings.c.phase, openings.c.id)
+sa.Index("openings_by_phase", openings.c.phase, openings.c.id)
 
-scorers = Table(
+scorers = sa.Table(
     "scorers",
     metadata,
-    Column("version", Integer, primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
     time_column("at"),
-    Column("fingerprint", String(64), nullable=False),  # of the code, judge and references that mark
-    Column("why", Text, nullable=False),
+    sa.Column("fingerprint", sa.String(64), nullable=False),  # of the code, judge and references that mark
+    sa.Column("why", sa.Text, nullable=False),
 )
 
-results = Table(
+results = sa.Table(
     "results",
     metadata,
-    Column("submission", ForeignKey("submissions.id"), primary_key=True),
-    Column("scorer", ForeignKey("scorers.version"), primary_key=True),
-    Column("figures", JSON, nullable=False),  # aggregates: mean by board with interval, counts by status, seconds
+    sa.Column("submission", sa.ForeignKey("submissions.id"), primary_key=True),
+    sa.Column("scorer", sa.ForeignKey("scorers.version"), primary_key=True),
+    sa.Column("figures", sa.JSON, nullable=False),  # aggregates: mean by board with interval, counts by status, seconds
     time_column("at"),
 )
 
-boards = Table(
+boards = sa.Table(
     "boards",
     metadata,
     id_column(),
-    Column("phase", String(80), nullable=False),
-    Column("scorer", ForeignKey("scorers.version"), nullable=False),
-    Column("content", JSON, nullable=False),  # as shown: rounded, without rows per question
+    sa.Column("phase", sa.String(80), nullable=False),
+    sa.Column("scorer", sa.ForeignKey("scorers.version"), nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),  # as shown: rounded, without rows per question
     time_column("at"),
 )
-Index("boards_by_phase", boards.c.phase, boards.c.id)
+sa.Index("boards_by_phase", boards.c.phase, boards.c.id)
 
-receipts = Table(
+receipts = sa.Table(
     "receipts",
     metadata,
-    Column("submission", ForeignKey("submissions.id"), primary_key=True),
-    Column("scorer", ForeignKey("scorers.version"), primary_key=True),
-    Column("content", JSON, nullable=False),
-    Column("signature", String(128), nullable=False),
+    sa.Column("submission", sa.ForeignKey("submissions.id"), primary_key=True),
+    sa.Column("scorer", sa.ForeignKey("scorers.version"), primary_key=True),
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Column("signature", sa.String(128), nullable=False),
 )

@@ -12,29 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import JsonValue
 
+from proctor import core
 from proctor.construction.annotation import ReadDefaults
 from proctor.construction.checks import Completion, complete
 from proctor.construction.files import files_of, read_annotations, write_folder
-from proctor.core import (
-    ACCURACY,
-    BENCHMARKS,
-    DASH,
-    BenchmarkReader,
-    InputError,
-    Item,
-    Option,
-    PluginReport,
-    Steps,
-    UsageError,
-    benchmark_path,
-    count_of,
-    interval,
-    percent,
-    plain_table,
-    reader_of_paths,
-    whole_folder,
-    write_whole,
-)
 from proctor.core.formats import ChoiceFormat
 
 if TYPE_CHECKING:
@@ -71,13 +52,13 @@ def convert(
     tracks: TrackFiles,
     out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
     to: Annotated[TracksAs, typer.Option("--to", help="What to write.", show_default=False)],
-    steps: Steps,
+    steps: core.Steps,
     fill: Annotated[
         int, typer.Option("--fill", min=0, max=60, help="Fill gaps of up to this many seconds in a track.")
     ] = 0,
     fps: Fps = None,
     procedure: ProcedureName = "",
-) -> PluginReport:
+) -> core.PluginReport:
     """Convert tracks: CVAT, COCO, JSON.
 
     CVAT for video 1.1, COCO, or Proctor's own JSON.
@@ -87,12 +68,12 @@ def convert(
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
     files = write_folder([one.annotation for one in completions], to.value, out)
     filled = sum(len(one.filled) for one in completions)
-    line = f"{count_of(len(completions), 'video')} in {count_of(len(files), 'file')} in {out}"
-    line += f"; {count_of(filled, 'gap')} filled" if filled else ""
-    return PluginReport({"videos": len(completions), "files": [*files], "filled": filled}, (line,))
+    line = f"{core.count_of(len(completions), 'video')} in {core.count_of(len(files), 'file')} in {out}"
+    line += f"; {core.count_of(filled, 'gap')} filled" if filled else ""
+    return core.PluginReport({"videos": len(completions), "files": [*files], "filled": filled}, (line,))
 
 
-def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: Steps) -> list[Completion]:
+def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: core.Steps) -> list[Completion]:
     """The annotations in track files, checked, with short gaps filled."""
     files = files_of(tracks)
     with steps("reading tracks", len(files)) as progress:
@@ -117,22 +98,23 @@ _BEST = 6
 
 def repair(
     benchmark: Annotated[
-        str, Option("A benchmark's name, or a path.", metavar="BENCHMARK", names=BENCHMARKS.names, argument=True)
+        str,
+        core.Option("A benchmark's name, or a path.", metavar="BENCHMARK", names=core.BENCHMARKS.names, argument=True),
     ],
-    out: Annotated[Path, Option("A new folder.")],
-    steps: Steps,
-    data: Annotated[Path | None, Option("The folder with the benchmark's own files.")] = None,
+    out: Annotated[Path, core.Option("A new folder.")],
+    steps: core.Steps,
+    data: Annotated[Path | None, core.Option("The folder with the benchmark's own files.")] = None,
     same: Annotated[
         list[str] | None,
-        Option("Exchange only where this tag is the same; repeatable. [default: the benchmark's]", metavar="TAG"),
+        core.Option("Exchange only where this tag is the same; repeatable. [default: the benchmark's]", metavar="TAG"),
     ] = None,
-    similar: Annotated[float, Option("How alike to the right option a wrong one may be.", low=0, high=1)] = 0.5,
-    keep: Annotated[float, Option("The share of the items that must stay.", low=0, high=1)] = 0.9,
-    embeddings: Annotated[bool, Option("Also bound likeness of meaning (extra semantic).")] = False,
-    limit: Annotated[int, Option("Rounds of the search: proposals for each item.", low=1)] = 100,
-    draws: Annotated[int, Option("Bootstrap draws behind each interval.", low=100)] = 2000,
-    seed: Annotated[int, Option("The seed of every draw; recorded.")] = 0,
-) -> PluginReport:
+    similar: Annotated[float, core.Option("How alike to the right option a wrong one may be.", low=0, high=1)] = 0.5,
+    keep: Annotated[float, core.Option("The share of the items that must stay.", low=0, high=1)] = 0.9,
+    embeddings: Annotated[bool, core.Option("Also bound likeness of meaning (extra semantic).")] = False,
+    limit: Annotated[int, core.Option("Rounds of the search: proposals for each item.", low=1)] = 100,
+    draws: Annotated[int, core.Option("Bootstrap draws behind each interval.", low=100)] = 2000,
+    seed: Annotated[int, core.Option("The seed of every draw; recorded.")] = 0,
+) -> core.PluginReport:
     """Repair choices that can be guessed.
 
     Right answers of other questions of the same kind replace wrong options, so that length, form, wording, overlap and
@@ -146,19 +128,19 @@ def repair(
     from proctor.metrics.text import default_encoder
 
     reader, data = _reader(benchmark, data)
-    if type(reader).write_choices is BenchmarkReader.write_choices:
+    if type(reader).write_choices is core.BenchmarkReader.write_choices:
         reader.write_choices(data, out, {})  # raises
     loaded = reader.load(data)
     items = [item for item in loaded.counted() if isinstance(item.answer, ChoiceFormat)]
     known = {tag for item in items for tag in item.tags}
     within = tuple(same) if same is not None else reader.exchange_within
     if unknown := [tag for tag in within if tag not in known]:
-        raise InputError("--same", found=repr(unknown[0]), expected=f"one of {', '.join(sorted(known)) or 'none'}")
+        raise core.InputError("--same", found=repr(unknown[0]), expected=f"one of {', '.join(sorted(known)) or 'none'}")
     encode = default_encoder() if embeddings else None
     settings = RepairSettings(seed=seed, same=within, similar=similar, keep=keep, rounds=limit)
     with steps("searching", 1) as progress:
         made, settings = accepted_repair(items, settings, beside=loaded.items, encode=encode, progress=progress)
-    with whole_folder(out) as folder:
+    with core.whole_folder(out) as folder:
         reader.write_choices(data, folder, {item.id: made.items.get(item.id) for item in items})
         again = {item.id: item for item in reader.load(folder).counted() if isinstance(item.answer, ChoiceFormat)}
         _check_same(made.items, again, folder)
@@ -170,28 +152,30 @@ def repair(
                 progress(number, 2)
         before, after = audits
         record = _record(loaded.name, settings, made, before, after, embeddings=embeddings)
-        write_whole(folder / RECORD, json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-        write_whole(folder / TABLE, _table_to_confirm(made, items))
+        core.write_whole(folder / RECORD, json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        core.write_whole(folder / TABLE, _table_to_confirm(made, items))
     return _report(record, made, before, after, out)
 
 
-def _reader(benchmark: str, data: Path | None) -> tuple[BenchmarkReader, Path]:
+def _reader(benchmark: str, data: Path | None) -> tuple[core.BenchmarkReader, Path]:
     """The reader of a benchmark and the path of its files; a path instead of a name gives both."""
-    path = benchmark_path(benchmark) if data is None else None
+    path = core.benchmark_path(benchmark) if data is None else None
     if path is not None:
-        return reader_of_paths(), path
-    reader = BENCHMARKS.get(benchmark)
+        return core.reader_of_paths(), path
+    reader = core.BENCHMARKS.get(benchmark)
     if data is None:
-        raise UsageError("--data", f"the folder with the files of {benchmark}")
+        raise core.UsageError("--data", f"the folder with the files of {benchmark}")
     return reader, data
 
 
-def _check_same(made: dict[str, Item], read: dict[str, Item], folder: Path) -> None:
+def _check_same(made: dict[str, core.Item], read: dict[str, core.Item], folder: Path) -> None:
     """Raises `InputError` if the repaired items differ when read again."""
     first, again = ({key: (one.options, one.reference) for key, one in some.items()} for some in (made, read))
     wrong = [name for name in first.keys() | again.keys() if first.get(name) != again.get(name)]
     if wrong:
-        raise InputError(folder, f"item {min(wrong)}", found="other options when read again", expected="those written")
+        raise core.InputError(
+            folder, f"item {min(wrong)}", found="other options when read again", expected="those written"
+        )
 
 
 def _record(
@@ -219,7 +203,7 @@ def _record(
     return found
 
 
-def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
+def _table_to_confirm(made: RepairedChoices, items: Sequence[core.Item]) -> str:
     import csv
     import io
 
@@ -253,19 +237,19 @@ def _report(
     before: FormatAudit | None,
     after: FormatAudit | None,
     out: Path,
-) -> PluginReport:
+) -> core.PluginReport:
     rows = [] if before is None or after is None else _rows(before, after)
     heads = ("Text-only baseline", ">Before", ">95 % interval before", ">After", ">95 % interval after")
-    table = plain_table("What can be answered without looking.", heads, tuple(rows))
+    table = core.plain_table("What can be answered without looking.", heads, tuple(rows))
     total = len(made.items) + len(made.left_out)
     replaced = sum(one.to_confirm for one in made.options)
     lines = [
-        f"{len(made.items)} of {count_of(total, 'item')} repaired, in {count_of(len(made.pools), 'pool')}; {out}",
-        f"{count_of(replaced, 'option')} to be confirmed by a clinician: {out / TABLE}",
+        f"{len(made.items)} of {core.count_of(total, 'item')} repaired, in {core.count_of(len(made.pools), 'pool')}; {out}",
+        f"{core.count_of(replaced, 'option')} to be confirmed by a clinician: {out / TABLE}",
         *(f"Left out: {name}: {why}" for name, why in sorted(made.left_out.items())),
     ]
     notes = ["Options of a pool are right answers of one another: keep pools together in every split."]
-    return PluginReport(record, (table, *lines), tuple(notes), ok=after is not None and _silent(after))
+    return core.PluginReport(record, (table, *lines), tuple(notes), ok=after is not None and _silent(after))
 
 
 def _rows(before: FormatAudit, after: FormatAudit) -> list[tuple[str, ...]]:
@@ -279,13 +263,19 @@ def _rows(before: FormatAudit, after: FormatAudit) -> list[tuple[str, ...]]:
         cells = [_accuracy(found.accuracy if found else None) for found in (one, other)]
         rows.append((label, *cells[0], *cells[1]))
     if after.pools is not None:
-        rows.append(("knows the right answers of all other groups", DASH, DASH, *_accuracy(after.pools.known)))
-    rows.append(("chance", percent(before.chance), "", percent(after.chance), ""))
+        rows.append(
+            ("knows the right answers of all other groups", core.DASH, core.DASH, *_accuracy(after.pools.known))
+        )
+    rows.append(("chance", core.percent(before.chance), "", core.percent(after.chance), ""))
     return rows
 
 
 def _accuracy(found: Estimate | None) -> tuple[str, str]:
-    return (DASH, DASH) if found is None else (percent(found.value), interval(ACCURACY, found.ci_low, found.ci_high))
+    return (
+        (core.DASH, core.DASH)
+        if found is None
+        else (core.percent(found.value), core.interval(core.ACCURACY, found.ci_low, found.ci_high))
+    )
 
 
 def _silent(after: FormatAudit) -> bool:

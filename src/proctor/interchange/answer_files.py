@@ -7,21 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.core import (
-    Finding,
-    InputError,
-    Sheet,
-    SheetRow,
-    Status,
-    Usage,
-    UsageError,
-    cell_number,
-    cell_text,
-    is_empty,
-    one_of,
-    read_jsonl,
-    read_sheet,
-)
+from proctor import core
 from proctor.interchange.recorded import (
     POSITION,
     RecordedAnswer,
@@ -51,18 +37,20 @@ _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API mode
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
     """Reads VLMEvalKit's predictions: the columns index, prediction and, in a scored file, hit or score. A prediction
     that states a failed call is `failed`."""
-    sheet = read_sheet(file)
+    sheet = core.read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
     answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
     for number, row in enumerate(sheet.rows if not faults else ()):
-        key = str(number) if id_column == POSITION else cell_text(row.cells.get(column))
-        text = cell_text(row.cells.get("prediction"))
-        status, reason = Status.ANSWERED, ""
+        key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(column))
+        text = core.cell_text(row.cells.get("prediction"))
+        status, reason = core.Status.ANSWERED, ""
         if not text or _FAILED in text:
-            status, reason, text = Status.FAILED, text or "an empty prediction", ""
+            status, reason, text = core.Status.FAILED, text or "an empty prediction", ""
         marks = {name: _share(row.cells.get(name)) for name in ("hit", "score")}
-        scores = {name: value for name, value in marks.items() if value is not None and status is not Status.FAILED}
-        prompt = cell_text(row.cells.get("question"))
+        scores = {
+            name: value for name, value in marks.items() if value is not None and status is not core.Status.FAILED
+        }
+        prompt = core.cell_text(row.cells.get("question"))
         answers.append(RecordedAnswer(f"row {row.number}", key, text, status, reason, prompt=prompt, scores=scores))
     return RecordedFile(answers, faults=tuple(faults))
 
@@ -74,7 +62,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
 
     Raises `UsageError` for an ambiguous column, and `InputError` for several systems or conditions.
     """
-    sheet = read_sheet(file)
+    sheet = core.read_sheet(file)
     if sheet.faults:
         return RecordedFile((), faults=tuple(_sheet_faults(sheet, ())))
     ids = "" if id_column == POSITION else _column(sheet, id_column, _IDS, "--id-column")
@@ -83,19 +71,19 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     rows = list(map(_without_apostrophes, sheet.rows)) if own and file.suffix.lower() == ".csv" else sheet.rows
     systems = next((one for one in _SYSTEMS if one in sheet.columns), "")
     system = _only(sheet, rows, systems, name)
-    rows = [row for row in rows if not name or not systems or cell_text(row.cells.get(systems)) == system]
+    rows = [row for row in rows if not name or not systems or core.cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
-    answers, faults = [], list[Finding]()
+    answers, faults = [], list[core.Finding]()
     for number, row in enumerate(rows):
-        key = str(number) if id_column == POSITION else cell_text(row.cells.get(ids))
+        key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(ids))
         cell = row.cells.get(texts)
-        text = cell if isinstance(cell, str) else cell_text(cell)
+        text = cell if isinstance(cell, str) else core.cell_text(cell)
         place = f"row {row.number}"
         found = _status(row, text)
-        if isinstance(found, Finding):
+        if isinstance(found, core.Finding):
             faults.append(found)
             continue
-        prompt = next((cell_text(row.cells.get(one)) for one in _QUESTIONS if one in row.cells), "")
+        prompt = next((core.cell_text(row.cells.get(one)) for one in _QUESTIONS if one in row.cells), "")
         seconds = row.cells.get("latency_s")
         answers.append(
             RecordedAnswer(
@@ -111,64 +99,66 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     return RecordedFile(answers, system, condition, tuple(sheet.notes), tuple(faults))
 
 
-def _without_apostrophes(row: SheetRow) -> SheetRow:
+def _without_apostrophes(row: core.SheetRow) -> core.SheetRow:
     """The row before `proctor export` made it safe for spreadsheets."""
-    return SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
+    return core.SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
 
 
-def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Finding]:
+def _sheet_faults(sheet: core.Sheet, needed: Sequence[str]) -> list[core.Finding]:
     found = [fault(one.place or "the file", one.found, one.expected) for one in sheet.faults]
     absent = [name for name in needed if name not in sheet.columns]
     return found or [fault("row 1", f"no column {name!r}", f"the columns {', '.join(needed)}") for name in absent]
 
 
-def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
+def _column(sheet: core.Sheet, named: str, known: Sequence[str], option: str) -> str:
     """The name of a column: `named`, or else the first of the known names."""
     if named:
         if named not in sheet.columns:
-            raise UsageError(option, one_of(sheet.columns, named), found=repr(named))
+            raise core.UsageError(option, core.one_of(sheet.columns, named), found=repr(named))
         return named
     plain = {name.strip().casefold().replace(" ", "_").replace("-", "_"): name for name in reversed(sheet.columns)}
     found = next((plain[name] for name in known if name in plain), None)
     if found is None:
         what = "the ids of the questions" if option == "--id-column" else "the system's answers"
-        expected = f"which column holds {what}: {one_of(sheet.columns)}"
+        expected = f"which column holds {what}: {core.one_of(sheet.columns)}"
         if option == "--id-column":
             expected += f"; or {option} {POSITION}, where the rows stand as the questions do"
-        raise UsageError(option, expected, found=f"no column of {', '.join(known[:6])} or alike")
+        raise core.UsageError(option, expected, found=f"no column of {', '.join(known[:6])} or alike")
     return found
 
 
-def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> str:
+def _only(sheet: core.Sheet, rows: Sequence[core.SheetRow], column: str, wanted: str) -> str:
     """The only value of a column, or the wanted one of several; "" without the column."""
     if column not in sheet.columns:
         return ""
-    values = sorted({cell_text(row.cells.get(column)) for row in rows} - {""})
+    values = sorted({core.cell_text(row.cells.get(column)) for row in rows} - {""})
     if wanted in values or len(values) < 2:
         return wanted if wanted in values else "".join(values)
     option = "--name" if column in _SYSTEMS else "a file with"
-    raise InputError(
+    raise core.InputError(
         sheet.file, f"column {column!r}", found=", ".join(values[:5]), expected=f"one, or {option} one of them"
     )
 
 
-def _status(row: SheetRow, text: str) -> tuple[Status, str] | Finding:
-    cell, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
-    if is_empty(cell):
-        return (Status.ANSWERED, reason) if text.strip() else (Status.FAILED, reason or "an empty cell")
-    if cell_text(cell) not in set(Status):
-        return fault(f"row {row.number}, column 'status'", repr(cell_text(cell))[:60], one_of(list(Status)))
-    status = Status(cell_text(cell))
-    return status, reason or ("" if status is Status.ANSWERED else "as the file says")
+def _status(row: core.SheetRow, text: str) -> tuple[core.Status, str] | core.Finding:
+    cell, reason = row.cells.get("status"), core.cell_text(row.cells.get("reason"))
+    if core.is_empty(cell):
+        return (core.Status.ANSWERED, reason) if text.strip() else (core.Status.FAILED, reason or "an empty cell")
+    if core.cell_text(cell) not in set(core.Status):
+        return fault(
+            f"row {row.number}, column 'status'", repr(core.cell_text(cell))[:60], core.one_of(list(core.Status))
+        )
+    status = core.Status(core.cell_text(cell))
+    return status, reason or ("" if status is core.Status.ANSWERED else "as the file says")
 
 
 def _share(cell: Any) -> float | None:
-    return share(cell_number(cell) if isinstance(cell, str) else cell)
+    return share(core.cell_number(cell) if isinstance(cell, str) else cell)
 
 
 def _number(cell: Any) -> float | None:
     if isinstance(cell, str):
-        cell = cell_number(cell)
+        cell = core.cell_number(cell)
     return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) and cell >= 0 else None
 
 
@@ -181,9 +171,9 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
     could not be answered (a context too long). Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
-    faults: list[Finding] = []
+    faults: list[core.Finding] = []
     models: set[str] = set()
-    for place, line in read_jsonl(file):
+    for place, line in core.read_jsonl(file):
         key = line.get("custom_id") if isinstance(line, dict) else None
         if not isinstance(key, str):
             faults.append(fault(place, "no custom_id", "a line of batch output"))
@@ -193,37 +183,37 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         if isinstance(body.get("model"), str):
             models.add(body["model"])
         status, reason = _outcome(line, response, body)
-        text = "" if status is Status.FAILED else _text(body)
-        if status is Status.ANSWERED and not text:
-            status, reason = Status.ERROR, "an empty reply"
+        text = "" if status is core.Status.FAILED else _text(body)
+        if status is core.Status.ANSWERED and not text:
+            status, reason = core.Status.ERROR, "an empty reply"
         answers.append(RecordedAnswer(place, key, text, status, reason, usage=_usage(body)))
     return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
 
 
-def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> tuple[Status, str]:
+def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> tuple[core.Status, str]:
     error = as_object(line.get("error")) or as_object(body.get("error"))
     code, message = str(error.get("code") or ""), str(error.get("message") or "")
     http = response.get("status_code")
     if code in _CONTENT:
-        return Status.REFUSED, message or code
+        return core.Status.REFUSED, message or code
     if not response or line.get("error"):
-        return Status.FAILED, f"{code}: {message}".strip(": ") or "no response"
+        return core.Status.FAILED, f"{code}: {message}".strip(": ") or "no response"
     if http != 200:
         own = isinstance(http, int) and 400 <= http < 500 and http not in {401, 403, 404, 408, 409, 429}
-        return Status.ERROR if own else Status.FAILED, f"HTTP {http}: {message or code}"
+        return core.Status.ERROR if own else core.Status.FAILED, f"HTTP {http}: {message or code}"
     return _ended(body)
 
 
-def _ended(body: dict[str, Any]) -> tuple[Status, str]:
+def _ended(body: dict[str, Any]) -> tuple[core.Status, str]:
     choice = _first(body.get("choices"))
     refusal = as_object(choice.get("message")).get("refusal")
     parts = _parts(body)
     refusal = refusal or next((part.get("refusal") for part in parts if part.get("type") == "refusal"), None)
     if refusal or choice.get("finish_reason") == "content_filter":
-        return Status.REFUSED, str(refusal or "content_filter")
+        return core.Status.REFUSED, str(refusal or "content_filter")
     if body.get("status") in {"failed", "cancelled"}:
-        return Status.FAILED, str(as_object(body.get("error")).get("message") or body["status"])
-    return Status.ANSWERED, ""
+        return core.Status.FAILED, str(as_object(body.get("error")).get("message") or body["status"])
+    return core.Status.ANSWERED, ""
 
 
 def _text(body: dict[str, Any]) -> str:
@@ -234,12 +224,12 @@ def _text(body: dict[str, Any]) -> str:
     return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
 
 
-def _usage(body: dict[str, Any]) -> Usage:
+def _usage(body: dict[str, Any]) -> core.Usage:
     used = as_object(body.get("usage"))
     if not used:
-        return Usage()
+        return core.Usage()
     details = as_object(used.get("prompt_tokens_details")) or as_object(used.get("input_tokens_details"))
-    return Usage(
+    return core.Usage(
         requests=1,
         input_tokens=token_count(used.get("prompt_tokens", used.get("input_tokens"))),
         output_tokens=token_count(used.get("completion_tokens", used.get("output_tokens"))),

@@ -10,23 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proctor.core import (
-    Answer,
-    Benchmark,
-    Finding,
-    InputError,
-    Item,
-    JsonError,
-    ParseError,
-    RecordedAnswers,
-    Score,
-    Status,
-    Timing,
-    Usage,
-    by_cause,
-    count_of,
-    load_json,
-)
+from proctor import core
 from proctor.interchange.export_source import file_hash
 
 POSITION = "position"
@@ -44,10 +28,10 @@ class RecordedAnswer:
     place: str
     key: str
     text: str = ""
-    status: Status = Status.ANSWERED
+    status: core.Status = core.Status.ANSWERED
     reason: str = ""
     prompt: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: core.Usage = field(default_factory=core.Usage)
     model_s: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     parsed: JsonValue = None
@@ -62,11 +46,13 @@ class RecordedFile:
     system: str = ""
     condition: str = ""
     notes: tuple[str, ...] = ()
-    faults: tuple[Finding, ...] = ()
+    faults: tuple[core.Finding, ...] = ()
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_column: str = "") -> RecordedAnswers:
+def mapped(
+    file: Path, form: str, found: RecordedFile, benchmark: core.Benchmark, id_column: str = ""
+) -> core.RecordedAnswers:
     """The records as answers to the items, by id; or (`id_column` "position") by the item's index, where a recorded
     prompt must contain the item's question.
 
@@ -93,14 +79,16 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
     if faults:
         raise _refused(file, faults)
     if not chosen:
-        raise InputError(file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered))
+        raise core.InputError(
+            file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered)
+        )
     notes = (*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark))
-    return RecordedAnswers(
+    return core.RecordedAnswers(
         tuple(_answer(items[name], one) for name, one in chosen.items()),
         scores=tuple(
-            Score(item_id=name, metric=metric, value=value, scorer=form)
+            core.Score(item_id=name, metric=metric, value=value, scorer=form)
             for name, one in chosen.items()
-            if one.status is not Status.FAILED
+            if one.status is not core.Status.FAILED
             for metric, value in one.scores.items()
         ),
         settings={"recorded": file.name, "format": form, "sha256": file_hash(file), **found.settings},
@@ -110,7 +98,7 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
     )
 
 
-def _order(benchmark: Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[Item]:
+def _order(benchmark: core.Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[core.Item]:
     """All items, or only those that count if the recorded prompts fit only these."""
     counted = benchmark.counted()
     for some in (benchmark.items, counted):
@@ -119,12 +107,12 @@ def _order(benchmark: Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[
     return benchmark.items
 
 
-def _asks(one: RecordedAnswer, item: Item) -> bool:
+def _asks(one: RecordedAnswer, item: core.Item) -> bool:
     """Whether the recorded prompt contains the item's question; True if no prompt was recorded."""
     return not one.prompt or _plain(item.question) in _plain(one.prompt)
 
 
-def _at(items: Sequence[Item], key: str) -> Item | None:
+def _at(items: Sequence[core.Item], key: str) -> core.Item | None:
     number = int(key) if key.isdecimal() and key.isascii() and len(key) < 10 else -1
     return items[number] if 0 <= number < len(items) else None
 
@@ -133,24 +121,26 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _answer(item: Item, one: RecordedAnswer) -> Answer:
-    timing = None if one.model_s is None else Timing(model_s=one.model_s)
-    plain = Answer(item_id=item.id, text=one.text, status=one.status, reason=one.reason, usage=one.usage, timing=timing)
-    if one.status is not Status.ANSWERED:
+def _answer(item: core.Item, one: RecordedAnswer) -> core.Answer:
+    timing = None if one.model_s is None else core.Timing(model_s=one.model_s)
+    plain = core.Answer(
+        item_id=item.id, text=one.text, status=one.status, reason=one.reason, usage=one.usage, timing=timing
+    )
+    if one.status is not core.Status.ANSWERED:
         return plain
     try:
         if one.parsed is not None:
             return plain.model_copy(update={"parsed": item.answer.check(one.parsed, item.options)})
         return plain.model_copy(update={"parsed": item.answer.parse(one.text, item.options)})
-    except ParseError as error:
+    except core.ParseError as error:
         return plain.model_copy(update={"problem": str(error)})
 
 
-def _fault(kind: str, place: str, found: str, expected: str) -> Finding:
-    return Finding(kind, place, found, expected, line=f"{place}: found {found}, expected {expected}")
+def _fault(kind: str, place: str, found: str, expected: str) -> core.Finding:
+    return core.Finding(kind, place, found, expected, line=f"{place}: found {found}, expected {expected}")
 
 
-def fault(place: str, found: str, expected: str) -> Finding:
+def fault(place: str, found: str, expected: str) -> core.Finding:
     """The note on an unreadable record.
 
     >>> fault("line 3", "no custom_id", "an id").line
@@ -159,11 +149,11 @@ def fault(place: str, found: str, expected: str) -> Finding:
     return _fault(expected, place, found, expected)
 
 
-def _refused(file: Path, faults: Sequence[Finding]) -> InputError:
+def _refused(file: Path, faults: Sequence[core.Finding]) -> core.InputError:
     """The first fault as the error, with all faults by cause as its notes."""
-    lines = by_cause(faults, option="")
+    lines = core.by_cause(faults, option="")
     first = faults[0]
-    error = InputError(file, first.place, found=first.found, expected=first.expected)
+    error = core.InputError(file, first.place, found=first.found, expected=first.expected)
     if len(faults) > 1:
         error.add_note(f"{len(faults)} faults in all:")
         for line in lines:
@@ -175,28 +165,28 @@ def _found(unknown: Sequence[RecordedAnswer]) -> str:
     return f"{unknown[0].key[:_SHOWN]!r}" if unknown else "no record"
 
 
-def _expected(items: Sequence[Item]) -> str:
+def _expected(items: Sequence[core.Item]) -> str:
     return f"the id of an item, such as {items[0].id!r} (--id-column names the column, or {POSITION})"
 
 
-def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[Item]) -> list[str]:
+def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> list[str]:
     if not unknown:
         return []
     some = ", ".join(f"{one.place}: {one.key[:_SHOWN]!r}" for one in unknown[:10])
     more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-    return [f"{count_of(len(unknown), 'record')} left out, without an item such as {items[0].id!r}: {some}{more}"]
+    return [f"{core.count_of(len(unknown), 'record')} left out, without an item such as {items[0].id!r}: {some}{more}"]
 
 
-def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: Benchmark) -> list[str]:
+def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
     """The number of answers in each other status, with the first reason, and of items without an answer."""
     lines = []
     counts = Counter(one.status for one in chosen.values())
     for status, count in counts.items():
-        if status is not Status.ANSWERED:
+        if status is not core.Status.ANSWERED:
             reason = next(one.reason for one in chosen.values() if one.status is status)
             lines.append(f"{count} {status.value}, for example: {reason[:200]}")
     missing = len(benchmark.counted()) - sum(item.id in chosen for item in benchmark.counted())
-    return [*lines, *([f"{count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]
+    return [*lines, *([f"{core.count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]
 
 
 def share(value: Any) -> float | None:
@@ -212,15 +202,15 @@ def share(value: Any) -> float | None:
     return float(value)
 
 
-def kept_status(fields: Mapping[str, Any]) -> tuple[Status, str] | None:
+def kept_status(fields: Mapping[str, Any]) -> tuple[core.Status, str] | None:
     """The status and reason that Proctor stored in another program's file; None if there are none.
 
     >>> kept_status({"proctor_status": "refused", "proctor_reason": "no"}), kept_status({})
     ((<Status.REFUSED: 'refused'>, 'no'), None)
     """
-    if fields.get("proctor_status") not in set(Status):
+    if fields.get("proctor_status") not in set(core.Status):
         return None
-    return Status(fields["proctor_status"]), str(fields.get("proctor_reason", ""))
+    return core.Status(fields["proctor_status"]), str(fields.get("proctor_reason", ""))
 
 
 def kept_value(text: Any) -> JsonValue:
@@ -232,8 +222,8 @@ def kept_value(text: Any) -> JsonValue:
     if not isinstance(text, str) or not text:
         return None
     try:
-        value: JsonValue = load_json(text)
-    except JsonError:
+        value: JsonValue = core.load_json(text)
+    except core.JsonError:
         return None
     return value
 

@@ -13,21 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from proctor.core import (
-    ACCURACY,
-    Answer,
-    Briefing,
-    InfrastructureError,
-    InputError,
-    Item,
-    JudgementCache,
-    NoVerdictError,
-    RefusalError,
-    Score,
-    Scorer,
-    Status,
-    SystemFaultError,
-)
+from proctor import core
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.registry import OfSeveral
 from proctor.judges.verdict_judges import PROMPTS, BinaryVote, RightOrWrong
@@ -47,7 +33,7 @@ from proctor.models import chosen_prompt
 if TYPE_CHECKING:
     from proctor.models import ModelClient
 
-_NO_VERDICT = (InfrastructureError, RefusalError, SystemFaultError)
+_NO_VERDICT = (core.InfrastructureError, core.RefusalError, core.SystemFaultError)
 
 
 class WithFallback:
@@ -57,17 +43,17 @@ class WithFallback:
     `unresolved` marks the answers with the fallback's verdict, and each score's vote names the judge that gave it.
     """
 
-    def __init__(self, judge: Scorer, fallback: Scorer) -> None:
+    def __init__(self, judge: core.Scorer, fallback: core.Scorer) -> None:
         self._judge = judge
         self._fallback = fallback
         self.name = judge.name
         self.metrics = judge.metrics
 
-    def applies(self, item: Item) -> bool:
+    def applies(self, item: core.Item) -> bool:
         """To what the judge applies to."""
         return self._judge.applies(item)
 
-    async def score(self, item: Item, answer: Answer) -> list[Score]:
+    async def score(self, item: core.Item, answer: core.Answer) -> list[core.Score]:
         """The judge's scores, or the fallback's where it has no verdict. Raises `InfrastructureError` where neither has
         one."""
         try:
@@ -82,21 +68,21 @@ class WithFallback:
             return own
         return own if _open(other) else self._taken(item, own, other)
 
-    def _taken(self, item: Item, own: list[Score], other: list[Score]) -> list[Score]:
+    def _taken(self, item: core.Item, own: list[core.Score], other: list[core.Score]) -> list[core.Score]:
         """The fallback's scores under the judge's name; single votes keep the names of their judges."""
         if _open(other):
-            raise NoVerdictError(f"{self._fallback.name}: no verdict either")
+            raise core.NoVerdictError(f"{self._fallback.name}: no verdict either")
         votes = [one for one in own if one.metric != UNRESOLVED.name and one.scorer != self.name]
         marks = [
             one.model_copy(update={"scorer": self.name}) if one.scorer == self._fallback.name else one
             for one in other
             if one.metric != UNRESOLVED.name
         ]
-        how = Score(item_id=item.id, metric=UNRESOLVED.name, value=0.0, scorer=self.name, label=BY_FALLBACK)
+        how = core.Score(item_id=item.id, metric=UNRESOLVED.name, value=0.0, scorer=self.name, label=BY_FALLBACK)
         return [*marks, *votes, how]
 
 
-def _open(scores: list[Score]) -> bool:
+def _open(scores: list[core.Score]) -> bool:
     return any(one.metric == UNRESOLVED.name and one.value == 1 for one in scores)
 
 
@@ -138,7 +124,7 @@ class Panel:
         names = [judge.model for judge in judges]
         if not 1 <= len(names) <= MAX_JUDGES or len(set(names)) < len(names):
             found = ", ".join(names) or "none"
-            raise InputError("panel", found=found, expected=f"1 to {MAX_JUDGES} different models")
+            raise core.InputError("panel", found=found, expected=f"1 to {MAX_JUDGES} different models")
         self._judges = tuple(judges)
         self.name = f"panel{judges[0].variant}[{', '.join(sorted(names))}]"
 
@@ -152,52 +138,52 @@ class Panel:
         """Everything that changes its verdicts."""
         return {"judges": [judge.settings for judge in sorted(self._judges, key=lambda one: one.name)]}
 
-    def applies(self, item: Item) -> bool:
+    def applies(self, item: core.Item) -> bool:
         """To free text with a reference."""
         return isinstance(item.answer, FreeTextFormat) and item.has_answer
 
-    async def score(self, item: Item, answer: Answer) -> list[Score]:
+    async def score(self, item: core.Item, answer: core.Answer) -> list[core.Score]:
         """Accuracy where the panel came to a verdict, `unresolved`, and the votes that came.
 
         Raises `InfrastructureError` where no vote came at all.
         """
-        if answer.status is Status.FAILED:
+        if answer.status is core.Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never marked")
         cause = cause_of(answer)
         if cause:
             return [self._accuracy(item, cause), self._unresolved(item, RESOLVED)]
         said = await asyncio.gather(*(_vote(judge, item, answer) for judge in self._judges))
-        votes = [vote for vote in said if isinstance(vote, Score)]
+        votes = [vote for vote in said if isinstance(vote, core.Score)]
         if not votes:
-            asked = any(isinstance(error, NoVerdictError) for error in said)
-            raise (NoVerdictError if asked else InfrastructureError)("; ".join(str(error) for error in said))
-        verdict, how = decide([RightOrWrong(vote.label) if isinstance(vote, Score) else None for vote in said])
+            asked = any(isinstance(error, core.NoVerdictError) for error in said)
+            raise (core.NoVerdictError if asked else core.InfrastructureError)("; ".join(str(error) for error in said))
+        verdict, how = decide([RightOrWrong(vote.label) if isinstance(vote, core.Score) else None for vote in said])
         scores = [self._unresolved(item, how)]
         if verdict is not None:
             scores.append(self._accuracy(item, verdict.value))
         return [*scores, *votes]
 
-    def _accuracy(self, item: Item, label: str) -> Score:
+    def _accuracy(self, item: core.Item, label: str) -> core.Score:
         value = float(label == RightOrWrong.RIGHT.value)
-        return Score(item_id=item.id, metric=ACCURACY.name, value=value, scorer=self.name, label=label)
+        return core.Score(item_id=item.id, metric=core.ACCURACY.name, value=value, scorer=self.name, label=label)
 
-    def _unresolved(self, item: Item, how: str) -> Score:
+    def _unresolved(self, item: core.Item, how: str) -> core.Score:
         value = float(how in {TIE, VOTE_MISSING})
-        return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=self.name, label=how)
+        return core.Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=self.name, label=how)
 
 
-async def _vote(judge: BinaryVote, item: Item, answer: Answer) -> Score | InfrastructureError:
+async def _vote(judge: BinaryVote, item: core.Item, answer: core.Answer) -> core.Score | core.InfrastructureError:
     """A judge's vote, or why there is none: a judge that fails does not stop the others."""
     try:
         return await judge.vote(item, answer)
-    except InfrastructureError as error:
+    except core.InfrastructureError as error:
         return error
 
 
 @OfSeveral
 def majority_panel(
-    clients: Sequence[ModelClient], votes: JudgementCache, prompt: Path | None, briefing: Briefing
-) -> Scorer:
+    clients: Sequence[ModelClient], votes: core.JudgementCache, prompt: Path | None, briefing: core.Briefing
+) -> core.Scorer:
     """Short answers right or wrong by the majority of up to three models (FOCUS)."""
     wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
     return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])

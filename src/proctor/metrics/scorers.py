@@ -25,28 +25,8 @@ from proctor.core import (
     VideoClip,
 )
 from proctor.core.formats import ScaleFormat
+from proctor.metrics import corpus
 from proctor.metrics.accuracy import AccuracyScorer, cause_of
-from proctor.metrics.corpus import (
-    COUNT_METRICS,
-    MCC,
-    NOMINAL_METRICS,
-    PERCENTAGE_METRICS,
-    SCALE_METRICS,
-    SET_F1,
-    SET_METRICS,
-    SET_PRECISION,
-    TIME_F1,
-    TIME_METRICS,
-    TIME_PRECISION,
-    UNANSWERED,
-    ItemSums,
-    count_sums,
-    nominal_sums,
-    percentage_sums,
-    scale_sums,
-    set_sums,
-    time_sums,
-)
 from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
 from proctor.metrics.ordering.orders import OrderingScorer
 
@@ -90,36 +70,46 @@ def build_scorer(name: str) -> Scorer:
 
 
 CORPUS_METRICS = (
-    *COUNT_METRICS,
-    *NOMINAL_METRICS,
-    *PERCENTAGE_METRICS,
-    *SCALE_METRICS,
-    *SET_METRICS,
-    *TIME_METRICS,
+    *corpus.COUNT_METRICS,
+    *corpus.NOMINAL_METRICS,
+    *corpus.PERCENTAGE_METRICS,
+    *corpus.SCALE_METRICS,
+    *corpus.SET_METRICS,
+    *corpus.TIME_METRICS,
     POOLED_PRECISION,
-    UNANSWERED,
+    corpus.UNANSWERED,
 )
 """The metrics over many items, which are statistics of sums without scores of single answers."""
 
-SILENCE_HELPS = (MCC, SET_PRECISION, SET_F1, TIME_PRECISION, TIME_F1, POOLED_PRECISION)
+SILENCE_HELPS = (
+    corpus.MCC,
+    corpus.SET_PRECISION,
+    corpus.SET_F1,
+    corpus.TIME_PRECISION,
+    corpus.TIME_F1,
+    POOLED_PRECISION,
+)
 """Metrics that by definition penalise a missing answer less than a wrong one."""
 
-_SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {"count": count_sums, "percentage": percentage_sums}
+_SUMS: dict[str, Callable[[Any, Any], list[corpus.ItemSums]]] = {
+    "count": corpus.count_sums,
+    "percentage": corpus.percentage_sums,
+}
 """Metrics for which an answer without a value costs as much as the worst answer."""
 
-_SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[ItemSums]]] = {
-    "classes": set_sums,
+_SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[corpus.ItemSums]]] = {
+    "classes": corpus.set_sums,
     "intervals": located_sums,
     "boxes": located_sums,
-    "binary": nominal_sums,
-    "choice": nominal_sums,
-    "preference": nominal_sums,
+    "binary": corpus.nominal_sums,
+    "choice": corpus.nominal_sums,
+    "preference": corpus.nominal_sums,
 }
 
 
 def item_sums(
     items: Sequence[Item], answers: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
-) -> list[ItemSums]:
+) -> list[corpus.ItemSums]:
     """The sums of all metrics over many items of one format with references; empty for formats without such metrics.
 
     `answers` has a value of the format or None (late, missing, unreadable) for each item. None costs as much as the
@@ -136,9 +126,9 @@ def item_sums(
     truth: Any = [None if item.reference is None else item.reference.answer for item in items]
     kind = items[0].answer.kind if items else ""
     if kind == "timestamps":
-        return time_sums(truth, cast("Any", answers), spans=[_span(item) for item in items], wrong=wrong)
+        return corpus.time_sums(truth, cast("Any", answers), spans=[_span(item) for item in items], wrong=wrong)
     if kind == "scale":
-        return scale_sums(truth, cast("Any", answers), _scales(items), named=len(set(_scales(among))) > 1)
+        return corpus.scale_sums(truth, cast("Any", answers), _scales(items), named=len(set(_scales(among))) > 1)
     if kind in _SUMS_OF_NAMED:
         return _SUMS_OF_NAMED[kind](truth, answers, wrong)
     return _SUMS[kind](truth, answers) if kind in _SUMS else []

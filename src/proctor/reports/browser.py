@@ -16,32 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor import core
 from proctor.audits import Key, lengths
-from proctor.core import (
-    Answer,
-    AudioClip,
-    Excerpt,
-    FailedPolicy,
-    InputError,
-    Item,
-    Judgement,
-    Metric,
-    Scan,
-    Score,
-    Status,
-    VideoClip,
-    clean,
-    count_of,
-    plain_name,
-    thousands,
-)
 from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.judges import UNRESOLVED
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.source import AuditSource, Question, Source
 
-Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
+Thumbnails = Callable[[core.Item], list[tuple[str, bytes]]]
 """Returns small JPEGs of an item with their labels."""
 
 
@@ -76,20 +59,20 @@ class Shown:
         sentences = []
         if self.items_left_out:
             sentences.append(
-                f"{thousands(self.items_left_out)} of {count_of(self.items + self.items_left_out, 'item')} are left out of the "
+                f"{core.thousands(self.items_left_out)} of {core.count_of(self.items + self.items_left_out, 'item')} are left out of the "
                 f"browser{self.order}; the numbers above count them."
             )
         if self.texts_cut:
             sentences.append(
-                f"{count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
+                f"{core.count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
             )
         if self.pictures_left_out:
             sentences.append(
-                f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable."
+                f"{core.count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable."
             )
         if self.unknown_questions:
             sentences.append(
-                f"{count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
+                f"{core.count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
             )
         return sentences
 
@@ -103,7 +86,7 @@ class Content:
 
     def text(self, text: str) -> str | list[Any]:
         """The text, or its beginning and the number of missing characters if it is too long."""
-        text = clean(text)
+        text = core.clean(text)
         if len(text) <= self.limits.text:
             return text
         self.shown.texts_cut += 1
@@ -119,17 +102,17 @@ class Content:
         )
         if jpeg is None or not fits:
             self.shown.pictures_left_out += 1
-            return [clean(name)]
+            return [core.clean(name)]
         self.shown.pictures += 1
         self.shown.pixels += len(jpeg)
-        return [clean(name), base64.b64encode(jpeg).decode("ascii")]
+        return [core.clean(name), base64.b64encode(jpeg).decode("ascii")]
 
-    def vote(self, vote: Judgement) -> dict[str, Any]:
+    def vote(self, vote: core.Judgement) -> dict[str, Any]:
         """The reply of a judge."""
         # Keys of other replies and empty values are not informative.
         told = {name: said for name, said in vote.reply.items() if name != "votes" and said not in (None, [], {})}
-        reply = {clean(name): self.text(as_text(said)) for name, said in told.items()}
-        return {"judge": clean(vote.judge), "reply": reply, "flags": [clean(flag) for flag in vote.flags]}
+        reply = {core.clean(name): self.text(as_text(said)) for name, said in told.items()}
+        return {"judge": core.clean(vote.judge), "reply": reply, "flags": [core.clean(flag) for flag in vote.flags]}
 
 
 def as_text(value: Any) -> str:
@@ -162,7 +145,9 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
     kept = source.items[: limits.items]
     columns = {name: source.table.facet(name) for name in source.facets}
     items = [
-        maker.item(item, {name: list(map(clean, values[place])) for name, values in columns.items() if values[place]})
+        maker.item(
+            item, {name: list(map(core.clean, values[place])) for name, values in columns.items() if values[place]}
+        )
         for place, item in enumerate(kept)
     ]
     runs = source.ordered_runs
@@ -178,10 +163,14 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
     votes = source.votes(maker.votes)
     data = {
         "runs": [
-            {"system": clean(run.system), "condition": clean(run.condition), "baseline": source.is_baseline(run.system)}
+            {
+                "system": core.clean(run.system),
+                "condition": core.clean(run.condition),
+                "baseline": source.is_baseline(run.system),
+            }
             for run in runs
         ],
-        "facets": [[name, plain_name(name), list(map(clean, source.values(name)))] for name in source.facets],
+        "facets": [[name, core.plain_name(name), list(map(core.clean, source.values(name)))] for name in source.facets],
         "statuses": sorted(Counter(one["status"] for given in answers[:whole] for one in given)),
         "items": [item | {"answers": given} for item, given in zip(items[:whole], answers[:whole], strict=True)],
         "votes": [maker.content.vote(votes[key]) if key in votes else None for key in maker.votes],
@@ -196,12 +185,12 @@ class _StoredMaker:
     thumbnails: Thumbnails | None
     votes: dict[str, int] = field(default_factory=dict)
 
-    def item(self, item: Item, facets: dict[str, list[str]]) -> dict[str, Any]:
+    def item(self, item: core.Item, facets: dict[str, list[str]]) -> dict[str, Any]:
         text = self.content.text
         data: dict[str, Any] = {
-            "id": clean(item.id),
-            "group": clean(item.group),
-            "format": plain_name(item.answer.kind),
+            "id": core.clean(item.id),
+            "group": core.clean(item.group),
+            "format": core.plain_name(item.answer.kind),
             "question": text(item.question),
             "facets": facets,
         }
@@ -217,7 +206,7 @@ class _StoredMaker:
             if isinstance(item.answer, ChoiceFormat):
                 data["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
         known = self.source.card.excerpts
-        clips = [medium for medium in item.media if isinstance(medium, VideoClip | AudioClip)]
+        clips = [medium for medium in item.media if isinstance(medium, core.VideoClip | core.AudioClip)]
         if clips:
             data["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
         pictures = [
@@ -233,7 +222,7 @@ class _StoredMaker:
                 data["order"] = _order(item.reference.answer)
         return data
 
-    def answer(self, run: int, item: Item, answer: Answer, scores: list[Score]) -> dict[str, Any]:
+    def answer(self, run: int, item: core.Item, answer: core.Answer, scores: list[core.Score]) -> dict[str, Any]:
         text = self.content.text
         self.content.shown.answers += 1
         data: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
@@ -255,7 +244,7 @@ class _StoredMaker:
         data["outcome"] = _outcome(self.source, item, answer, scores)
         return data
 
-    def _beside(self, item: Item, answer: Answer) -> dict[str, Any]:
+    def _beside(self, item: core.Item, answer: core.Answer) -> dict[str, Any]:
         """What was recorded with the answer; the most important fields have their own keys."""
         data: dict[str, Any] = {}
         extra = dict(answer.extra)
@@ -270,14 +259,14 @@ class _StoredMaker:
             data["more"] = self.content.text(_one_a_line(extra))
         return data
 
-    def _mark(self, score: Score) -> dict[str, Any]:
+    def _mark(self, score: core.Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
-        data: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
+        data: dict[str, Any] = {"metric": core.clean(metric.label), "value": shown, "scorer": core.clean(score.scorer)}
         if score.label and metric.percent:
-            data["value"] = clean(score.label)
+            data["value"] = core.clean(score.label)
         elif score.label and score.label != shown:
-            data["label"] = clean(score.label)
+            data["label"] = core.clean(score.label)
         if score.vote_key:
             data["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
         return data
@@ -296,10 +285,10 @@ def _within(answers: list[list[dict[str, Any]]], limit: int) -> int:
 def _order(labels: Any) -> list[str]:
     """Labels for a strip of frames, limited in length and number."""
     values = labels if isinstance(labels, list | tuple) else []
-    return [clean(as_text(label))[:_LABEL] for label in values[:_STRIP]]
+    return [core.clean(as_text(label))[:_LABEL] for label in values[:_STRIP]]
 
 
-def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
+def _own_letter(item: core.Item, answer: core.Answer, order: list[Any]) -> str:
     """The letter of the chosen option in the order that the system saw; "" if unknown."""
     if not isinstance(item.answer, ChoiceFormat) or not isinstance(answer.parsed, str):
         return ""
@@ -309,31 +298,31 @@ def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
     return letters[order.index(item.options[letters.index(answer.parsed)])]
 
 
-def _where(clip: VideoClip | AudioClip, excerpt: Excerpt | None) -> dict[str, str]:
+def _where(clip: core.VideoClip | core.AudioClip, excerpt: core.Excerpt | None) -> dict[str, str]:
     """The clip's start and end in words, and the URL of its source at the start."""
     end = "its end" if clip.end is None else f"{clip.end:.1f} s"
-    what = "recording" if isinstance(clip, AudioClip) else "clip with sound" if clip.audio else "clip"
-    clip_data = {"text": f"{what}: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
+    what = "recording" if isinstance(clip, core.AudioClip) else "clip with sound" if clip.audio else "clip"
+    clip_data = {"text": f"{what}: {clip.start:.1f} s to {end} of {core.clean(clip.source)}"}
     if excerpt is not None and excerpt.url.startswith("https://"):
         begins = max(0, int(excerpt.start + clip.start))
-        clip_data["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
+        clip_data["url"] = core.clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
     return clip_data
 
 
-def _spoken(item: Item, value: Any) -> str:
+def _spoken(item: core.Item, value: Any) -> str:
     """A value of the item's format as text; orderings have arrows."""
     if isinstance(item.answer, OrderingFormat) and isinstance(value, list):
         return " > ".join(map(as_text, value))
     return as_text(value)
 
 
-def _yes_or_share(metric: Metric, value: float) -> str:
+def _yes_or_share(metric: core.Metric, value: float) -> str:
     if value in {metric.low, metric.high}:
         return "yes" if value == metric.high else "no"
     return metric.show(value)
 
 
-def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) -> str:
+def _outcome(source: Source, item: core.Item, answer: core.Answer, scores: list[core.Score]) -> str:
     """The outcome by the first leading metric that scores this item: right, partly, wrong, or not marked. Failed
     answers and those without a verdict are wrong if the policy says so."""
     for key in source.leading:
@@ -345,8 +334,8 @@ def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) ->
                 best = metric.high if metric.higher_is_better else metric.low
                 return "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
     unresolved = any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
-    lacking = answer.status is Status.FAILED or unresolved
-    return "wrong" if lacking and source.policies == (FailedPolicy.WRONG,) else "unmarked"
+    lacking = answer.status is core.Status.FAILED or unresolved
+    return "wrong" if lacking and source.policies == (core.FailedPolicy.WRONG,) else "unmarked"
 
 
 RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024, characters=24 * 1024 * 1024)
@@ -368,9 +357,9 @@ def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, A
         rating = first[item]
         facets = {"language": rating.language and spoken_language(rating.language), "dataset": rating.dataset}
         one = {
-            "id": clean(item),
-            "group": clean(rating.cluster),
-            "facets": {name: [clean(value)] for name, value in facets.items() if value},
+            "id": core.clean(item),
+            "group": core.clean(rating.cluster),
+            "facets": {name: [core.clean(value)] for name, value in facets.items() if value},
             **maker.question(source.questions.get(item)),
             "answers": answers[item],
         }
@@ -391,9 +380,9 @@ def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, A
         "statuses": [],
         "votes": [],
         "ratings": {
-            "raters": clean(source.raters),
-            "metrics": [clean(one.name) for one in source.found.metrics],
-            "dimensions": [plain_name(one) for one in dimensions],
+            "raters": core.clean(source.raters),
+            "metrics": [core.clean(one.name) for one in source.found.metrics],
+            "dimensions": [core.plain_name(one) for one in dimensions],
         },
         "items": items,
     }
@@ -432,10 +421,10 @@ class _RatedMaker:
             data["pictures"] = [self._picture(*one) for one in _pictures(question)]
         return data
 
-    def _picture(self, name: str, scan: Scan | None) -> list[str]:
+    def _picture(self, name: str, scan: core.Scan | None) -> list[str]:
         """The picture's name, and the picture itself if it is available."""
         root = self.source.image_root
-        return [clean(name)] if root is None else self.content.picture(name, _jpeg(root, name, scan))
+        return [core.clean(name)] if root is None else self.content.picture(name, _jpeg(root, name, scan))
 
     def answers(self) -> dict[str, list[dict[str, Any]]]:
         """The answers of each item in the order of the ratings, each with its ratings and scores by dimension."""
@@ -445,13 +434,13 @@ class _RatedMaker:
         number = {name: place for place, name in enumerate(names)}
         given: dict[Key, list[list[Any]]] = {}
         for one in source.table.ratings:
-            given.setdefault(one.key, []).append([clean(one.rater), _brief(one.value)])
+            given.setdefault(one.key, []).append([core.clean(one.rater), _brief(one.value)])
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for one in source.table.ratings:
             key = one.item, one.system
             if key not in found:
                 found[key] = {
-                    "run": self.systems.setdefault(clean(one.system), len(self.systems)),
+                    "run": self.systems.setdefault(core.clean(one.system), len(self.systems)),
                     "text": self.content.text(one.candidate),
                     "length": known[key],
                     "rated": {},
@@ -475,15 +464,15 @@ class _RatedMaker:
         )
 
 
-def _pictures(question: Question) -> list[tuple[str, Scan | None]]:
+def _pictures(question: Question) -> list[tuple[str, core.Scan | None]]:
     """The names of a question's images, and how to render medical images."""
     return list(zip(question.images, question.scans or [None] * len(question.images), strict=True))
 
 
-def _jpeg(root: Path, name: str, scan: Scan | None) -> bytes | None:
+def _jpeg(root: Path, name: str, scan: core.Scan | None) -> bytes | None:
     try:
         return encode(read_image(locate(root, name), scan), None, _PICTURE)
-    except InputError:
+    except core.InputError:
         return None
 
 

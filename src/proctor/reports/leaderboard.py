@@ -7,24 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from proctor.core import (
-    DASH,
-    Cell,
-    Column,
-    FailedPolicy,
-    Metric,
-    PublishedRow,
-    PublishedTable,
-    Row,
-    Table,
-    columns,
-    count_of,
-    interval,
-    p_value,
-    plain_name,
-    rank_range,
-    value,
-)
+from proctor import core
 from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
 from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies
 from proctor.stats import fewest_groups, least_p
@@ -36,11 +19,11 @@ if TYPE_CHECKING:
 DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
 
 
-def score(metric: Metric, row: Result | LeaderboardRow) -> str:
+def score(metric: core.Metric, row: Result | LeaderboardRow) -> str:
     """The value of a row, or its range if the run is incomplete and no policy is chosen."""
     if row.policy != BOTH:
-        return value(metric, row.value)
-    return f"{value(metric, row.if_wrong)} … {value(metric, row.if_excluded)}"
+        return core.value(metric, row.value)
+    return f"{core.value(metric, row.if_wrong)} … {core.value(metric, row.if_excluded)}"
 
 
 def condition_line(condition: str) -> str:
@@ -57,7 +40,7 @@ def condition_line(condition: str) -> str:
     return f"{condition}: {meaning}" if meaning else condition
 
 
-def policy_line(failed: FailedPolicy | None, card: BenchmarkCard) -> str:
+def policy_line(failed: core.FailedPolicy | None, card: BenchmarkCard) -> str:
     """How items without a score are counted, and how to choose it."""
     chosen = policies(failed, card)
     if len(chosen) > 1:
@@ -110,14 +93,14 @@ def _counts(rows: Sequence[Result]) -> list[str]:
     return [name for name in _COUNTS if name in _ALWAYS or any(getattr(row, name) for row in rows)]
 
 
-def _tail(metric: Metric, counts: Sequence[str]) -> tuple[Column, ...]:
+def _tail(metric: core.Metric, counts: Sequence[str]) -> tuple[core.Column, ...]:
     """The columns with the numbers of items, groups and answers behind a score."""
-    units = Column(plain_name(metric.per) if metric.per else "Items", numeric=True, name="n")
-    named = (Column(_COUNTS[name], numeric=True, name=name) for name in counts)
-    return (units, Column("Groups", numeric=True, name="groups"), *named)
+    units = core.Column(core.plain_name(metric.per) if metric.per else "Items", numeric=True, name="n")
+    named = (core.Column(_COUNTS[name], numeric=True, name=name) for name in counts)
+    return (units, core.Column("Groups", numeric=True, name="groups"), *named)
 
 
-def results_tables(found: Results) -> list[Table]:
+def results_tables(found: Results) -> list[core.Table]:
     """A table for each metric and scorer, with published results below. A metric with named levels has a second table
     with the number of answers at each level."""
     tables = []
@@ -127,60 +110,68 @@ def results_tables(found: Results) -> list[Table]:
         rows = [row for row in found.rows if (row.metric, row.scorer) == (name, scorer)]
         tables.append(_results_table(found, metric, scorer, rows))
         title = f"{metric.label}: answers at each level"
-        lead = ("System", "Condition", *(plain_name(facet).capitalize() for facet in by))
-        where: list[Row] = [(Cell(row.system), row.condition, *(row.facets[facet] for facet in by)) for row in rows]
+        lead = ("System", "Condition", *(core.plain_name(facet).capitalize() for facet in by))
+        where: list[core.Row] = [
+            (core.Cell(row.system), row.condition, *(row.facets[facet] for facet in by)) for row in rows
+        ]
         levels = _levels_table(f"{title}.", metric, rows, lead, where, title=title)
         tables += [levels] if levels else []
     return tables
 
 
-def _results_table(found: Results, metric: Metric, scorer: str, rows: list[Result]) -> Table:
+def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[Result]) -> core.Table:
     card, by = found.card, found.options.by
     # The chance level is that of all items that count, not of a part of them.
     split = bool(by or (found.options.all_items and card.only))
     whose = "" if scorer == CODE else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
     chance = None if split or scorer != CODE else card.chance.get(metric.name)
     title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{whose}"
-    title += "" if chance is None else f" (chance {value(metric, chance)})"
+    title += "" if chance is None else f" (chance {core.value(metric, chance)})"
     counts = _counts(rows)
     heads = (
-        Column("System", name="system"),
-        Column("Condition", name="condition"),
-        *(Column(plain_name(facet).capitalize(), name=facet) for facet in by),
-        Column("Score", numeric=True, name="value"),
-        Column(f"{100 * found.options.level:g} % CI", numeric=True),
+        core.Column("System", name="system"),
+        core.Column("Condition", name="condition"),
+        *(core.Column(core.plain_name(facet).capitalize(), name=facet) for facet in by),
+        core.Column("Score", numeric=True, name="value"),
+        core.Column(f"{100 * found.options.level:g} % CI", numeric=True),
         *_tail(metric, counts),
     )
-    cells: list[Row] = [
+    cells: list[core.Row] = [
         (
-            Cell(row.system),
+            core.Cell(row.system),
             row.condition,
             *(row.facets[facet] for facet in by),
-            Cell(score(metric, row), strong=True, raw=row.value),
-            interval(metric, row.ci_low, row.ci_high),
+            core.Cell(score(metric, row), strong=True, raw=row.value),
+            core.interval(metric, row.ci_low, row.ci_high),
             *(row.n, row.groups),
             *(int(getattr(row, name)) for name in counts),
         )
         for row in rows
     ]
-    rest = [DASH] * (len(heads) - 3 - len(by))
+    rest = [core.DASH] * (len(heads) - 3 - len(by))
     for one in card.published.split(metric.name, by) if card.published else ():
         where = f"{one.condition}, published" if one.condition else "published"
-        shown = value(metric, one.values[metric.name])
-        cells.append((Cell(one.system), where, *(one.facets[facet] for facet in by), shown, *rest))
-    return Table(f"{title}.", heads, tuple(cells), title=title)
+        shown = core.value(metric, one.values[metric.name])
+        cells.append((core.Cell(one.system), where, *(one.facets[facet] for facet in by), shown, *rest))
+    return core.Table(f"{title}.", heads, tuple(cells), title=title)
 
 
 def _levels_table(
-    caption: str, metric: Metric, rows: Sequence[Result], lead: Sequence[str], where: Sequence[Row], *, title: str = ""
-) -> Table | None:
+    caption: str,
+    metric: core.Metric,
+    rows: Sequence[Result],
+    lead: Sequence[str],
+    where: Sequence[core.Row],
+    *,
+    title: str = "",
+) -> core.Table | None:
     """The number of answers at each level: declared levels best first, then others. `where` are the first cells of each
     row. None if the metric has no levels."""
     if not any(row.levels for row in rows):
         return None
     levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))
     cells = [(*head, *(row.levels.get(level, 0) for level in levels)) for head, row in zip(where, rows, strict=True)]
-    return Table(caption, columns(*lead, *(f">{level}" for level in levels)), tuple(cells), title=title)
+    return core.Table(caption, core.columns(*lead, *(f">{level}" for level in levels)), tuple(cells), title=title)
 
 
 _RANKS = (
@@ -220,25 +211,25 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
     marked = replace(key, scorer=board.scorer)
     rows = [results[name] for name in source.systems if name in results]
     caption = f"{source.label(key)}, {condition}: answers at each level."
-    levels = _levels_table(caption, metric, rows, ["System"], [(Cell(row.system),) for row in rows])
+    levels = _levels_table(caption, metric, rows, ["System"], [(core.Cell(row.system),) for row in rows])
     notes = _notes(source, marked, board, results)
     found: list[Block] = [_leaderboard_table(source, marked, board, results)]
     return [*found, *([levels] if levels else []), *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 
-def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> Table:
+def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> core.Table:
     """The systems of one condition, with rank, score and number of answers; systems without a score come last."""
     metric = board.metric
     axis, chance, counts = source.axis(key), source.chance(key), _counts(list(results.values()))
     scale, unit = (100, " %") if metric.percent else (1, "")
     heads = (
-        *columns("System", ">Rank", ">95 % CI of the rank", ">Places in samples"),
-        Column(metric.label, numeric=True, name="value"),
-        Column(f"{100 * source.options.level:g} % CI", numeric=True),
-        Column(f"{scale * axis[0]:.3g} to {scale * axis[1]:.3g}{unit}", drawn=True),
+        *core.columns("System", ">Rank", ">95 % CI of the rank", ">Places in samples"),
+        core.Column(metric.label, numeric=True, name="value"),
+        core.Column(f"{100 * source.options.level:g} % CI", numeric=True),
+        core.Column(f"{scale * axis[0]:.3g} to {scale * axis[1]:.3g}{unit}", drawn=True),
         *_tail(metric, counts),
     )
-    rows: list[Row] = []
+    rows: list[core.Row] = []
     for row in board.rows:
         if row.system not in results:
             continue
@@ -248,13 +239,13 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
         badge = _badge(row)
         rows.append(
             (
-                Cell(row.system, badge=badge),
-                DASH if row.rank is None else str(row.rank),
-                rank_range(row.rank_low, row.rank_high),
-                rank_range(row.place_low, row.place_high),
-                Cell(score(metric, row), strong=True, raw=row.value),
-                interval(metric, shown.ci_low, shown.ci_high),
-                Cell("", span=span_of(axis, shown.ci_low, shown.drawn, shown.ci_high, chance)),
+                core.Cell(row.system, badge=badge),
+                core.DASH if row.rank is None else str(row.rank),
+                core.rank_range(row.rank_low, row.rank_high),
+                core.rank_range(row.place_low, row.place_high),
+                core.Cell(score(metric, row), strong=True, raw=row.value),
+                core.interval(metric, shown.ci_low, shown.ci_high),
+                core.Cell("", span=span_of(axis, shown.ci_low, shown.drawn, shown.ci_high, chance)),
                 *(row.n, row.groups),
                 *(int(getattr(result, name)) for name in counts),
             )
@@ -262,9 +253,22 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
     ranked = {row.system for row in board.rows}
     for name in sorted(results.keys() - ranked):
         own = (int(getattr(results[name], count)) for count in counts)
-        rows.append((Cell(name), DASH, DASH, DASH, Cell(DASH), DASH, Cell("no score"), 0, 0, *own))
+        rows.append(
+            (
+                core.Cell(name),
+                core.DASH,
+                core.DASH,
+                core.DASH,
+                core.Cell(core.DASH),
+                core.DASH,
+                core.Cell("no score"),
+                0,
+                0,
+                *own,
+            )
+        )
     caption = f"{metric.label}, {condition_line(board.condition)}."
-    return Table(caption, heads, tuple(rows), title=caption)
+    return core.Table(caption, heads, tuple(rows), title=caption)
 
 
 DOUBTFUL_LINE = (
@@ -282,21 +286,21 @@ def _badge(row: LeaderboardRow) -> str:
     return "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
 
 
-def leaderboard_table(board: Leaderboard, title: str) -> Table:
+def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
     """The systems of one condition with their ranks by one metric, for a terminal."""
     rows = tuple(
         (
-            DASH if row.rank is None else str(row.rank),
+            core.DASH if row.rank is None else str(row.rank),
             row.system,
-            *(score(board.metric, row), interval(board.metric, row.ci_low, row.ci_high)),
-            rank_range(row.rank_low, row.rank_high),
-            DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
+            *(score(board.metric, row), core.interval(board.metric, row.ci_low, row.ci_high)),
+            core.rank_range(row.rank_low, row.rank_high),
+            core.DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
             _badge(row) or _why_unranked(row),
         )
         for row in board.rows
     )
-    heads = columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
-    return Table(title, heads, rows, title=title)
+    heads = core.columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
+    return core.Table(title, heads, rows, title=title)
 
 
 def _why_unranked(row: LeaderboardRow) -> str:
@@ -311,7 +315,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
     out = "; ".join(str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified)
     chance = source.chance(key)
     notes = (
-        (board.left_out, f"Left out: {count_of(board.left_out, 'item')} that no system has a score for."),
+        (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
         (
             any(row.policy == BOTH for row in board.rows),
             (
@@ -334,7 +338,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
             any(row.oracle_baseline for row in board.rows),
             "An oracle baseline uses the reference answers: it is shown, and enters neither ranks nor tests.",
         ),
-        (chance is not None, f"The broken line in the bars is the chance level: {value(board.metric, chance)}."),
+        (chance is not None, f"The broken line in the bars is the chance level: {core.value(board.metric, chance)}."),
         (
             any(row.unresolved for row in results.values()),
             (
@@ -369,7 +373,7 @@ def published_section(source: Source) -> Section | None:
             )
             for one in known.crossings
         )
-        blocks.append(Folded(f"Two conditions item by item: {count_of(len(tables), 'published table')}", tables))
+        blocks.append(Folded(f"Two conditions item by item: {core.count_of(len(tables), 'published table')}", tables))
     if known.note:
         blocks.append(Prose(known.note, quiet=True))
     return Section(
@@ -380,40 +384,40 @@ def published_section(source: Source) -> Section | None:
     )
 
 
-def _published(known: PublishedTable, shown: list[PublishedRow], caption: str) -> Table:
+def _published(known: core.PublishedTable, shown: list[core.PublishedRow], caption: str) -> core.Table:
     conditions = any(row.condition for row in shown)
     facets = list(dict.fromkeys(name for row in shown for name in row.facets))
-    heads = columns(
-        *("System", *(["Condition"] if conditions else []), *(plain_name(name).capitalize() for name in facets)),
+    heads = core.columns(
+        *("System", *(["Condition"] if conditions else []), *(core.plain_name(name).capitalize() for name in facets)),
         *(f">{metric.label}" for metric in known.metrics),
     )
-    rows: list[Row] = [
+    rows: list[core.Row] = [
         (
-            Cell(row.system, badge="published"),
+            core.Cell(row.system, badge="published"),
             *([row.condition] if conditions else []),
             *(row.facets.get(name, "") for name in facets),
-            *(value(metric, row.values.get(metric.name)) for metric in known.metrics),
+            *(core.value(metric, row.values.get(metric.name)) for metric in known.metrics),
         )
         for row in shown
     ]
-    return Table(caption, heads, tuple(rows))
+    return core.Table(caption, heads, tuple(rows))
 
 
 def counts_table(
     caption: str, down: str, across: str, levels: Sequence[str], counts: Sequence[Sequence[int]], *, title: str = ""
-) -> Table:
+) -> core.Table:
     """A contingency table with sums and a bold diagonal."""
     sums = [sum(column) for column in zip(*counts, strict=True)]
-    rows: list[Row] = [
+    rows: list[core.Row] = [
         (
-            Cell(level),
-            *(Cell(str(count), strong=row == column, raw=count) for column, count in enumerate(line)),
+            core.Cell(level),
+            *(core.Cell(str(count), strong=row == column, raw=count) for column, count in enumerate(line)),
             sum(line),
         )
         for row, (level, line) in enumerate(zip(levels, counts, strict=True))
     ]
-    heads = columns(f"{down} ↓  {across} →", *(f">{level}" for level in levels), ">Total")
-    return Table(caption, heads, tuple(rows), ("Total", *sums, sum(sums)), title=title)
+    heads = core.columns(f"{down} ↓  {across} →", *(f">{level}" for level in levels), ">Total")
+    return core.Table(caption, heads, tuple(rows), ("Total", *sums, sum(sums)), title=title)
 
 
 _FEW_ITEMS, _MANY_METRICS = 10, 3
@@ -424,9 +428,11 @@ def few_groups_line(groups: int, level: float = 0.95) -> str:
     needed = fewest_groups(1 - level)
     if not groups or groups >= needed:
         return ""
-    most = f"the smallest possible p is {p_value(least_p(groups))}" if groups > 1 else "there is nothing to resample"
+    most = (
+        f"the smallest possible p is {core.p_value(least_p(groups))}" if groups > 1 else "there is nothing to resample"
+    )
     return (
-        f"With {count_of(groups, 'group')} no difference between systems or conditions can be significant, whatever they "
+        f"With {core.count_of(groups, 'group')} no difference between systems or conditions can be significant, whatever they "
         f"answer: {most}. It takes at least {needed} groups (other videos or patients; more questions on the same ones do "
         "not help)."
     )
@@ -434,7 +440,7 @@ def few_groups_line(groups: int, level: float = 0.95) -> str:
 
 def outside_line(items: int, facets: Sequence[str]) -> str:
     """That items without a value of the facets are in no row; empty if there are none."""
-    return f"In no row: {count_of(items, 'item')} without a value of {' or '.join(facets)}." if items else ""
+    return f"In no row: {core.count_of(items, 'item')} without a value of {' or '.join(facets)}." if items else ""
 
 
 def scarce_metrics(counts: Iterable[tuple[str, int]], headline: str) -> list[str]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
+from proctor import runs
 from proctor.audits import ALL, Audit, AuditReport, MetricProfile, MetricRanking, RatingsTable
 from proctor.core import (
     ACCURACY,
@@ -27,38 +28,6 @@ from proctor.core import (
     natural,
 )
 from proctor.metrics import chance_level
-from proctor.runs import (
-    BASELINES,
-    CODE,
-    ORACLE,
-    Analysis,
-    BenchmarkCard,
-    Comparison,
-    Consumption,
-    Contest,
-    ItemTable,
-    Leaderboard,
-    NothingMarkedError,
-    Options,
-    OrderedRun,
-    Result,
-    Run,
-    Store,
-    analyse,
-    chosen_baselines,
-    chosen_runs,
-    compare_runs,
-    leaderboard,
-    load_answers,
-    load_consumption,
-    load_items,
-    load_orders,
-    load_scores,
-    newest_run,
-    policies,
-    results,
-    status_counts,
-)
 from proctor.stats import Resampling
 
 BASELINE = "text-only"
@@ -84,10 +53,10 @@ class Paired:
     """Every system's runs compared with its run under `baseline`. `without` names runs without a common metric."""
 
     baseline: str
-    comparisons: list[Comparison]
+    comparisons: list[runs.Comparison]
     without: list[str]
 
-    def of(self, key: Key) -> list[Comparison]:
+    def of(self, key: Key) -> list[runs.Comparison]:
         """The comparisons of one metric."""
         return [one for one in self.comparisons if (one.metric, one.scorer) == (key.metric, key.scorer)]
 
@@ -95,15 +64,15 @@ class Paired:
 class Source:
     """The results of one benchmark in one store. `baselines` are shown and not ranked (see `rank_runs`)."""
 
-    def __init__(self, store: Store, benchmark: str, options: Options, baselines: Sequence[str] = ()) -> None:
+    def __init__(self, store: runs.Store, benchmark: str, options: runs.Options, baselines: Sequence[str] = ()) -> None:
         self.baselines = tuple(baselines)
         self._store = store
         self.benchmark = benchmark
         self.options = options
-        self.card: BenchmarkCard = store.card(benchmark)
-        self.runs: list[Run] = chosen_runs(store, benchmark, options.systems, options.conditions)
-        self.table: ItemTable = load_items(store, self.card, all_items=options.all_items)
-        self._boards: dict[tuple[Key, str], Leaderboard] = {}
+        self.card: runs.BenchmarkCard = store.card(benchmark)
+        self.runs: list[runs.Run] = runs.chosen_runs(store, benchmark, options.systems, options.conditions)
+        self.table: runs.ItemTable = runs.load_items(store, self.card, all_items=options.all_items)
+        self._boards: dict[tuple[Key, str], runs.Leaderboard] = {}
 
     def check(self) -> None:
         """Raises `InputError` if there is no run."""
@@ -114,7 +83,7 @@ class Source:
     @cached_property
     def policies(self) -> tuple[FailedPolicy, ...]:
         """The policies for items without a score: one, or both if none is chosen."""
-        return policies(self.options.failed, self.card)
+        return runs.policies(self.options.failed, self.card)
 
     @cached_property
     def items(self) -> list[Item]:
@@ -128,9 +97,9 @@ class Source:
         return self._store.items(self.benchmark)
 
     @cached_property
-    def overall(self) -> list[Result]:
+    def overall(self) -> list[runs.Result]:
         """All results, not split by facets."""
-        return results(self._store, self.benchmark, replace(self.options, by=())).rows
+        return runs.results(self._store, self.benchmark, replace(self.options, by=())).rows
 
     @cached_property
     def conditions(self) -> list[str]:
@@ -192,9 +161,9 @@ class Source:
         """A facet's values in their natural order."""
         return sorted({value for values in self.table.facet(facet) for value in values}, key=natural)
 
-    def by(self, facet: str) -> list[Result]:
+    def by(self, facet: str) -> list[runs.Result]:
         """All results, split by one facet."""
-        return results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
+        return runs.results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
 
     def metric(self, name: str) -> Metric:
         """A metric's declaration."""
@@ -213,12 +182,12 @@ class Source:
         items = self.items
         if facet:
             items = [item for item, values in zip(items, self.table.facet(facet), strict=True) if value in values]
-        by_code = key == Key(ACCURACY.name, CODE)  # of the formats that code compares, free text is none
+        by_code = key == Key(ACCURACY.name, runs.CODE)  # of the formats that code compares, free text is none
         return chance_level(ACCURACY if by_code else self.metric(key.metric), items)
 
     def accuracy_chance(self, facet: str, value: str) -> float | None:
         """The chance level of the accuracy by code (see `chance`)."""
-        return self.chance(Key(ACCURACY.name, CODE), facet, value)
+        return self.chance(Key(ACCURACY.name, runs.CODE), facet, value)
 
     def axis(self, key: Key) -> tuple[float, float]:
         """The range of a metric's axis: its bounds, extended to all values."""
@@ -233,26 +202,26 @@ class Source:
         return min([metric.low, *shown]), max([metric.high, *shown])
 
     @property
-    def ordered_runs(self) -> list[Run]:
+    def ordered_runs(self) -> list[runs.Run]:
         """The runs in the order of systems and conditions."""
         return sorted(self.runs, key=lambda run: (self.systems.index(run.system), self.conditions.index(run.condition)))
 
     def is_baseline(self, system: str) -> bool:
         """Whether a system is a baseline, which is not ranked."""
-        return system in BASELINES or system in self.baselines or system in self._oracles
+        return system in runs.BASELINES or system in self.baselines or system in self._oracles
 
     @cached_property
     def _oracles(self) -> set[str]:
-        return {run.system for run in self.runs if run.settings.get(ORACLE, False)}
+        return {run.system for run in self.runs if run.settings.get(runs.ORACLE, False)}
 
-    def board(self, key: Key, condition: str) -> Leaderboard:
+    def board(self, key: Key, condition: str) -> runs.Leaderboard:
         """The leaderboard of one metric under one condition."""
         if (key, condition) not in self._boards:
             how = {"condition": condition, "metric": key.metric, "scorer": key.scorer}
-            self._boards[key, condition] = leaderboard(self._store, self.benchmark, **how, options=self.options)
+            self._boards[key, condition] = runs.leaderboard(self._store, self.benchmark, **how, options=self.options)
         return self._boards[key, condition]
 
-    def results_of(self, key: Key, condition: str) -> dict[str, Result]:
+    def results_of(self, key: Key, condition: str) -> dict[str, runs.Result]:
         """The numbers of one metric under one condition, by system."""
         return {
             row.system: row
@@ -261,7 +230,7 @@ class Source:
         }
 
     @cached_property
-    def _by_name(self) -> dict[tuple[str, str], Run]:
+    def _by_name(self) -> dict[tuple[str, str], runs.Run]:
         return {(run.system, run.condition): run for run in self.runs}
 
     @cached_property
@@ -273,7 +242,7 @@ class Source:
                 found.setdefault((row.system, row.condition), set()).add(Key(row.metric, row.scorer))
         return found
 
-    def _share_a_metric(self, first: Run, second: Run) -> bool:
+    def _share_a_metric(self, first: runs.Run, second: runs.Run) -> bool:
         a, b = (self._scored.get((run.system, run.condition), set()) for run in (first, second))
         return not a.isdisjoint(b)
 
@@ -293,37 +262,37 @@ class Source:
         without = [f"{run.system} / {run.condition}" for run, other in both if (run, other) not in pairs]
         if not pairs:
             return None
-        return Paired(baseline, compare_runs(self._store, self.benchmark, pairs, self.options), without)
+        return Paired(baseline, runs.compare_runs(self._store, self.benchmark, pairs, self.options), without)
 
-    def gains(self, facet: str) -> list[Comparison]:
+    def gains(self, facet: str) -> list[runs.Comparison]:
         """The first condition compared with the baseline of `paired`, split by a facet."""
         if self.paired is None or self.conditions[0] == self.paired.baseline:
             return []
-        runs, first, second = self._by_name, self.conditions[0], self.paired.baseline
+        by_name, first, second = self._by_name, self.conditions[0], self.paired.baseline
         both = [
-            (runs[system, first], runs[system, second])
+            (by_name[system, first], by_name[system, second])
             for system in self.systems
-            if (system, first) in runs and (system, second) in runs
+            if (system, first) in by_name and (system, second) in by_name
         ]
-        return compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
+        return runs.compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
 
     @cached_property
-    def crossed(self) -> list[Comparison]:
+    def crossed(self) -> list[runs.Comparison]:
         """The comparisons of `paired`; with a single condition, all pairs of systems, if these are few."""
         if self.paired is not None:
             return self.paired.comparisons
-        runs = [run for name in self.systems for run in self.runs if run.system == name]
-        if not 2 <= len(runs) <= _FEW_SYSTEMS or len({run.condition for run in runs}) > 1:
+        chosen = [run for name in self.systems for run in self.runs if run.system == name]
+        if not 2 <= len(chosen) <= _FEW_SYSTEMS or len({run.condition for run in chosen}) > 1:
             return []
-        pairs = [pair for pair in combinations(runs, 2) if self._share_a_metric(*pair)]
-        return compare_runs(self._store, self.benchmark, pairs, self.options)
+        pairs = [pair for pair in combinations(chosen, 2) if self._share_a_metric(*pair)]
+        return runs.compare_runs(self._store, self.benchmark, pairs, self.options)
 
-    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> Comparison | None:
+    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> runs.Comparison | None:
         """Compare two runs, each (system, condition), by one metric. None if they have no item in common."""
-        runs = self._by_name
-        if first not in runs or second not in runs or not self._share_a_metric(runs[first], runs[second]):
+        by_name = self._by_name
+        if first not in by_name or second not in by_name or not self._share_a_metric(by_name[first], by_name[second]):
             return None
-        comparisons = compare_runs(self._store, self.benchmark, [(runs[first], runs[second])], self.options)
+        comparisons = runs.compare_runs(self._store, self.benchmark, [(by_name[first], by_name[second])], self.options)
         return next(
             (
                 comparison
@@ -334,7 +303,7 @@ class Source:
         )
 
     @cached_property
-    def analysis(self) -> Analysis | str | None:
+    def analysis(self) -> runs.Analysis | str | None:
         """The analysis under the first condition, or a sentence on why it is impossible. None if accuracy is not
         scored, there are neither buckets nor facets, or only baselines were run."""
         condition = self.conditions[0]
@@ -343,13 +312,13 @@ class Source:
         known = set(self.table.facet_names())
         split = self.card.buckets or any(facet in known for facet in self.card.facets)
         asked -= self.card.disqualified.keys()
-        if not marked or not split or not asked - set(chosen_baselines(self.runs, self.baselines)):
+        if not marked or not split or not asked - set(runs.chosen_baselines(self.runs, self.baselines)):
             return None
         try:
-            return analyse(
+            return runs.analyse(
                 self._store,
                 self.benchmark,
-                Contest(
+                runs.Contest(
                     condition=condition,
                     systems=tuple(sorted(asked)),
                     baselines=self.baselines,
@@ -359,32 +328,32 @@ class Source:
                 stability=_STABILITY,
                 plan=Resampling(draws=self.options.draws, seed=self.options.seed),
             )
-        except NothingMarkedError:
+        except runs.NothingMarkedError:
             return f"Under {condition} no question has a mark, so that systems can't be compared."
 
     @cached_property
-    def orders(self) -> list[OrderedRun]:
+    def orders(self) -> list[runs.OrderedRun]:
         """Answers to ordering items under the first policy; empty without such items."""
         known = {item.id: item for item in self.items}
         if all(item.answer.kind != "ordering" for item in known.values()):
             return []
-        return load_orders(self._store, self.runs, self.table, known, self.policies[0])
+        return runs.load_orders(self._store, self.runs, self.table, known, self.policies[0])
 
-    def statuses(self, run: Run) -> dict[str, int]:
+    def statuses(self, run: runs.Run) -> dict[str, int]:
         """How the items of a run ended."""
-        return status_counts(self._store, run, self.table)
+        return runs.status_counts(self._store, run, self.table)
 
-    def consumption(self, run: Run) -> Consumption:
+    def consumption(self, run: runs.Run) -> runs.Consumption:
         """Time, tokens and money of a run."""
-        return load_consumption(self._store, run, self.table)
+        return runs.load_consumption(self._store, run, self.table)
 
-    def answers(self, run: Run, first: int) -> dict[int, Answer]:
+    def answers(self, run: runs.Run, first: int) -> dict[int, Answer]:
         """A run's answers to the first items, by place."""
-        return load_answers(self._store, run, self.table, first)
+        return runs.load_answers(self._store, run, self.table, first)
 
-    def scores(self, run: Run, first: int) -> dict[int, list[Score]]:
+    def scores(self, run: runs.Run, first: int) -> dict[int, list[Score]]:
         """A run's scores of the first items, by place."""
-        return load_scores(self._store, run, self.table, first)
+        return runs.load_scores(self._store, run, self.table, first)
 
     def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""
@@ -393,7 +362,7 @@ class Source:
     @cached_property
     def newest(self) -> str:
         """When the newest run was begun."""
-        created = newest_run(self._store, self.benchmark) or "none"
+        created = runs.newest_run(self._store, self.benchmark) or "none"
         return created.replace("T", " ").replace("+00:00", " UTC")
 
     @cached_property

@@ -13,23 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.core import (
-    HUMAN,
-    Answer,
-    InputError,
-    Item,
-    Judgement,
-    Metric,
-    Score,
-    TableRow,
-    collapse_spaces,
-    content_hash,
-    count_of,
-    human,
-    one_of,
-    read_table,
-    whole_file,
-)
+from proctor import core
 from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
 from proctor.runs.export import safe_cell
 from proctor.runs.schema import BenchmarkCard
@@ -48,10 +32,10 @@ class OpenAnswer:
     `vote_key` is the key of the decision."""
 
     run: Run
-    item: Item
-    answer: Answer
+    item: core.Item
+    answer: core.Answer
     judge: str
-    metric: Metric
+    metric: core.Metric
     state: str
     values: str
     vote_key: str = ""
@@ -65,7 +49,7 @@ class OpenAnswer:
     @property
     def answer_id(self) -> str:
         """A hash of the text, to detect another answer; spreadsheets do not change its format."""
-        return f"a-{content_hash(self.answer.text)[:16]}"
+        return f"a-{core.content_hash(self.answer.text)[:16]}"
 
     def cells(self) -> list[str]:
         """Its row in a file, with empty decision."""
@@ -109,7 +93,7 @@ def open_answers(
     """
     found, silent = _listed(store, benchmark, chosen_runs(store, benchmark, systems, conditions), decided=decided)
     if silent:
-        raise InputError(
+        raise core.InputError(
             store.shown,
             f"judge {min(silent)}",
             found=f"no verdict on any answer of {benchmark}",
@@ -160,8 +144,8 @@ def write_open(
     rows = open_answers(store, benchmark, systems, conditions, decided=decided)
     _by_key(rows)
     if out.exists():
-        raise InputError(out, found="a file, which may hold decisions", expected="a new name")
-    with whole_file(out) as draft, draft.open("w", encoding="utf-8-sig", newline="") as lines:
+        raise core.InputError(out, found="a file, which may hold decisions", expected="a new name")
+    with core.whole_file(out) as draft, draft.open("w", encoding="utf-8-sig", newline="") as lines:
         writer = csv.writer(lines)
         writer.writerow([*_KEY, *_ABOUT, *_FILLED])
         writer.writerows(one.cells() for one in rows)
@@ -181,17 +165,17 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
     runs = store.runs(benchmark)
     known = _by_key(_listed(store, benchmark, runs, decided=True)[0])
     rows = _filled(file)
-    chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]] = {}
+    chosen: dict[tuple[str, ...], tuple[core.TableRow, OpenAnswer]] = {}
     for row in rows:
         one = _open_one(row, known, store, benchmark, file)
         if one.key in chosen:
             found = f"a decision, as in row {chosen[one.key][0].number}"
-            raise InputError(file, f"row {row.number}", found=found, expected="each answer once")
+            raise core.InputError(file, f"row {row.number}", found=found, expected="each answer once")
         chosen[one.key] = (row, one)
     _check_whole(chosen, known, file)
     former = store.votes(one.vote_key for _, one in chosen.values() if one.vote_key)
-    votes: list[Judgement] = []
-    scores: list[tuple[Run, Score]] = []
+    votes: list[core.Judgement] = []
+    scores: list[tuple[Run, core.Score]] = []
     unchanged, again = set(), set()
     given = store.scorers(benchmark)
     for row, one in chosen.values():
@@ -216,23 +200,25 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
     return DecisionCounts(len(written), len(again), len(unchanged - written), left)
 
 
-def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement, file: Path) -> Iterator[Score]:
+def _scores(
+    row: core.TableRow, one: OpenAnswer, card: BenchmarkCard, vote: core.Judgement, file: Path
+) -> Iterator[core.Score]:
     """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
     value = _normalised(row.cells["value"])
     keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
     scores = decided_scores(one.metric, value, card.rating, **keys)
     if not scores:
         position = f"row {row.number}, column 'value'"
-        raise InputError(file, position, found=repr(row.cells["value"]), expected=one.values)
+        raise core.InputError(file, position, found=repr(row.cells["value"]), expected=one.values)
     yield from scores
-    label = decided_by(vote.judge.removeprefix(HUMAN))
-    yield Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
+    label = decided_by(vote.judge.removeprefix(core.HUMAN))
+    yield core.Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
 
 
-def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Judgement:
+def _vote(row: core.TableRow, one: OpenAnswer, person: str, at: str) -> core.Judgement:
     reply: dict[str, Any] = {
         "value": _normalised(row.cells["value"]),
-        "reason": collapse_spaces(row.cells["reason"]),
+        "reason": core.collapse_spaces(row.cells["reason"]),
         "at": at,
         "metric": one.metric.name,
         "instead_of": one.judge,
@@ -241,35 +227,38 @@ def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Judgement:
     }
     if one.vote_key:
         reply["replaces"] = one.vote_key
-    key = content_hash({"decision": reply, "by": person, "item": one.item.id, "run": one.run.id})
-    return Judgement(key=key, judge=human(person), item_id=one.item.id, reply=reply)
+    key = core.content_hash({"decision": reply, "by": person, "item": one.item.id, "run": one.run.id})
+    return core.Judgement(key=key, judge=core.human(person), item_id=one.item.id, reply=reply)
 
 
-def _same(before: Judgement, now: Judgement) -> bool:
+def _same(before: core.Judgement, now: core.Judgement) -> bool:
     return before.judge == now.judge and all(before.reply[name] == now.reply[name] for name in _FILLED)
 
 
-def _filled(file: Path) -> list[TableRow]:
+def _filled(file: Path) -> list[core.TableRow]:
     """The rows with a decision."""
-    rows = read_table(file, [*_KEY, "answer_id", *_FILLED], lenient=True).checked(file)
+    rows = core.read_table(file, [*_KEY, "answer_id", *_FILLED], lenient=True).checked(file)
     filled = []
     for row in rows:
         value, reason = (row.cells[name].strip() for name in _FILLED)
         if bool(value) != bool(reason):
             column, found = ("reason", "a value without a reason") if value else ("value", "a reason alone")
             position = f"row {row.number}, column {column!r}"
-            raise InputError(file, position, found=found, expected="value and reason, or neither")
+            raise core.InputError(file, position, found=found, expected="value and reason, or neither")
         if value:
             filled.append(row)
     if not filled:
-        raise InputError(
-            file, "column 'value'", found=f"nothing in {count_of(len(rows), 'row')}", expected="one decision or more"
+        raise core.InputError(
+            file,
+            "column 'value'",
+            found=f"nothing in {core.count_of(len(rows), 'row')}",
+            expected="one decision or more",
         )
     return filled
 
 
 def _open_one(
-    row: TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
+    row: core.TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
 ) -> OpenAnswer:
     """The open answer of a row."""
     key = tuple(row.cells[name] for name in _KEY)
@@ -279,13 +268,13 @@ def _open_one(
     if row.cells["answer_id"].strip() != one.answer_id:
         position = f"row {row.number}, column 'answer_id'"
         found = f"{row.cells['answer_id']!r}, another answer"
-        raise InputError(file, position, found=found, expected=f"{one.answer_id}, the one in the store")
+        raise core.InputError(file, position, found=found, expected=f"{one.answer_id}, the one in the store")
     return one
 
 
 def _unknown(
-    row: TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
-) -> InputError:
+    row: core.TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
+) -> core.InputError:
     """The error for a row without an open answer: the first unknown name, if any."""
     runs = store.runs(benchmark)
     given = store.scorers(benchmark)
@@ -299,13 +288,17 @@ def _unknown(
     for column, found in ((column, row.cells[column]) for column in _KEY):
         names = sorted(str(safe_cell(name)) for name in choices[column])
         if found not in names:
-            shown = one_of(names, found) if len(names) <= 20 else f"a known {column}"
-            return InputError(file, f"row {row.number}, column {column!r}", found=repr(found), expected=shown)
-    return InputError(file, f"row {row.number}", found="an answer that is not open", expected="one without a verdict")
+            shown = core.one_of(names, found) if len(names) <= 20 else f"a known {column}"
+            return core.InputError(file, f"row {row.number}, column {column!r}", found=repr(found), expected=shown)
+    return core.InputError(
+        file, f"row {row.number}", found="an answer that is not open", expected="one without a verdict"
+    )
 
 
 def _check_whole(
-    chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]], known: dict[tuple[str, ...], OpenAnswer], file: Path
+    chosen: dict[tuple[str, ...], tuple[core.TableRow, OpenAnswer]],
+    known: dict[tuple[str, ...], OpenAnswer],
+    file: Path,
 ) -> None:
     """Raises `InputError` for an open answer that is decided on some metrics of its judge only."""
     undecided = defaultdict(list)
@@ -315,14 +308,14 @@ def _check_whole(
     for key, (row, _) in chosen.items():
         if lacking := undecided.get(key[:4]):
             found = f"no decision on {', '.join(lacking)}"
-            raise InputError(file, f"row {row.number}", found=found, expected="all metrics of the answer")
+            raise core.InputError(file, f"row {row.number}", found=found, expected="all metrics of the answer")
 
 
 def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
     found: dict[tuple[str, ...], OpenAnswer] = {}
     for one in rows:
         if one.key in found:  # "=a" is written as "'=a", which is a name, too
-            raise InputError(f"item {one.item.id!r}", found="a name that is written like another's")
+            raise core.InputError(f"item {one.item.id!r}", found="a name that is written like another's")
         found[one.key] = one
     return found
 
@@ -343,27 +336,27 @@ def _scores_given(
     judges = sorted({judge for judge, _ in states})
     found = [row for judge in judges for row in store.score_rows(run, scorer=judge) if (judge, row.item_id) in states]
     votes = store.votes(row.vote_key for row in found if row.vote_key)
-    people = {key for key, vote in votes.items() if vote.judge.startswith(HUMAN)}
+    people = {key for key, vote in votes.items() if vote.judge.startswith(core.HUMAN)}
     return {(row.scorer, row.item_id, row.metric): row.vote_key if row.vote_key in people else None for row in found}
 
 
-def _values_text(metric: Metric, card: BenchmarkCard) -> str:
+def _values_text(metric: core.Metric, card: BenchmarkCard) -> str:
     """The values that a person may give, in words."""
     named = decided_values(metric, card.rating)
     return f"one of: {'; '.join(named)}" if named else f"a number from {metric.low:g} to {metric.high:g}"
 
 
 def _person(by: str) -> str:
-    plain = collapse_spaces(by).removeprefix(HUMAN)
+    plain = core.collapse_spaces(by).removeprefix(core.HUMAN)
     if not plain or not plain.isprintable():
-        raise InputError("--by", found=repr(by), expected="the name of the person who decided")
+        raise core.InputError("--by", found=repr(by), expected="the name of the person who decided")
     return plain
 
 
 def _normalised(value: str) -> str:
-    return collapse_spaces(value).casefold()
+    return core.collapse_spaces(value).casefold()
 
 
 def _cut(text: str) -> str:
     more = len(text) - _MAX_CELL
-    return text if more <= 0 else f"{text[:_MAX_CELL]} … ({count_of(more, 'more character')})"
+    return text if more <= 0 else f"{text[:_MAX_CELL]} … ({core.count_of(more, 'more character')})"

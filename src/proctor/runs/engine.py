@@ -18,28 +18,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from proctor.core import (
-    Answer,
-    ConfigurationError,
-    InfrastructureError,
-    InputError,
-    Item,
-    ParseError,
-    PendingError,
-    ProctorError,
-    RefusalError,
-    Score,
-    Scorer,
-    Status,
-    Stopwatch,
-    System,
-    SystemFaultError,
-    Usage,
-    View,
-    contained,
-    count_of,
-    error_line,
-)
+from proctor import core
 from proctor.media import RecordsShown
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
@@ -57,8 +36,8 @@ answers share few transactions and slow ones do not wait."""
 @dataclass(frozen=True)
 class _Entry:
     run: Run
-    answer: Answer
-    scores: Sequence[Score]
+    answer: core.Answer
+    scores: Sequence[core.Score]
     done: asyncio.Future[None]
 
 
@@ -88,7 +67,7 @@ class Journal:
         self._commit()  # answers are kept even when the task that wrote them was cancelled
         self._thread.shutdown(wait=True)
 
-    async def write(self, run: Run, answer: Answer, scores: Sequence[Score]) -> None:
+    async def write(self, run: Run, answer: core.Answer, scores: Sequence[core.Score]) -> None:
         """Returns when the answer is on disk; raises what the store raised."""
         entry = _Entry(run, answer, scores, self._loop.create_future())
         self._waiting.append(entry)
@@ -157,11 +136,11 @@ class Job:
     """
 
     run: Run
-    system: System
-    items: Sequence[Item]
-    view: Callable[[Item], View]
-    scorers: Sequence[Scorer] = ()
-    has: Callable[[Item], bool] = lambda _: True
+    system: core.System
+    items: Sequence[core.Item]
+    view: Callable[[core.Item], core.View]
+    scorers: Sequence[core.Scorer] = ()
+    has: Callable[[core.Item], bool] = lambda _: True
     skip_broken: bool = False
     settled: int = 0
 
@@ -191,13 +170,13 @@ class Tally:
     """Progress so far; counts only answers that are on disk."""
 
     total: int = 0
-    by_status: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
+    by_status: dict[core.Status, int] = field(default_factory=lambda: dict.fromkeys(core.Status, 0))
     unreadable: int = 0
     unreadable_example: str = ""
     cut_off: int = 0
     """Replies that the model's token limit ended."""
     error_example: str = ""
-    usage: Usage = field(default_factory=Usage)
+    usage: core.Usage = field(default_factory=core.Usage)
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
     failures_in_a_row: int = 0
@@ -222,20 +201,20 @@ class Tally:
         """Answers per second since the start."""
         return self.done / max(1e-9, time.monotonic() - self.started)
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: core.Answer) -> None:
         self.by_status[answer.status] += 1
-        if answer.status is Status.ANSWERED and answer.parsed is None:
+        if answer.status is core.Status.ANSWERED and answer.parsed is None:
             self.unreadable += 1
             self.unreadable_example = self.unreadable_example or f"{answer.item_id}: {answer.problem}"
         self.cut_off += answer.extra.get("cut_off") is True
-        if answer.status is Status.ERROR:
+        if answer.status is core.Status.ERROR:
             self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
         self.usage += answer.usage
-        if answer.status in {Status.FAILED, Status.ERROR}:
+        if answer.status in {core.Status.FAILED, core.Status.ERROR}:
             cause = _cause(answer.reason)
             cause = cause if cause in self.causes or len(self.causes) < _MAX_CAUSES else "other reasons"
             self.causes[cause] = self.causes.get(cause, 0) + 1
-        failed = answer.status is Status.FAILED
+        failed = answer.status is core.Status.FAILED
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
         if failed:
             self.last_reason = answer.reason
@@ -243,8 +222,8 @@ class Tally:
     @property
     def only_errors(self) -> int:
         """The number of answers if every one is an error of the system or failed, with at least one error; else 0."""
-        broken = self.by_status[Status.ERROR] + self.by_status[Status.FAILED]
-        return broken if broken == self.done and self.by_status[Status.ERROR] else 0
+        broken = self.by_status[core.Status.ERROR] + self.by_status[core.Status.FAILED]
+        return broken if broken == self.done and self.by_status[core.Status.ERROR] else 0
 
 
 async def ask_all(
@@ -285,7 +264,7 @@ async def ask_all(
     return tally
 
 
-_Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
+_Waiting = asyncio.Queue[tuple[Job, core.Item, float] | None]
 
 
 async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally) -> None:
@@ -314,7 +293,7 @@ class _Worker:
     stop: asyncio.Event
     on_change: Callable[[Tally], None]
     claims: ItemClaims | None
-    fatal: ProctorError | None = None
+    fatal: core.ProctorError | None = None
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
@@ -326,16 +305,16 @@ class _Worker:
                 continue
             try:
                 answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
-            except PendingError:
+            except core.PendingError:
                 self.tally.pending += 1
                 self.on_change(self.tally)
                 continue
-            except InputError as error:
+            except core.InputError as error:
                 if not job.skip_broken:
-                    self._end(InputError(f"{error} (item {item.id!r})"))
+                    self._end(core.InputError(f"{error} (item {item.id!r})"))
                     continue
-                answer = _ended(item, Status.FAILED, str(error), error.usage)
-            except ConfigurationError as error:
+                answer = _ended(item, core.Status.FAILED, str(error), error.usage)
+            except core.ConfigurationError as error:
                 self._end(error)
                 continue
             if not self.limits.timed:
@@ -343,45 +322,49 @@ class _Worker:
             await self.journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
 
-    def _end(self, error: ProctorError) -> None:
+    def _end(self, error: core.ProctorError) -> None:
         self.fatal = self.fatal or error
         self.stop.set()
 
-    async def _holds(self, run: Run, item: Item) -> bool:
+    async def _holds(self, run: Run, item: core.Item) -> bool:
         if self.claims is None:
             return True
         if not self.claims.fresh:
             return await asyncio.to_thread(self.claims.holds, run, item.id)
         return self.claims.holds(run, item.id)
 
-    async def _scores(self, job: Job, item: Item, answer: Answer) -> list[Score]:
+    async def _scores(self, job: Job, item: core.Item, answer: core.Answer) -> list[core.Score]:
         """The scores of an answer. A scorer that breaks ends the run, but neither the answer (which is paid for) nor the
         other scorers' scores are lost."""
-        found: list[Score] = []
-        for scorer in job.scorers if answer.status is not Status.FAILED else ():
+        found: list[core.Score] = []
+        for scorer in job.scorers if answer.status is not core.Status.FAILED else ():
             try:
                 found += await scores_of((scorer,), item, answer)
-            except ProctorError as error:
+            except core.ProctorError as error:
                 self._end(error)
         return found
 
-    def _count(self, answer: Answer) -> None:
+    def _count(self, answer: core.Answer) -> None:
         self.tally.add(answer)
         failures, errors = self.tally.failures_in_a_row, self.tally.only_errors
         if max(failures, errors) >= self.limits.give_up_after and not self.stop.is_set():
-            kind = count_of(failures, "failure") if failures > errors else f"{count_of(errors, 'error')} of the system"
+            kind = (
+                core.count_of(failures, "failure")
+                if failures > errors
+                else f"{core.count_of(errors, 'error')} of the system"
+            )
             self.tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
             self.stop.set()
         self.on_change(self.tally)
 
 
 async def ask(
-    system: System,
-    item: Item,
-    view: Callable[[Item], View],
+    system: core.System,
+    item: core.Item,
+    view: Callable[[core.Item], core.View],
     budget_s: float | None = None,
     queued_at: float | None = None,
-) -> Answer:
+) -> core.Answer:
     """Asks a system one item and returns the answer as it is recorded: timed, parsed, with its status.
 
     The system gets the item without reference, tags and media. Its time excludes time spent on media and on retries.
@@ -391,71 +374,71 @@ async def ask(
 
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
     limit = asyncio.timeout(budget_s)
-    watch, seen = Stopwatch(), view(item)
+    watch, seen = core.Stopwatch(), view(item)
     try:
         async with limit:
-            watch = Stopwatch(limit)
+            watch = core.Stopwatch(limit)
             with watch.running(), near("\n".join(sources_of(item))):
-                answer = await contained(system.answer(item.as_asked(), seen))
+                answer = await core.contained(system.answer(item.as_asked(), seen))
             _check_heard(system, item, seen)
     except TimeoutError as error:
         if limit.expired():
-            answer = _ended(item, Status.TIMED_OUT, f"took longer than {budget_s:g} s")
+            answer = _ended(item, core.Status.TIMED_OUT, f"took longer than {budget_s:g} s")
         else:
-            answer = _ended(item, Status.FAILED, error_line(error)[:500])
-    except InfrastructureError as error:
-        answer = _ended(item, Status.FAILED, str(error), error.usage)
-    except RefusalError as error:
-        answer = _ended(item, Status.REFUSED, str(error), error.usage)
-    except SystemFaultError as error:
-        answer = _ended(item, Status.ERROR, str(error), error.usage)
-    except ProctorError:
+            answer = _ended(item, core.Status.FAILED, core.error_line(error)[:500])
+    except core.InfrastructureError as error:
+        answer = _ended(item, core.Status.FAILED, str(error), error.usage)
+    except core.RefusalError as error:
+        answer = _ended(item, core.Status.REFUSED, str(error), error.usage)
+    except core.SystemFaultError as error:
+        answer = _ended(item, core.Status.ERROR, str(error), error.usage)
+    except core.ProctorError:
         raise
     except OSError as error:  # of the network or the machine, whichever code made the call
-        answer = _ended(item, Status.FAILED, error_line(error)[:500])
+        answer = _ended(item, core.Status.FAILED, core.error_line(error)[:500])
     except Exception as error:  # noqa: BLE001 - a system is other people's code: its bugs are recorded item by item
-        answer = _ended(item, Status.ERROR, error_line(error)[:500])
+        answer = _ended(item, core.Status.ERROR, core.error_line(error)[:500])
     timing = watch.timing(queue_s)
-    if budget_s is not None and answer.status is Status.ANSWERED and timing.model_s > budget_s:
+    if budget_s is not None and answer.status is core.Status.ANSWERED and timing.model_s > budget_s:
         # Code that never awaits can't be interrupted, but it is late all the same.
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
-        answer = answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
+        answer = answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late})
     kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen)}}
     return parsed_answer(item, answer.model_copy(update=kept))
 
 
-def _check_heard(system: System, item: Item, seen: View) -> None:
+def _check_heard(system: core.System, item: core.Item, seen: core.View) -> None:
     """Raises `ConfigurationError` where a system used the frames of a question with sound and not the sound."""
     if getattr(seen, "unheard", False):  # of `PlaysSounds`; isinstance with a protocol is slow
-        raise ConfigurationError(
+        raise core.ConfigurationError(
             f"{system.name} looked at item {item.id!r} and did not ask for its sound, which belongs to the question: "
             "use --condition muted, or a system that asks its view for sounds()"
         )
 
 
-async def scores_of(scorers: Sequence[Scorer], item: Item, answer: Answer) -> list[Score]:
+async def scores_of(scorers: Sequence[core.Scorer], item: core.Item, answer: core.Answer) -> list[core.Score]:
     return [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
 
 
-def parsed_answer(item: Item, answer: Answer) -> Answer:
+def parsed_answer(item: core.Item, answer: core.Answer) -> core.Answer:
     """The answer with its text parsed by the item's format, or with the `problem` of the text."""
-    if answer.status is not Status.ANSWERED or answer.parsed is not None:
+    if answer.status is not core.Status.ANSWERED or answer.parsed is not None:
         return answer
     try:
         return answer.model_copy(update={"parsed": item.answer.parse(answer.text, item.options)})
-    except ParseError as error:
+    except core.ParseError as error:
         return answer.model_copy(update={"problem": str(error)})
 
 
-def _shown(seen: View) -> dict[str, JsonValue]:
+def _shown(seen: core.View) -> dict[str, JsonValue]:
     if not hasattr(seen, "shown"):  # isinstance with a protocol is slow
         return {}
     shown = cast("RecordsShown", seen).shown
     return {SHOWN: [one.model_dump(mode="json", exclude_defaults=True) for one in shown]}
 
 
-def _ended(item: Item, status: Status, reason: str, usage: Usage | None = None) -> Answer:
-    return Answer(item_id=item.id, status=status, reason=reason, usage=usage or Usage())
+def _ended(item: core.Item, status: core.Status, reason: str, usage: core.Usage | None = None) -> core.Answer:
+    return core.Answer(item_id=item.id, status=status, reason=reason, usage=usage or core.Usage())
 
 
 def _cause(reason: str) -> str:

@@ -7,26 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from proctor.core import (
-    ACCURACY,
-    HUMAN,
-    Answer,
-    Benchmark,
-    InfrastructureError,
-    InputError,
-    Item,
-    Judgement,
-    JudgementCache,
-    ProctorError,
-    RecordedAnswers,
-    RefusalError,
-    Score,
-    Scorer,
-    Status,
-    SystemFaultError,
-    Usage,
-    content_hash,
-)
+from proctor import core
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
 from proctor.runs.settings import refuse_other_metrics
@@ -34,7 +15,7 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
 
-async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, all_items: bool = False) -> int:
+async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, *, all_items: bool = False) -> int:
     """Scores every answer that the scorer applies to, of items that count (or of all); returns their number.
 
     Stored scores are replaced: the function may have changed. Raises `InputError` if the store has a metric of that name
@@ -44,7 +25,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, al
     for run in runs:
         refuse_other_metrics(store, run.benchmark, scorer.metrics, scorer.name)
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
-        found: list[Score] = []
+        found: list[core.Score] = []
         for item, answer in pairs:
             found += await scorer.score(item, answer)
         store.declare_metrics(run.benchmark, scorer.metrics)
@@ -60,7 +41,7 @@ _WRITE_EVERY = 64
 class SeesAnswers(Protocol):
     """A scorer that needs all answers before it scores the first one."""
 
-    async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
+    async def see(self, answers: Sequence[tuple[core.Item, core.Answer]]) -> None:
         """Receives the answers of all runs, scored ones included."""
 
 
@@ -75,24 +56,24 @@ class JudgeLimits:
     most: int | None = None
     shard: tuple[int, int] | None = None
 
-    def takes(self, item: Item) -> bool:
+    def takes(self, item: core.Item) -> bool:
         """Whether the item is in the shard."""
-        return self.shard is None or int(content_hash(item.id), 16) % self.shard[1] == self.shard[0] - 1
+        return self.shard is None or int(core.content_hash(item.id), 16) % self.shard[1] == self.shard[0] - 1
 
 
 class PaidVotes:
     """A judgement cache that adds up the cost of new judgements."""
 
-    def __init__(self, votes: JudgementCache) -> None:
+    def __init__(self, votes: core.JudgementCache) -> None:
         self._votes = votes
         self.count = 0
-        self.usage = Usage()
+        self.usage = core.Usage()
 
-    def get(self, key: str) -> Judgement | None:
+    def get(self, key: str) -> core.Judgement | None:
         """A vote by its key (see `JudgementCache`)."""
         return self._votes.get(key)
 
-    def put(self, vote: Judgement) -> None:
+    def put(self, vote: core.Judgement) -> None:
         """Stores a new, paid vote (see `JudgementCache`)."""
         self._votes.put(vote)
         self.count += 1
@@ -122,7 +103,7 @@ class JudgeTally:
         """The number of answers for another pass."""
         return self.total - self.marked - self.unresolved + self.awaiting
 
-    def count(self, scores: Sequence[Score]) -> None:
+    def count(self, scores: Sequence[core.Score]) -> None:
         panel = next((score for score in scores if score.metric == UNRESOLVED.name), None)
         if panel is not None and panel.value == 1:
             self.unresolved += 1
@@ -134,7 +115,7 @@ class JudgeTally:
 async def judge_all(
     store: Store,
     runs: Sequence[Run],
-    scorer: Scorer,
+    scorer: core.Scorer,
     limits: JudgeLimits | None = None,
     *,
     all_items: bool = False,
@@ -160,9 +141,9 @@ async def judge_all(
         await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
     tally.total = len(work)
     work = work[: limits.most]
-    done: list[tuple[Run, Score]] = []
+    done: list[tuple[Run, core.Score]] = []
 
-    def keep(place: int, scores: Sequence[Score]) -> None:
+    def keep(place: int, scores: Sequence[core.Score]) -> None:
         done.extend((work[place][0], score) for score in scores)
         if len(done) >= _WRITE_EVERY:
             _flush(store, done, scorer)
@@ -177,12 +158,12 @@ async def judge_all(
 
 
 async def judge_each(
-    scorer: Scorer,
-    answers: Sequence[tuple[Item, Answer, bool]],
+    scorer: core.Scorer,
+    answers: Sequence[tuple[core.Item, core.Answer, bool]],
     limits: JudgeLimits,
     tally: JudgeTally,
     stop: asyncio.Event,
-    keep: Callable[[int, Sequence[Score]], None],
+    keep: Callable[[int, Sequence[core.Score]], None],
 ) -> None:
     """Judges answers concurrently, each with whether it was unresolved before, until `stop` is set, also by
     `give_up_after` infrastructure errors in a row. `keep` gets the place of each judged answer and its scores."""
@@ -204,35 +185,35 @@ async def judge_each(
         async with asyncio.TaskGroup() as tasks:
             for _ in range(limits.concurrency):
                 tasks.create_task(worker())
-    except* ProctorError as errors:
+    except* core.ProctorError as errors:
         raise errors.exceptions[0] from None
 
 
 async def _judged(
-    scorer: Scorer, item: Item, answer: Answer, open_before: bool, tally: JudgeTally
-) -> tuple[list[Score], bool]:
+    scorer: core.Scorer, item: core.Item, answer: core.Answer, open_before: bool, tally: JudgeTally
+) -> tuple[list[core.Score], bool]:
     """The scores to store of one answer, and whether an infrastructure error occurred."""
     try:
         scores = await scorer.score(item, answer)
-    except (PartialScoresError, InfrastructureError, RefusalError, SystemFaultError) as error:
+    except (PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
         tally.unmarked += 1
         tally.last_reason = str(error)
         came = error.scores if isinstance(error, PartialScoresError) else ()
         state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
-        return [*came, *state], type(error) is InfrastructureError
+        return [*came, *state], type(error) is core.InfrastructureError
     tally.count(scores)
     if open_before and all(one.metric != UNRESOLVED.name for one in scores):
         scores = [*scores, _state(item, scorer, RESOLVED)]
     return scores, False
 
 
-def _state(item: Item, scorer: Scorer, how: str) -> Score:
+def _state(item: core.Item, scorer: core.Scorer, how: str) -> core.Score:
     """The score that says that an answer has no verdict, or has one now."""
     value = float(how == NO_VERDICT)
-    return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
+    return core.Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
 
 
-def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[Item, Answer]]:
+def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[core.Item, core.Answer]]:
     """The answers of a run to items that count (or to all); with `failed` also those that failed."""
     answers, card = store.answers(run), store.card(run.benchmark)
     return [
@@ -240,11 +221,11 @@ def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) 
         for item in store.items(run.benchmark)
         if item.id in answers
         and (all_items or card.counts(item))
-        and (failed or answers[item.id].status is not Status.FAILED)
+        and (failed or answers[item.id].status is not core.Status.FAILED)
     ]
 
 
-def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:
+def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
     """The items to judge again: those without a verdict, those that lack a vote of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
     table = load_items(store, store.card(run.benchmark), all_items=True)
@@ -253,11 +234,11 @@ def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:
     return {table.ids[place] for place, label in labels.items() if label in again}
 
 
-def _flush(store: Store, done: list[tuple[Run, Score]], scorer: Scorer) -> None:
+def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer) -> None:
     runs = {run.id: run for run, _ in done}
     if any(score.metric == UNRESOLVED.name for _, score in done):
         formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
-        if any(metric.name == ACCURACY.name for metric in scorer.metrics):
+        if any(metric.name == core.ACCURACY.name for metric in scorer.metrics):
             formats = UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
         for name in {run.benchmark for run in runs.values()}:
             store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
@@ -268,12 +249,12 @@ def _flush(store: Store, done: list[tuple[Run, Score]], scorer: Scorer) -> None:
 
 async def import_answers(
     store: Store,
-    benchmark: Benchmark,
-    recorded: RecordedAnswers,
+    benchmark: core.Benchmark,
+    recorded: core.RecordedAnswers,
     *,
     name: str,
     condition: str,
-    scorers: Sequence[Scorer],
+    scorers: Sequence[core.Scorer],
 ) -> Run:
     """Stores recorded answers as the run of system `name` under `condition`, scored by `scorers`.
 
@@ -282,15 +263,15 @@ async def import_answers(
     """
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
-    marked: dict[str, list[Score]] = {answer.item_id: [] for answer in recorded.answers}
+    marked: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
     for answer in recorded.answers:
-        if answer.status is not Status.FAILED:
+        if answer.status is not core.Status.FAILED:
             marked[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
     return _kept(store, benchmark.name, recorded, marked, (name, condition))
 
 
 async def import_systems(
-    store: Store, benchmark: Benchmark, recorded: Sequence[RecordedAnswers], *, condition: str
+    store: Store, benchmark: core.Benchmark, recorded: Sequence[core.RecordedAnswers], *, condition: str
 ) -> list[Run]:
     """Stores the answers of several systems, each under its own name, with their recorded scores.
 
@@ -311,8 +292,8 @@ async def import_systems(
 def _kept(
     store: Store,
     benchmark: str,
-    recorded: RecordedAnswers,
-    marked: Mapping[str, list[Score]],
+    recorded: core.RecordedAnswers,
+    marked: Mapping[str, list[core.Score]],
     name: tuple[str, str],
     *,
     part: bool = False,
@@ -332,7 +313,7 @@ def _kept(
 
 
 def _refuse_others(
-    store: Store, benchmark: str, recorded: RecordedAnswers, name: tuple[str, str], *, part: bool = False
+    store: Store, benchmark: str, recorded: core.RecordedAnswers, name: tuple[str, str], *, part: bool = False
 ) -> None:
     """Raises `InputError` if the run has a different answer already (or, unless these are a `part`, a further one), or
     another rating by the same person."""
@@ -344,20 +325,22 @@ def _refuse_others(
         before = {item: answer for item, answer in before.items() if item in given}
     if before not in ({}, given):
         other = f"a new name: --name {_free(name[0], {system for system, _ in runs})}"
-        raise InputError(
+        raise core.InputError(
             store.shown,
             f"run of {name[0]} under {name[1]}",
             found="other answers already",
             expected=f"the same answers, or {'another --store' if part else other}",
         )
     rows = store.score_rows(runs[name])
-    rated = {(row.item_id, row.metric, row.scorer): row.value for row in rows if row.scorer.startswith(HUMAN)}
+    rated = {(row.item_id, row.metric, row.scorer): row.value for row in rows if row.scorer.startswith(core.HUMAN)}
     for score in recorded.scores:
         value = rated.get((score.item_id, score.metric, score.scorer), score.value)
         if value != score.value:
-            place = f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(HUMAN)}"
+            place = (
+                f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(core.HUMAN)}"
+            )
             expected = f"{value:g}, as {store.shown} has it already, or another --store"
-            raise InputError(place, found=f"{score.value:g}", expected=expected)
+            raise core.InputError(place, found=f"{score.value:g}", expected=expected)
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of
+from proctor.stats import clusters
 from proctor.stats.bootstrap import (
     CHUNK,
     Estimate,
@@ -22,21 +23,6 @@ from proctor.stats.bootstrap import (
     ratio,
     weights,
 )
-from proctor.stats.clusters import (
-    Floats,
-    Groups,
-    Ints,
-    Items,
-    Sums,
-    Values,
-    cell_hash,
-    finite,
-    group_codes,
-    slice_sums,
-    splitmix64,
-    summed,
-    tabulate,
-)
 from proctor.stats.special import expit, logit, stdtrit
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
@@ -45,7 +31,7 @@ _FEW_OFF_BOUND = 9  # with at most this many groups off a bound the interval is 
 _FEW_DIFFERING = 5  # the same for groups with a difference; with so few no p is below 0.05
 
 
-def mean_interval(values: Values, groups: Groups, plan: Resampling = Resampling()) -> Estimate:
+def mean_interval(values: clusters.Values, groups: clusters.Groups, plan: Resampling = Resampling()) -> Estimate:
     """The mean of all values, with a clustered bootstrap interval.
 
     `values` has one number per item, `groups` the group of each item (any hashable label or integer). Items of a group
@@ -83,7 +69,11 @@ def mean_interval(values: Values, groups: Groups, plan: Resampling = Resampling(
 
 
 def slice_means(
-    values: Values, groups: Groups, slices: Sequence[int] | NDArray[Any], n_slices: int, plan: Resampling = Resampling()
+    values: clusters.Values,
+    groups: clusters.Groups,
+    slices: Sequence[int] | NDArray[Any],
+    n_slices: int,
+    plan: Resampling = Resampling(),
 ) -> list[Estimate]:
     """The mean and interval of each slice, equal to `mean_interval` of the items of the slice.
 
@@ -101,9 +91,9 @@ def slice_means(
     >>> [estimate.n for estimate in slice_means([1, 0, 1], ["a", "a", "b"], inside, 2)]
     [3, 2]
     """
-    numbers = finite(values)
+    numbers = clusters.finite(values)
     check_bounds(numbers, plan.bounds)
-    code, where = group_codes(groups, len(numbers)), np.asarray(slices)
+    code, where = clusters.group_codes(groups, len(numbers)), np.asarray(slices)
     if where.ndim == 2:
         if where.dtype != np.bool_ or where.shape != (len(numbers), n_slices):
             found = f"{' × '.join(str(length) for length in where.shape)} of {where.dtype}"
@@ -112,12 +102,12 @@ def slice_means(
         numbers, code = numbers[item], code[item]
     where = where.astype(np.int64, copy=False)
     if plan.two_level:
-        items = tabulate(numbers, code, where, n_slices)
+        items = clusters.tabulate(numbers, code, where, n_slices)
         return estimates(items.sums, _two_level(items, plan), plan)
-    return estimates_of_sums(slice_sums(numbers, code, where, n_slices), plan)
+    return estimates_of_sums(clusters.slice_sums(numbers, code, where, n_slices), plan)
 
 
-def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
+def check_bounds(values: clusters.Floats, bounds: tuple[float, float] | None) -> None:
     """Raise `InputError` with the first value out of bounds."""
     if bounds is None:
         return
@@ -128,7 +118,9 @@ def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
         raise InputError(f"value {position}", found=f"{values[position]:g}", expected=expected)
 
 
-def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None = None) -> list[Estimate]:
+def estimates(
+    sums: clusters.Sums, means: clusters.Floats, plan: Resampling, nothing: float | None = None
+) -> list[Estimate]:
     """The estimate of each slice from its sums and its resampled means (draws × slices). `nothing` is the mean of
     uninformative groups: 0 for differences."""
     known = moments(sums)
@@ -148,12 +140,12 @@ def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None
     return result
 
 
-def estimates_of_sums(sums: Sums, plan: Resampling) -> list[Estimate]:
+def estimates_of_sums(sums: clusters.Sums, plan: Resampling) -> list[Estimate]:
     """The estimate of each slice from its sums, over samples of whole groups."""
     return estimates(sums, _one_level(sums, plan), plan)
 
 
-def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
+def _bca(known: Moments, ordered: clusters.Floats, plan: Resampling) -> tuple[clusters.Floats, clusters.Floats]:
     t = np.asarray(stdtrit(known.df, (1 + plan.level) / 2), dtype=np.float64)
     widened = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)
     far = _student(known, t, plan.bounds)
@@ -162,7 +154,9 @@ def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Flo
     return np.clip(low, lowest, highest), np.clip(high, lowest, highest)
 
 
-def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
+def _student(
+    known: Moments, t: clusters.Floats, bounds: tuple[float, float] | None
+) -> tuple[clusters.Floats, clusters.Floats]:
     """mean ± t · error, on the logit scale if there are finite bounds (Korn and Graubard 1999, 2.7)."""
     reach = t * known.error
     if bounds is None or not np.isfinite(bounds).all():
@@ -174,8 +168,13 @@ def _student(known: Moments, t: Floats, bounds: tuple[float, float] | None) -> t
 
 
 def _unseen(
-    sums: Sums, known: Moments, low: Floats, high: Floats, plan: Resampling, nothing: float | None
-) -> tuple[Floats, Floats]:
+    sums: clusters.Sums,
+    known: Moments,
+    low: clusters.Floats,
+    high: clusters.Floats,
+    plan: Resampling,
+    nothing: float | None,
+) -> tuple[clusters.Floats, clusters.Floats]:
     """The ends, extended for unseen groups at a bound if few groups carry the variation (see `mean_interval`).
 
     If no two groups differ and the bounds are unknown, the ends are NaN.
@@ -207,16 +206,16 @@ class Moments:
     are the degrees of freedom of `error`², at least 1 (see `moments`).
     """
 
-    n: Floats
-    groups: Floats
-    mean: Floats
-    spread: Floats
-    error: Floats
-    skew: Floats
-    df: Floats
+    n: clusters.Floats
+    groups: clusters.Floats
+    mean: clusters.Floats
+    spread: clusters.Floats
+    error: clusters.Floats
+    skew: clusters.Floats
+    df: clusters.Floats
 
 
-def moments(sums: Sums) -> Moments:
+def moments(sums: clusters.Sums) -> Moments:
     """The moments of each slice; 0 where a denominator is 0.
 
     Degrees of freedom are Satterthwaite's, (tr Q)² / tr Q², where Q is the covariance of e / √(1 − h) if values in a
@@ -224,8 +223,8 @@ def moments(sums: Sums) -> Moments:
     Economics and Statistics 98:701). They are groups − 1 for groups of equal size, and fewer otherwise.
     """
 
-    def add(per_cell: Floats) -> Floats:
-        return summed(sums.slice_, per_cell, sums.n_slices)
+    def add(per_cell: clusters.Floats) -> clusters.Floats:
+        return clusters.summed(sums.slice_, per_cell, sums.n_slices)
 
     size = sums.count
     n = add(size)
@@ -250,7 +249,12 @@ def moments(sums: Sums) -> Moments:
     )
 
 
-def _satterthwaite(add: Callable[[Floats], Floats], share: Floats, leverage: Floats, variance: Floats) -> Floats:
+def _satterthwaite(
+    add: Callable[[clusters.Floats], clusters.Floats],
+    share: clusters.Floats,
+    leverage: clusters.Floats,
+    variance: clusters.Floats,
+) -> clusters.Floats:
     """(tr Q)² / tr Q² of Q = A V Aᵀ with A = diag(1 − h)^(−½) (I − h 1ᵀ) and V = diag(variance), as sums over groups
     without the groups × groups matrix Q."""
     whole = add(variance)
@@ -262,12 +266,12 @@ def _satterthwaite(add: Callable[[Floats], Floats], share: Floats, leverage: Flo
     return divide(trace**2, outside + diagonal)
 
 
-def divide(top: Floats, bottom: Floats) -> Floats:
+def divide(top: clusters.Floats, bottom: clusters.Floats) -> clusters.Floats:
     """top / bottom; 0 where bottom is not positive."""
     return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
 
 
-def _one_level(sums: Sums, plan: Resampling) -> Floats:
+def _one_level(sums: clusters.Sums, plan: Resampling) -> clusters.Floats:
     """The mean of each slice in bootstrap samples of its groups: draws × slices, NaN for slices without items."""
     n_groups = np.bincount(sums.slice_, minlength=sums.n_slices)
     means = np.full((plan.draws, sums.n_slices), np.nan)
@@ -279,14 +283,14 @@ def _one_level(sums: Sums, plan: Resampling) -> Floats:
         unit, n_units = group_units(size, plan.seed)
         cell = unit[sums.group[here]] * len(alike) + column[sums.slice_[here]]
         shape = (n_units, len(alike))
-        counts = summed(cell, sums.count[here], n_units * len(alike)).reshape(shape)
-        totals = summed(cell, sums.total[here], n_units * len(alike)).reshape(shape)
+        counts = clusters.summed(cell, sums.count[here], n_units * len(alike)).reshape(shape)
+        totals = clusters.summed(cell, sums.total[here], n_units * len(alike)).reshape(shape)
         drawn = weights(n_units, plan.draws, plan.seed)
         means[:, alike] = np.concatenate([ratio(part @ totals, part @ counts) for part in drawn])
     return means
 
 
-def _two_level(items: Items, plan: Resampling) -> Floats:
+def _two_level(items: clusters.Items, plan: Resampling) -> clusters.Floats:
     """The same for two-level samples (`item_picks`)."""
     n_slices = items.sums.n_slices
     order = np.lexsort((items.group, items.slice_))
@@ -296,13 +300,15 @@ def _two_level(items: Items, plan: Resampling) -> Floats:
         if len(own):
             values, parts = items.values[own], []
             for rows, row, position in item_picks(np.bincount(items.group[own]), plan):
-                parts.append(ratio(summed(row, values[position], rows), np.bincount(row, minlength=rows).astype(float)))
+                parts.append(
+                    ratio(clusters.summed(row, values[position], rows), np.bincount(row, minlength=rows).astype(float))
+                )
             means[:, number] = np.concatenate(parts)
     return means
 
 
 def group_mean_slices(
-    values: Values, groups: Groups, inside: NDArray[np.bool_], plan: Resampling = Resampling()
+    values: clusters.Values, groups: clusters.Groups, inside: NDArray[np.bool_], plan: Resampling = Resampling()
 ) -> list[Estimate]:
     """The mean of the group means in each slice, so that groups have equal weight, with an interval.
 
@@ -316,16 +322,16 @@ def group_mean_slices(
     """
     if plan.two_level:
         raise InputError("two_level", found="True", expected="False for means of groups")
-    numbers = finite(values)
-    code = group_codes(groups, len(numbers))
+    numbers = clusters.finite(values)
+    code = clusters.group_codes(groups, len(numbers))
     if inside.ndim != 2 or len(inside) != len(numbers):
         raise InputError("inside", found=str(inside.shape), expected=f"{len(numbers)} items × slices")
     n_slices = inside.shape[1]
     item, slice_ = np.nonzero(inside)
     n_groups = int(code.max()) + 1 if len(code) else 0
     cell = slice_ * n_groups + code[item]
-    count = summed(cell, np.ones(len(cell)), n_slices * n_groups)
-    total = summed(cell, numbers[item], n_slices * n_groups)
+    count = clusters.summed(cell, np.ones(len(cell)), n_slices * n_groups)
+    total = clusters.summed(cell, numbers[item], n_slices * n_groups)
     used = np.flatnonzero(count)
     slices, of_group = np.divmod(used, max(1, n_groups))
     means = slice_means(total[used] / count[used], of_group, slices, n_slices, plan)
@@ -337,32 +343,32 @@ class SystemTable:
     """Values of several systems on the same items. `matrix` is systems × items, with items sorted by group and groups
     in canonical order (see `clusters`); `totals` is groups × systems; `counts` is the number of items per group."""
 
-    matrix: Floats
-    totals: Floats
-    counts: Floats
+    matrix: clusters.Floats
+    totals: clusters.Floats
+    counts: clusters.Floats
 
     @property
     def n_groups(self) -> int:
         """The number of groups."""
         return len(self.counts)
 
-    def codes(self) -> Ints:
+    def codes(self) -> clusters.Ints:
         """The group of each item."""
         return np.repeat(np.arange(self.n_groups), self.counts.astype(np.int64))
 
-    def sums(self) -> Sums:
+    def sums(self) -> clusters.Sums:
         """The sums with each system as a slice."""
         return dense_sums(self.totals, self.counts, (self.matrix**2).sum(axis=1))
 
-    def units(self, seed: int) -> tuple[Floats, Floats]:
+    def units(self, seed: int) -> tuple[clusters.Floats, clusters.Floats]:
         """Totals (units × systems) and counts of the resampling units (`group_units`)."""
         unit, n_units = group_units(self.n_groups, seed)
         if n_units == self.n_groups:
             return self.totals, self.counts
-        totals = np.stack([summed(unit, column, n_units) for column in self.totals.T], axis=1)
-        return totals, summed(unit, self.counts, n_units)
+        totals = np.stack([clusters.summed(unit, column, n_units) for column in self.totals.T], axis=1)
+        return totals, clusters.summed(unit, self.counts, n_units)
 
-    def means(self, plan: Resampling) -> Floats:
+    def means(self, plan: Resampling) -> clusters.Floats:
         """The mean of each system in each bootstrap sample: draws × systems; systems share samples."""
         if plan.two_level:
             return self._two_level(plan)
@@ -370,7 +376,7 @@ class SystemTable:
         drawn = weights(len(counts), plan.draws, plan.seed)
         return np.concatenate([(part @ totals) / (part @ counts)[:, None] for part in drawn])
 
-    def _two_level(self, plan: Resampling) -> Floats:
+    def _two_level(self, plan: Resampling) -> clusters.Floats:
         ordered, n = np.ascontiguousarray(self.matrix.T), self.matrix.shape[1]
         parts = []
         for rows, row, position in item_picks(self.counts.astype(np.int64), plan):
@@ -382,10 +388,10 @@ class SystemTable:
         return np.concatenate(parts)
 
 
-def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
+def dense_sums(totals: clusters.Floats, counts: clusters.Floats, squares: clusters.Floats) -> clusters.Sums:
     """The sums of a table in which every group has items in every slice; `totals` is groups × slices."""
     n_groups, n_slices = totals.shape
-    return Sums(
+    return clusters.Sums(
         group=np.repeat(np.arange(n_groups), n_slices),
         slice_=np.tile(np.arange(n_slices), n_groups),
         count=np.repeat(counts, n_slices),
@@ -395,28 +401,30 @@ def dense_sums(totals: Floats, counts: Floats, squares: Floats) -> Sums:
     )
 
 
-def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = None) -> SystemTable:
+def system_table(matrix: Matrix, groups: clusters.Groups, names: Sequence[str] | None = None) -> SystemTable:
     """Check the values and sum them up. Raises `InputError` with the system's name."""
-    rows = [finite(row, f"system {names[number] if names else number}, value") for number, row in enumerate(matrix)]
+    rows = [
+        clusters.finite(row, f"system {names[number] if names else number}, value") for number, row in enumerate(matrix)
+    ]
     for number, row in enumerate(rows):
         if len(row) != len(groups):
             name = names[number] if names else number
             expected = f"{len(groups)}, one per item"
             raise InputError(f"system {name}", found=count_of(len(row), "value"), expected=expected)
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(groups))
-    return _arranged(values, group_codes(groups, len(groups)))
+    return _arranged(values, clusters.group_codes(groups, len(groups)))
 
 
-def _arranged(values: Floats, code: Ints) -> SystemTable:
+def _arranged(values: clusters.Floats, code: clusters.Ints) -> SystemTable:
     """The table with groups, and items within groups, in an order that depends on their values only."""
     n = len(code)
     hashes = np.zeros(n, dtype=np.uint64)
     for number, row in enumerate(values):
-        hashes += cell_hash(np.full(n, number), np.ones(n), row)
+        hashes += clusters.cell_hash(np.full(n, number), np.ones(n), row)
     order = np.lexsort((hashes, code))
     sizes = np.bincount(code)
     starts = np.cumsum(sizes) - sizes
-    contents = np.add.reduceat(splitmix64(hashes[order]), starts) if n else np.zeros(0)
+    contents = np.add.reduceat(clusters.splitmix64(hashes[order]), starts) if n else np.zeros(0)
     ranked = np.argsort(contents, kind="stable")
     position = np.empty(len(ranked), dtype=np.int64)
     position[ranked] = np.arange(len(ranked))
@@ -424,5 +432,5 @@ def _arranged(values: Floats, code: Ints) -> SystemTable:
     matrix, codes = values[:, order], position[code[order]]
     totals = np.zeros((len(sizes), len(values)))
     for number, row in enumerate(matrix):
-        totals[:, number] = summed(codes, row, len(sizes))
+        totals[:, number] = clusters.summed(codes, row, len(sizes))
     return SystemTable(matrix, totals, sizes[ranked].astype(np.float64))

@@ -13,29 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from typing_extensions import TypeIs
 
-from proctor.core import (
-    Answer,
-    ConfigurationError,
-    Frame,
-    InfrastructureError,
-    Item,
-    PlainFunction,
-    ProctorError,
-    Registry,
-    System,
-    SystemFaultError,
-    View,
-    count_of,
-    first_problem,
-    object_in_file,
-    unloadable,
-)
+from proctor import core
 
 if TYPE_CHECKING:
     from proctor.media import Sound
     from proctor.models import ModelClient
 
-SYSTEMS: Registry[Callable[..., System]] = Registry("system", group="proctor.systems")
+SYSTEMS: core.Registry[Callable[..., core.System]] = core.Registry("system", group="proctor.systems")
 """Factories (classes or functions) by name, or functions decorated by `proctor.system`. A factory is called with those
 of `models`, `options` and `seed` that its parameters name: its models, its options as given, and the seed of its
 draws."""
@@ -50,7 +34,7 @@ def asks_models(name: str) -> bool:
 
 def build_system(
     name: str, models: Sequence[ModelClient] = (), options: Mapping[str, JsonValue] = NO_OPTIONS, *, seed: int = 0
-) -> System:
+) -> core.System:
     """The registered system of a name.
 
     Raises `UnknownNameError` with the choices, and `ConfigurationError` for models or options that it does not take.
@@ -58,13 +42,17 @@ def build_system(
     known: Any = SYSTEMS.get(name)
     takes = _parameters(known)
     if models and "models" not in takes:
-        raise ConfigurationError(f"{name}: found {count_of(len(models), 'model')}, expected none: it asks no model")
+        raise core.ConfigurationError(
+            f"{name}: found {core.count_of(len(models), 'model')}, expected none: it asks no model"
+        )
     if options and "options" not in takes:
-        raise ConfigurationError(f"{name}: found the option {next(iter(options))!r}, expected none: it has no options")
+        raise core.ConfigurationError(
+            f"{name}: found the option {next(iter(options))!r}, expected none: it has no options"
+        )
     if isinstance(known, FunctionSystem):
         return known
     offered = {"models": models, "options": options, "seed": seed}
-    built: System = known(**{key: value for key, value in offered.items() if key in takes})
+    built: core.System = known(**{key: value for key, value in offered.items() if key in takes})
     return built
 
 
@@ -89,16 +77,18 @@ def read_options(name: str, schema: type[T], options: Mapping[str, JsonValue]) -
     try:
         return schema.model_validate(dict(options))
     except ValidationError as error:
-        problem = first_problem(error)
+        problem = core.first_problem(error)
         known = ", ".join(schema.model_fields) or "none"
         reason = f"{name}: option {problem.field!r}: {problem.expected} (its options: {known})"
-    raise ConfigurationError(reason)
+    raise core.ConfigurationError(reason)
 
 
 def only_model(name: str, models: Sequence[ModelClient]) -> ModelClient:
     """The model of a system that takes exactly one. Raises `ConfigurationError` for none or several."""
     if len(models) != 1:
-        raise ConfigurationError(f"{name}: found {len(models)} models, expected one (--model): run it once for each")
+        raise core.ConfigurationError(
+            f"{name}: found {len(models)} models, expected one (--model): run it once for each"
+        )
     return models[0]
 
 
@@ -125,7 +115,7 @@ class FunctionSystem:
         formats: Sequence[str] = (),
         settings: Mapping[str, JsonValue] | None = None,
     ) -> None:
-        self._function = PlainFunction(function, offered=_OFFERED, what="a system")
+        self._function = core.PlainFunction(function, offered=_OFFERED, what="a system")
         self.name = name or self._function.name.replace("<lambda>", "lambda")
         self._formats = (formats,) if isinstance(formats, str) else tuple(formats)
         self._settings = dict(settings or {})
@@ -149,10 +139,10 @@ class FunctionSystem:
         takes = self._function.takes
         return takes("sounds") or takes("view") or not takes("frames")
 
-    def supports(self, item: Item) -> bool:
+    def supports(self, item: core.Item) -> bool:
         return not self._formats or item.answer.kind in self._formats
 
-    async def answer(self, item: Item, view: View) -> Answer:
+    async def answer(self, item: core.Item, view: core.View) -> core.Answer:
         """The function's result for this item."""
         values: dict[str, Any] = {
             "item": item,
@@ -169,23 +159,23 @@ class FunctionSystem:
             values["sounds"] = await view.sounds() if isinstance(view, PlaysSounds) else []
         try:
             result = await self._function.call(values)
-        except ProctorError:
+        except core.ProctorError:
             raise
         except OSError as error:
-            raise InfrastructureError(self._function.fault(error)) from error
+            raise core.InfrastructureError(self._function.fault(error)) from error
         except Exception as error:  # the code is the user's: its bug is its answer
-            raise SystemFaultError(self._function.fault(error)) from error
-        if isinstance(result, Answer):
+            raise core.SystemFaultError(self._function.fault(error)) from error
+        if isinstance(result, core.Answer):
             return result.model_copy(update={"item_id": item.id})
         if not isinstance(result, str):
-            raise SystemFaultError(f"{self.name} returned {type(result).__name__}, expected str or Answer")
-        return Answer(item_id=item.id, text=result)
+            raise core.SystemFaultError(f"{self.name} returned {type(result).__name__}, expected str or Answer")
+        return core.Answer(item_id=item.id, text=result)
 
 
 class BlockingView:
     """A view for code in a thread: `frames` and `sounds` block until the event loop delivers them."""
 
-    def __init__(self, view: View, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, view: core.View, loop: asyncio.AbstractEventLoop) -> None:
         self._view = view
         self._loop = loop
         self._thread = threading.get_ident()  # a view is made where the loop runs
@@ -201,7 +191,7 @@ class BlockingView:
 
     def frames(
         self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
-    ) -> list[Frame]:
+    ) -> list[core.Frame]:
         """As `View.frames`. Raises `SystemFaultError` in the event loop, which it would block indefinitely."""
         self._check_thread("frames")
         frames = self._view.frames(count=count, fps=fps, window=window)
@@ -218,7 +208,7 @@ class BlockingView:
 
     def _check_thread(self, method: str) -> None:
         if threading.get_ident() == self._thread:
-            raise SystemFaultError(f"view.{method}() was called in the event loop: make the function async")
+            raise core.SystemFaultError(f"view.{method}() was called in the event loop: make the function async")
 
 
 @overload
@@ -264,29 +254,29 @@ def is_file_address(text: str) -> bool:
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
-def system_in_file(address: str, *, name: str = "") -> System:
+def system_in_file(address: str, *, name: str = "") -> core.System:
     """The system at `path/to/file.py:name`: a function, a class without arguments, or a system.
 
     Raises `InputError` where there is no such object, and `ConfigurationError` for another kind of object.
     """
-    found = object_in_file(address)
+    found = core.object_in_file(address)
     if isinstance(found, type):
         try:
             found = found()
-        except ProctorError:
+        except core.ProctorError:
             raise
         except (Exception, SystemExit) as error:
-            raise unloadable(Path(address.rpartition(":")[0]), error) from error
+            raise core.unloadable(Path(address.rpartition(":")[0]), error) from error
     if isinstance(found, FunctionSystem):
         return found.renamed(name) if name else found
     if is_system(found):
         return Renamed(found, name) if name else found
     if not callable(found):
-        raise ConfigurationError(f"found {type(found).__name__}, expected a function or a system")
+        raise core.ConfigurationError(f"found {type(found).__name__}, expected a function or a system")
     return FunctionSystem(found, name=name)
 
 
-def is_system(found: object) -> TypeIs[System]:
+def is_system(found: object) -> TypeIs[core.System]:
     """Whether an object has all attributes of a `System`."""
     return all(hasattr(found, name) for name in ("name", "settings", "supports", "answer"))
 
@@ -294,7 +284,7 @@ def is_system(found: object) -> TypeIs[System]:
 class Renamed:
     """A system under another name."""
 
-    def __init__(self, system: System, name: str) -> None:
+    def __init__(self, system: core.System, name: str) -> None:
         self._system = system
         self.name = name
 
@@ -308,8 +298,8 @@ class Renamed:
         """The system's, with its own name."""
         return {**self._system.settings, "renamed_from": self._system.name}
 
-    def supports(self, item: Item) -> bool:
+    def supports(self, item: core.Item) -> bool:
         return self._system.supports(item)
 
-    async def answer(self, item: Item, view: View) -> Answer:
+    async def answer(self, item: core.Item, view: core.View) -> core.Answer:
         return await self._system.answer(item, view)

@@ -17,21 +17,7 @@ from pydantic import JsonValue
 from safetensors.torch import load_file
 
 from proctor.core import InputError, content_hash, generator
-from proctor.judges.classifier import (
-    ClassifierLanguage,
-    ClassifierManifest,
-    ClassifierMember,
-    FrozenEncoder,
-    LevelClassifier,
-    TokenizedCase,
-    cut_counts,
-    features_of,
-    level_shares,
-    level_weights,
-    read_levels,
-    state_hash,
-    tokenized,
-)
+from proctor.judges import classifier
 from proctor.judges.dimensions import RatedCase, RatedPool, all_marks
 from proctor.training.classifier_epochs import ClassifierRecipe, EpochPlan, FittedEpoch, TrainingRows, fit_epochs
 from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant, refuse_leaks
@@ -52,7 +38,7 @@ class TrainedClassifier:
     counts the answers whose input was cut, by language and part."""
 
     states: dict[str, list[dict[str, Any]]]
-    manifest: ClassifierManifest | None
+    manifest: classifier.ClassifierManifest | None
     scores: list[list[dict[str, float]]]
     mean_scores: list[dict[str, float]]
     level_scores: list[dict[str, float]]
@@ -69,14 +55,14 @@ class _Language:
     places: list[int]
     captions: list[str]
     recipe: ClassifierRecipe
-    encoder: FrozenEncoder = field(init=False)
-    inputs: list[TokenizedCase] = field(init=False)
+    encoder: classifier.FrozenEncoder = field(init=False)
+    inputs: list[classifier.TokenizedCase] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.encoder = FrozenEncoder(self.recipe.encoder(self.name), self.recipe.layers)
+        self.encoder = classifier.FrozenEncoder(self.recipe.encoder(self.name), self.recipe.layers)
         limit, tokenizer = min(self.recipe.max_tokens, self.encoder.limit), self.encoder.tokenizer
         self.inputs = [
-            tokenized(one.case, caption, tokenizer, limit, references=self.recipe.references)
+            classifier.tokenized(one.case, caption, tokenizer, limit, references=self.recipe.references)
             for one, caption in zip(self.rated, self.captions, strict=True)
         ]
         self.dimensions = self.rated[0].case.dimensions
@@ -84,7 +70,7 @@ class _Language:
             raise InputError(f"answers in {self.name!r}", found="several sets of dimensions", expected="one")
         refuse_constant(self.rated)
         self.shares = {
-            one.name: level_shares([each.values.get(one.name) for each in self.rated], one.levels)
+            one.name: classifier.level_shares([each.values.get(one.name) for each in self.rated], one.levels)
             for one in self.dimensions
         }
 
@@ -99,8 +85,8 @@ class _Language:
         if self.recipe.layers:
             return None
         begin = {one.name: [1.0] * len(one.levels) for one in self.dimensions}
-        plain = LevelClassifier(self.encoder, self.recipe.loss, begin, references=self.recipe.references)
-        return features_of(plain, self.states, self.inputs)
+        plain = classifier.LevelClassifier(self.encoder, self.recipe.loss, begin, references=self.recipe.references)
+        return classifier.features_of(plain, self.states, self.inputs)
 
     def rows(self, places: Sequence[int]) -> TrainingRows:
         """Some answers as training data."""
@@ -116,7 +102,7 @@ class _Language:
         stacked = [np.asarray(one, dtype=np.float64) for one in found]
         each = [one[None] if one.ndim == 2 else one for one in stacked]
         return [
-            {one.name: read_levels(each[k][:, row], one, readout) for k, one in enumerate(self.dimensions)}
+            {one.name: classifier.read_levels(each[k][:, row], one, readout) for k, one in enumerate(self.dimensions)}
             for row in range(each[0].shape[1])
         ]
 
@@ -195,7 +181,7 @@ def train_classifier(
     }
     manifest = None if recipe.shuffled else _manifest(given, languages, found, states, recipe)
     return TrainedClassifier(
-        states, manifest, each, mean, level, {one.name: cut_counts(one.inputs) for one in languages}
+        states, manifest, each, mean, level, {one.name: classifier.cut_counts(one.inputs) for one in languages}
     )
 
 
@@ -229,13 +215,13 @@ class _PlannedNetwork:
         )
         shares = {name: one[self.learning] for name, one in own.shares.items()}
         balanced = recipe.class_weights == "balanced"
-        weights = {name: level_weights(one, balanced=balanced) for name, one in shares.items()}
+        weights = {name: classifier.level_weights(one, balanced=balanced) for name, one in shares.items()}
         begin = {name: ((one.sum(dim=0) + 1) * weights[name]).tolist() for name, one in shares.items()}
         rows = (self.learning, self.choosing, self.outside)
         return fit_epochs(
             plan,
             folder,
-            lambda: LevelClassifier(own.encoder, recipe.loss, begin, references=recipe.references),
+            lambda: classifier.LevelClassifier(own.encoder, recipe.loss, begin, references=recipe.references),
             weights,
             lambda: (own.rows(rows[0]), own.rows(rows[1]), own.rows(rows[2])),
             self._agreement,
@@ -297,8 +283,8 @@ def _manifest(
     found: Mapping[tuple[str, int, int], tuple[FittedEpoch, Path]],
     states: Mapping[str, Sequence[Mapping[str, Any]]],
     recipe: ClassifierRecipe,
-) -> ClassifierManifest:
-    return ClassifierManifest(
+) -> classifier.ClassifierManifest:
+    return classifier.ClassifierManifest(
         format=1,
         judge="classifier-judge",
         loss=recipe.loss,
@@ -307,14 +293,14 @@ def _manifest(
         max_tokens=recipe.max_tokens,
         recipe=json.loads(json.dumps(asdict(recipe))),
         languages={
-            one.name: ClassifierLanguage(
+            one.name: classifier.ClassifierLanguage(
                 encoder=one.encoder.name,
                 encoder_sha256=one.encoder.sha256,
                 layers=recipe.layers,
                 levels={each.name: each.levels for each in one.dimensions},
                 answers=len(one.rated),
                 encounters=len({each.case.encounter for each in one.rated}),
-                cut=cut_counts(one.inputs),
+                cut=classifier.cut_counts(one.inputs),
                 members=tuple(
                     _member(recipe.seed + k, found[one.name, _EVERYTHING, k][0], state)
                     for k, state in enumerate(states.get(one.name, ()))
@@ -328,5 +314,7 @@ def _manifest(
     )
 
 
-def _member(seed: int, fitted: FittedEpoch, state: Mapping[str, Any]) -> ClassifierMember:
-    return ClassifierMember(seed=seed, epoch=fitted.epoch, chosen_by=fitted.agreement, weights_sha256=state_hash(state))
+def _member(seed: int, fitted: FittedEpoch, state: Mapping[str, Any]) -> classifier.ClassifierMember:
+    return classifier.ClassifierMember(
+        seed=seed, epoch=fitted.epoch, chosen_by=fitted.agreement, weights_sha256=classifier.state_hash(state)
+    )

@@ -13,28 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from sqlalchemy import (
-    JSON,
-    CheckConstraint,
-    Column,
-    Connection,
-    Engine,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    column,
-    insert,
-    inspect,
-    select,
-    table,
-    text,
-)
+import sqlalchemy as sa
 
 from proctor.core import InputError
 from proctor.runs import id_column, reading, shown_url, store_meta, time_column
@@ -42,152 +21,152 @@ from proctor.runs import id_column, reading, shown_url, store_meta, time_column
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 
-def _account(name: str = "account", *, nullable: bool = False) -> Column[int]:
-    return Column(name, Integer, ForeignKey("accounts.id"), nullable=nullable)
+def _account(name: str = "account", *, nullable: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, sa.ForeignKey("accounts.id"), nullable=nullable)
 
 
-def _role(choices: tuple[str, ...]) -> Column[str]:
-    check = CheckConstraint(f"role in ({', '.join(map(repr, choices))})")
-    return Column("role", String(20), check, nullable=False)
+def _role(choices: tuple[str, ...]) -> sa.Column[str]:
+    check = sa.CheckConstraint(f"role in ({', '.join(map(repr, choices))})")
+    return sa.Column("role", sa.String(20), check, nullable=False)
 
 
-accounts = Table(
+accounts = sa.Table(
     "accounts",
     metadata,
     id_column(),
-    Column("name", String(80), nullable=False, unique=True),
-    Column("pseudonym", String(40), nullable=False, unique=True),
+    sa.Column("name", sa.String(80), nullable=False, unique=True),
+    sa.Column("pseudonym", sa.String(40), nullable=False, unique=True),
     _role(ROLES),
-    Column("password", Text, nullable=False),  # argon2's own text; empty: nobody can log in yet
-    Column("language", String(8), nullable=False),
+    sa.Column("password", sa.Text, nullable=False),  # argon2's own text; empty: nobody can log in yet
+    sa.Column("language", sa.String(8), nullable=False),
     time_column("created"),
     time_column("disabled", nullable=True),
 )
 
-invitations = Table(
+invitations = sa.Table(
     "invitations",
     metadata,
-    Column("token_hash", String(64), primary_key=True),
+    sa.Column("token_hash", sa.String(64), primary_key=True),
     _account(),
     time_column("expires"),
     time_column("used", nullable=True),
 )
 
-sessions = Table(
+sessions = sa.Table(
     "sessions",
     metadata,
-    Column("token_hash", String(64), primary_key=True),
+    sa.Column("token_hash", sa.String(64), primary_key=True),
     _account(),
-    Column("csrf", String(64), nullable=False),
+    sa.Column("csrf", sa.String(64), nullable=False),
     time_column("created"),
     time_column("seen"),
     time_column("expires"),
 )
-Index("sessions_by_account", sessions.c.account)
+sa.Index("sessions_by_account", sessions.c.account)
 
-logins = Table(
+logins = sa.Table(
     "logins",
     metadata,
     id_column(),
-    Column("name", String(80), nullable=False),
-    Column("address", String(80), nullable=False),
+    sa.Column("name", sa.String(80), nullable=False),
+    sa.Column("address", sa.String(80), nullable=False),
     time_column("at"),
-    Column("ok", Integer, nullable=False),
+    sa.Column("ok", sa.Integer, nullable=False),
 )
-Index("logins_by_name", logins.c.name, logins.c.at)
-Index("logins_by_address", logins.c.address, logins.c.at)
+sa.Index("logins_by_name", logins.c.name, logins.c.at)
+sa.Index("logins_by_address", logins.c.address, logins.c.at)
 
-studies = Table(
+studies = sa.Table(
     "studies",
     metadata,
     id_column(),
-    Column("name", String(200), nullable=False, unique=True),
-    Column("form", String(40), nullable=False),
-    Column("settings", JSON, nullable=False),
+    sa.Column("name", sa.String(200), nullable=False, unique=True),
+    sa.Column("form", sa.String(40), nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
 )
 
-study_items = Table(
+study_items = sa.Table(
     "study_items",
     metadata,
     id_column(),
-    Column("study", ForeignKey("studies.id"), nullable=False),
-    Column("key", String(400), nullable=False),
-    Column("group_name", Text, nullable=False),
-    Column("media", JSON, nullable=False),
-    Column("gold", JSON(none_as_null=True)),
-    Column("position", Integer, nullable=False),
-    UniqueConstraint("study", "key"),
+    sa.Column("study", sa.ForeignKey("studies.id"), nullable=False),
+    sa.Column("key", sa.String(400), nullable=False),
+    sa.Column("group_name", sa.Text, nullable=False),
+    sa.Column("media", sa.JSON, nullable=False),
+    sa.Column("gold", sa.JSON(none_as_null=True)),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.UniqueConstraint("study", "key"),
 )
 
-versions = Table(
+versions = sa.Table(
     "versions",
     metadata,
     id_column(),
-    Column("item", ForeignKey("study_items.id"), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("body", JSON, nullable=False),
+    sa.Column("item", sa.ForeignKey("study_items.id"), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("body", sa.JSON, nullable=False),
     _account("author", nullable=True),
     time_column("created"),
-    Column("why", Text, nullable=False),
-    UniqueConstraint("item", "number"),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.UniqueConstraint("item", "number"),
 )
 
-assignments = Table(
+assignments = sa.Table(
     "assignments",
     metadata,
     id_column(),
-    Column("item", ForeignKey("study_items.id"), nullable=False),
+    sa.Column("item", sa.ForeignKey("study_items.id"), nullable=False),
     _account(),
-    Column("position", Integer, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
     _role(("reader", "adjudicator")),
-    UniqueConstraint("item", "account"),
+    sa.UniqueConstraint("item", "account"),
 )
-Index("assignments_by_account", assignments.c.account, assignments.c.position)
+sa.Index("assignments_by_account", assignments.c.account, assignments.c.position)
 
-readings = Table(
+readings = sa.Table(
     "readings",
     metadata,
     id_column(),
-    Column("version", ForeignKey("versions.id"), nullable=False),
+    sa.Column("version", sa.ForeignKey("versions.id"), nullable=False),
     _account(),
-    Column("payload", JSON, nullable=False),
-    Column("comment", Text, nullable=False, default=""),
-    Column("seconds", Float, nullable=False, default=0.0),
-    Column("revision", Integer, nullable=False, default=0),
+    sa.Column("payload", sa.JSON, nullable=False),
+    sa.Column("comment", sa.Text, nullable=False, default=""),
+    sa.Column("seconds", sa.Float, nullable=False, default=0.0),
+    sa.Column("revision", sa.Integer, nullable=False, default=0),
     time_column("saved"),
     time_column("sealed", nullable=True),
-    Column("by_page", JSON(none_as_null=True)),
-    UniqueConstraint("version", "account"),
+    sa.Column("by_page", sa.JSON(none_as_null=True)),
+    sa.UniqueConstraint("version", "account"),
 )
-Index("readings_by_account", readings.c.account)
+sa.Index("readings_by_account", readings.c.account)
 
-consensus = Table(
+consensus = sa.Table(
     "consensus",
     metadata,
-    Column("version", ForeignKey("versions.id"), primary_key=True),
-    Column("payload", JSON, nullable=False),
+    sa.Column("version", sa.ForeignKey("versions.id"), primary_key=True),
+    sa.Column("payload", sa.JSON, nullable=False),
     _account(nullable=True),  # null: the readings agreed
-    Column("reason", Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
     time_column("at"),
 )
 
-trail = Table(
+trail = sa.Table(
     "trail",
     metadata,
     id_column(),
     time_column("at"),
     _account(nullable=True),
-    Column("action", String(40), nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("detail", JSON, nullable=False),
-    Column("previous", String(64), nullable=False, unique=True),
-    Column("hash", String(64), nullable=False, unique=True),
+    sa.Column("action", sa.String(40), nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("detail", sa.JSON, nullable=False),
+    sa.Column("previous", sa.String(64), nullable=False, unique=True),
+    sa.Column("hash", sa.String(64), nullable=False, unique=True),
 )
 
-visible_readings = table("visible_readings", column("viewer", Integer), column("reading", Integer))
+visible_readings = sa.table("visible_readings", sa.column("viewer", sa.Integer), sa.column("reading", sa.Integer))
 """Which account (`viewer`) may see which reading. Every query that shows a reading joins it, with the viewer's id:
 
     select(readings).join(visible_readings, visible_readings.c.reading == readings.c.id).where(
@@ -244,28 +223,28 @@ class StoredTables:
     what: str
     key: str
     version: int
-    tables: tuple[Table, ...]
+    tables: tuple[sa.Table, ...]
     lasting: tuple[tuple[str, str], ...] = ()
     views: tuple[str, ...] = ()
 
-    def prepare(self, engine: Engine) -> None:
+    def prepare(self, engine: sa.Engine) -> None:
         """Creates missing tables and missing newer columns. Raises `InputError` where a newer Proctor wrote them."""
         with reading(engine) as connection:
             if self._are_there(connection) and not _new_columns(connection, self.tables):
                 return
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(text("lock table meta in share row exclusive mode"))  # one process creates
+                connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
             if self._are_there(connection):
                 _add_new_columns(connection, self.tables)
                 return
             self.tables[0].metadata.create_all(connection, tables=self.tables)
             for statement in (*self.views, *_triggers(connection, self.lasting)):
-                connection.execute(text(statement))
-            connection.execute(insert(store_meta).values(key=self.key, value=str(self.version)))
+                connection.execute(sa.text(statement))
+            connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
 
-    def _are_there(self, connection: Connection) -> bool:
-        version = connection.execute(select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
+    def _are_there(self, connection: sa.Connection) -> bool:
+        version = connection.execute(sa.select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
         if version not in {None, str(self.version)}:
             raise InputError(
                 shown_url(str(connection.engine.url)),
@@ -291,20 +270,20 @@ REVIEW_TABLES = StoredTables(
 """A review's own tables."""
 
 
-def _new_columns(connection: Connection, tables: tuple[Table, ...]) -> list[Column[object]]:
+def _new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> list[sa.Column[object]]:
     """Columns that are newer than the stored tables. They are nullable, so that an older Proctor can go on, too."""
-    inspector = inspect(connection)
+    inspector = sa.inspect(connection)
     known = {one.name: {found["name"] for found in inspector.get_columns(one.name)} for one in tables}
     return [each for one in tables for each in one.columns if each.name not in known[one.name]]
 
 
-def _add_new_columns(connection: Connection, tables: tuple[Table, ...]) -> None:
+def _add_new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> None:
     for new in _new_columns(connection, tables):
         kind = new.type.compile(connection.dialect)
-        connection.execute(text(f"alter table {new.table.name} add column {new.name} {kind}"))
+        connection.execute(sa.text(f"alter table {new.table.name} add column {new.name} {kind}"))
 
 
-def prepare_accounts(engine: Engine) -> None:
+def prepare_accounts(engine: sa.Engine) -> None:
     """Creates the tables of accounts and the trail where they are missing.
 
     Raises `InputError` where a newer Proctor wrote them.
@@ -312,7 +291,7 @@ def prepare_accounts(engine: Engine) -> None:
     ACCOUNT_TABLES.prepare(engine)
 
 
-def prepare(engine: Engine) -> None:
+def prepare(engine: sa.Engine) -> None:
     """Creates a review's tables, view and triggers where they are missing.
 
     Raises `InputError` where a newer Proctor wrote them.
@@ -322,7 +301,7 @@ def prepare(engine: Engine) -> None:
 
 
 @contextmanager
-def one_connection(engine: Engine, *, reading: bool = False) -> Iterator[Connection]:
+def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.Connection]:
     """A connection with one transaction; afterwards the engine is disposed."""
     try:
         with engine.connect().execution_options(reading=reading) as connection, connection.begin():
@@ -350,7 +329,7 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _triggers(connection: Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
+def _triggers(connection: sa.Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
     if connection.dialect.name == "postgresql":
         return [
             *([_REFUSE] if lasting else []),

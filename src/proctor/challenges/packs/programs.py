@@ -18,27 +18,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
+from proctor import core
 from proctor.api import audit, import_answers, results
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.marking import Entrant, mark_entrant
 from proctor.challenges.settings import ChallengeSettings, Phase
-from proctor.core import (
-    Answer,
-    InputError,
-    Item,
-    ProctorError,
-    RecordedAnswers,
-    Status,
-    content_hash,
-    count_of,
-    input_bytes,
-    read_json,
-    read_model,
-    reader_of,
-    unique_keys,
-    validated,
-    write_whole,
-)
 from proctor.runs import import_answers as import_recorded
 from proctor.runs import parsed_answer
 
@@ -161,7 +145,7 @@ class PackFigure:
 
 def read_part(folder: Path) -> PackedPart:
     """The questions of a pack. Raises `InputError` when they were changed."""
-    part = read_model(folder / PART_FILE, PackedPart, "the questions of a pack")
+    part = core.read_model(folder / PART_FILE, PackedPart, "the questions of a pack")
     check_part(part, folder)
     return part
 
@@ -169,14 +153,14 @@ def read_part(folder: Path) -> PackedPart:
 def check_part(part: PackedPart, folder: Path) -> None:
     """Raises `InputError` when the questions in a folder are not those that were packed."""
     if packed_hash(SealedPart(folder, part.settings), part.phase) != part.fingerprint:
-        raise InputError(folder, found="other questions or references", expected="those that were packed")
+        raise core.InputError(folder, found="other questions or references", expected="those that were packed")
 
 
 def packed_hash(sealed: SealedPart, phase: Phase) -> str:
     """The hash of the questions with their references, and of people's ratings if there are some."""
     ratings = ratings_of(sealed, phase)
-    known = hashlib.sha256(input_bytes(ratings)).hexdigest() if ratings.is_file() else ""
-    return content_hash([sealed.benchmark(phase.name).fingerprint, known])
+    known = hashlib.sha256(core.input_bytes(ratings)).hexdigest() if ratings.is_file() else ""
+    return core.content_hash([sealed.benchmark(phase.name).fingerprint, known])
 
 
 def ratings_of(sealed: SealedPart, phase: Phase) -> Path:
@@ -185,7 +169,7 @@ def ratings_of(sealed: SealedPart, phase: Phase) -> Path:
 
 
 def figures_of(
-    folder: Path, settings: ChallengeSettings, phase: Phase, given: Path | RecordedAnswers
+    folder: Path, settings: ChallengeSettings, phase: Phase, given: Path | core.RecordedAnswers
 ) -> list[PackFigure]:
     """The figures of answers, of a file of answers, or, for a benchmark with ratings, of a file of a scorer's scores.
     The first figure ranks. No judge is asked, since that needs a network. Raises `InputError` for an unreadable
@@ -193,17 +177,17 @@ def figures_of(
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         changed = {"answers": f"sqlite:///{scratch}/{{phase}}.sqlite", "judge": None, "baselines": ()}
         sealed = SealedPart(folder, settings.model_copy(update=changed))
-        if reader_of(settings.benchmark, settings.track).ratings:
-            if isinstance(given, RecordedAnswers):
+        if core.reader_of(settings.benchmark, settings.track).ratings:
+            if isinstance(given, core.RecordedAnswers):
                 expected = "a file of scores: answers are rated here"
-                raise InputError(folder, "answers", found="answers", expected=expected)
+                raise core.InputError(folder, "answers", found="answers", expected=expected)
             return _agreement(sealed, phase, given)
         return _scores(sealed, phase, given)
 
 
-def _scores(sealed: SealedPart, phase: Phase, given: Path | RecordedAnswers) -> list[PackFigure]:
+def _scores(sealed: SealedPart, phase: Phase, given: Path | core.RecordedAnswers) -> list[PackFigure]:
     store, benchmark, condition = sealed.store_at(phase.name), sealed.benchmark(phase.name), phase.condition
-    if isinstance(given, RecordedAnswers):
+    if isinstance(given, core.RecordedAnswers):
         with sealed.store(phase.name) as opened:  # scored below
             asyncio.run(import_recorded(opened, benchmark, given, name=_NAME, condition=condition, scorers=()))
     else:
@@ -236,7 +220,7 @@ def _agreement(sealed: SealedPart, phase: Phase, file: Path) -> list[PackFigure]
     import_answers(benchmark, file, scorer=_NAME, store=store)
     compared = audit(store, benchmark=benchmark.name).data
     found = audit_of(compared.table, compared.metrics[0], CorrelationSettings(draws=0))
-    figures = reader_of(sealed.settings.benchmark, sealed.settings.track).official_audit(found)
+    figures = core.reader_of(sealed.settings.benchmark, sealed.settings.track).official_audit(found)
     whole = [name for name in figures if name.endswith("-ALL-mean")]
     named = [*whole, *(name for name in figures if name not in whole)]
     return [PackFigure(name, name, figures[name], aside=not name.startswith("ALL-")) for name in named]
@@ -251,7 +235,7 @@ def run_scorer(score: Callable[..., None], *arguments: str) -> None:
     """Runs a scorer as a program. An error is one line and the exit code 1."""
     try:
         score(*map(Path, arguments))
-    except ProctorError as error:
+    except core.ProctorError as error:
         sys.stderr.write(f"proctor: {error}\n")
         sys.exit(1)
 
@@ -268,22 +252,22 @@ def evaluate_grand_challenge(given: Path, out: Path, truth: Path) -> None:
     """Grand Challenge's evaluation. `given` holds `predictions.json` and each job's outputs, `truth` the references;
     `metrics.json` is written into `out`, with aggregates only."""
     part = read_part(truth)
-    ids = _Cases.validate_python(read_json(truth / IDS_FILE, "the cases of a pack"))
+    ids = _Cases.validate_python(core.read_json(truth / IDS_FILE, "the cases of a pack"))
     jobs = list(_jobs(given / PREDICTIONS))
     items = {item.id: item for item in SealedPart(truth, part.settings).benchmark(part.phase.name).items}
     sockets = sockets_of(part.settings.benchmark)
-    answers: dict[str, Answer] = {}
+    answers: dict[str, core.Answer] = {}
     for job in jobs:
         case = job.case(sockets)
         if case not in ids or case in answers:
             what = "a second time" if case in answers else "which is not in the ground truth"
             place, expected = f"job {job.pk}", "each case of the archive once"
-            raise InputError(given / PREDICTIONS, place, found=f"the case {case[:40]!r} {what}", expected=expected)
+            raise core.InputError(given / PREDICTIONS, place, found=f"the case {case[:40]!r} {what}", expected=expected)
         answers[case] = job.answer(given, sockets, items[ids[case]])
     if len(answers) < len(ids):
-        lacking = f"{len(answers)} of {count_of(len(ids), 'case')}"
-        raise InputError(given / PREDICTIONS, found=lacking, expected="all of them: is the archive whole?")
-    found = figures_of(truth, part.settings, part.phase, RecordedAnswers(tuple(answers.values())))
+        lacking = f"{len(answers)} of {core.count_of(len(ids), 'case')}"
+        raise core.InputError(given / PREDICTIONS, found=lacking, expected="all of them: is the archive whole?")
+    found = figures_of(truth, part.settings, part.phase, core.RecordedAnswers(tuple(answers.values())))
     aggregates = shown(found, _digits(part.phase.results.digits)) | _seconds(jobs)
     _write(out / "metrics.json", {"aggregates": aggregates, "results": []})
 
@@ -313,30 +297,30 @@ class _Job(BaseModel):
                 return str(one.value.get("id", ""))
         return ""
 
-    def answer(self, given: Path, sockets: PhaseSockets, item: Item) -> Answer:
+    def answer(self, given: Path, sockets: PhaseSockets, item: core.Item) -> core.Answer:
         """The answer of the job. A failed job is an error, which counts as wrong."""
         if self.status != SUCCEEDED:
-            return Answer(item_id=item.id, status=Status.ERROR, reason=f"the job ended as {self.status[:40]}")
+            return core.Answer(item_id=item.id, status=core.Status.ERROR, reason=f"the job ended as {self.status[:40]}")
         file = given / str(self.pk) / "output" / sockets.answer.relative_path
         try:
-            output = read_json(file, "an answer", pairs=unique_keys)
-        except InputError:
+            output = core.read_json(file, "an answer", pairs=core.unique_keys)
+        except core.InputError:
             output = None
         text = output.get("answer") if isinstance(output, dict) else output
         if not isinstance(text, str) or len(text) > _MAX_TEXT:
-            return Answer(item_id=item.id, status=Status.ERROR, reason="the output is no answer")
-        return parsed_answer(item, Answer(item_id=item.id, text=text))
+            return core.Answer(item_id=item.id, status=core.Status.ERROR, reason="the output is no answer")
+        return parsed_answer(item, core.Answer(item_id=item.id, text=text))
 
 
 _Cases = TypeAdapter(dict[str, str])
 
 
 def _jobs(file: Path) -> Iterator[_Job]:
-    given = read_json(file, "the platform's jobs")
+    given = core.read_json(file, "the platform's jobs")
     if not isinstance(given, list):
-        raise InputError(file, found=type(given).__name__, expected="a list of jobs")
+        raise core.InputError(file, found=type(given).__name__, expected="a list of jobs")
     for number, one in enumerate(given, start=1):
-        yield validated(_Job, one, file, f"job {number}")
+        yield core.validated(_Job, one, file, f"job {number}")
 
 
 def _seconds(jobs: Sequence[_Job]) -> dict[str, float]:
@@ -355,7 +339,9 @@ def _only_file(folder: Path) -> Path:
         if file.relative_to(folder).parts[0] not in _NOT_ANSWERS
     ]
     if len(files) != 1:
-        raise InputError("the submission", found=f"{len(files)} files", expected="an archive with one file of answers")
+        raise core.InputError(
+            "the submission", found=f"{len(files)} files", expected="an archive with one file of answers"
+        )
     return files[0]
 
 
@@ -364,4 +350,4 @@ def _digits(declared: int) -> int:
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:
-    write_whole(file, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    core.write_whole(file, json.dumps(content, indent=1, allow_nan=False) + "\n")

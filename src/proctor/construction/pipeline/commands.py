@@ -12,23 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from pydantic import JsonValue
 
+from proctor import core
 from proctor.construction import pipeline
-from proctor.core import (
-    DASH,
-    InputError,
-    PluginReport,
-    Steps,
-    UsageError,
-    count_of,
-    dollars,
-    one_of,
-    plain_table,
-    shell_word,
-    shorten,
-    thousands,
-    whole_folder,
-    write_whole,
-)
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline import HistoryStep, Project, Record, Stage, UnitState
@@ -45,7 +30,7 @@ Sources = Annotated[
 def new(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)],
     kind: Annotated[str, typer.Option("--kind", help="What it is to become.", show_default=False)],
-) -> PluginReport:
+) -> core.PluginReport:
     """Start a project: a benchmark from videos.
 
     Writes a commented project.yaml, and a folder for sources.
@@ -53,22 +38,22 @@ def new(
     Example: proctor build new abdomen --kind rexsonovqa
     """
     if kind not in pipeline.PROJECT_KINDS.names():
-        raise UsageError("--kind", one_of(pipeline.PROJECT_KINDS.names(), kind), found=repr(kind))
+        raise core.UsageError("--kind", core.one_of(pipeline.PROJECT_KINDS.names(), kind), found=repr(kind))
     chosen = pipeline.PROJECT_KINDS.get(kind)
-    with whole_folder(folder) as draft:
+    with core.whole_folder(folder) as draft:
         (draft / "sources").mkdir()
         shutil.copyfile(chosen.example, draft / pipeline.SETTINGS_FILE)
     lines = (f"{folder}/{pipeline.SETTINGS_FILE}: say there which videos and models",)
-    notes = (f"Then: proctor build run {shell_word(folder)}",)
-    return PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
+    notes = (f"Then: proctor build run {core.shell_word(folder)}",)
+    return core.PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
 
 
 def run(
     folder: Folder,
-    steps: Steps,
+    steps: core.Steps,
     until: Annotated[str, typer.Option("--until", help="The last stage to run.", show_default=False)] = "",
     source: Sources = None,
-) -> PluginReport:
+) -> core.PluginReport:
     """Run all stages of a project that are due.
 
     Finished work is kept, and no model is asked the same thing twice. Stop at any time, and run it again.
@@ -78,7 +63,7 @@ def run(
     return run_report(folder, steps, until, source or ())
 
 
-def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> PluginReport:
+def run_report(folder: Path, steps: core.Steps, until: str, only: Sequence[str]) -> core.PluginReport:
     """Runs a project up to a stage, and reports the states of all units."""
     project = pipeline.Project(folder)
     states = asyncio.run(pipeline.run_stages(project, until=until, only=only, steps=steps))
@@ -86,26 +71,28 @@ def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> P
     for one in states:
         by_stage.setdefault(one.stage, []).append(one)
     rows = tuple(
-        (name, *(str(sum(one.state == state for one in some) or DASH) for state in ("made", "kept", "waiting")))
+        (name, *(str(sum(one.state == state for one in some) or core.DASH) for state in ("made", "kept", "waiting")))
         for name, some in by_stage.items()
     )
     waiting = [one for one in states if one.state == "waiting"]
     first = [one for one in waiting if not one.why.startswith("for ")]
-    table = plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), rows)
+    table = core.plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), rows)
     notes = [
         f"{one.stage}{'' if one.unit == pipeline.ALL else f' of {one.unit}'} waits: {one.why}" for one in first[:8]
     ]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
-    notes.append(f"Next: proctor build status {shell_word(folder)}")
-    return PluginReport([asdict(one) for one in states], (table,), tuple(notes), ok=not waiting)
+    notes.append(f"Next: proctor build status {core.shell_word(folder)}")
+    return core.PluginReport([asdict(one) for one in states], (table,), tuple(notes), ok=not waiting)
 
 
-def run_to(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | None]) -> tuple[PluginReport, list[Any]]:
+def run_to(
+    folder: Path, steps: core.Steps, stage: Stage[Any], new: Sequence[Path | None]
+) -> tuple[core.PluginReport, list[Any]]:
     """Runs a project up to a stage; the report, and the stage's records. Raises `InputError` before it runs if one of
     the `new` files or folders exists."""
     for path in new:
         if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
-            raise InputError(path, found="something there already", expected="a new file or folder")
+            raise core.InputError(path, found="something there already", expected="a new file or folder")
     report = run_report(folder, steps, stage.name, ())
     return report, records_of(pipeline.Project(folder), stage)
 
@@ -117,23 +104,25 @@ def records_of(project: Project, stage: Stage[R]) -> list[R]:
     return [record for made in files for record in stored.records(made)]
 
 
-def with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:
+def with_table(report: core.PluginReport, table: Path | None, text: str, rows: int, what: str) -> core.PluginReport:
     """Writes a table, if one is wanted, and adds a line about it to the report."""
     if table is None:
         return report
-    write_whole(table, text)
-    return noted(report, f"{count_of(rows, what)} in {table}")
+    core.write_whole(table, text)
+    return noted(report, f"{core.count_of(rows, what)} in {table}")
 
 
-def noted(report: PluginReport, line: str) -> PluginReport:
+def noted(report: core.PluginReport, line: str) -> core.PluginReport:
     """The report with another line."""
-    return PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
+    return core.PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
 
 
-def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Steps, list[str] | None], PluginReport]:
+def stage_command(
+    stage: str, summary: str, example: str
+) -> Callable[[Path, core.Steps, list[str] | None], core.PluginReport]:
     """A command that runs a project up to one stage."""
 
-    def command(folder: Folder, steps: Steps, source: Sources = None) -> PluginReport:
+    def command(folder: Folder, steps: core.Steps, source: Sources = None) -> core.PluginReport:
         pipeline.kind_of(pipeline.Project(folder)).stage(stage)
         return run_report(folder, steps, stage, source or ())
 
@@ -143,9 +132,9 @@ def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Ste
 
 def sources(
     folder: Folder,
-    steps: Steps,
+    steps: core.Steps,
     apply: Annotated[bool, typer.Option("--apply", help="Write copies, as was decided.")] = False,
-) -> PluginReport:
+) -> core.PluginReport:
     """Check videos; hide what identifies.
 
     Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide
@@ -169,7 +158,7 @@ split = stage_command("split", "Order options and deal groups to parts", "procto
 export = stage_command("export", "Write the benchmark with a datasheet", "proctor build export abdomen")
 
 
-def status(folder: Folder) -> PluginReport:
+def status(folder: Folder) -> core.PluginReport:
     """Show a project's funnel: in, out, why, cost.
 
     Reads only: asks no model and writes nothing.
@@ -183,24 +172,24 @@ def status(folder: Folder) -> PluginReport:
         (
             one.stage,
             f"{one.done}/{one.units}",
-            DASH if one.into is None else thousands(one.into),
-            f"{thousands(one.out)} {one.makes}".strip(),
-            str(one.flagged or DASH),
-            str(one.refused or DASH),
+            core.DASH if one.into is None else core.thousands(one.into),
+            f"{core.thousands(one.out)} {one.makes}".strip(),
+            str(one.flagged or core.DASH),
+            str(one.refused or core.DASH),
             *_spent([one]),
         )
         for one in rows
     ]
-    cells.append(("total", *[""] * 4, str(sum(one.refused for one in rows) or DASH), *_spent(rows)))
+    cells.append(("total", *[""] * 4, str(sum(one.refused for one in rows) or core.DASH), *_spent(rows)))
     lines = [f"{one.stage}: flagged: {flag} ({count})" for one in rows for flag, count in one.flags.items()]
     lines += [f"{one.stage}: refused: {reason}" for one in rows for reason in one.reasons]
     lines += [f"{one.stage}: {note}" for one in rows for note in one.notes]
     open_ = [one.stage for one in rows if one.done < one.units]
-    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {shell_word(folder)}"] if open_ else []
+    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {core.shell_word(folder)}"] if open_ else []
     if any(one.calls and one.cost_usd is None for one in rows):
         notes.append("Cost unknown: no price is known for these models.")
-    table = plain_table(_title(project), heads, tuple(cells))
-    return PluginReport([asdict(one) for one in rows], (table, *lines), tuple(notes))
+    table = core.plain_table(_title(project), heads, tuple(cells))
+    return core.PluginReport([asdict(one) for one in rows], (table, *lines), tuple(notes))
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
@@ -208,14 +197,14 @@ def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
     calls, tokens = (sum(getattr(one, name) for one in rows) for name in ("calls", "tokens"))
     costs = [one.cost_usd for one in rows if one.calls]
     known = [one for one in costs if one is not None]
-    cost = "unknown" if len(known) < len(costs) else dollars(sum(known)) if known else DASH
-    return str(calls or DASH), thousands(tokens) if tokens else DASH, cost
+    cost = "unknown" if len(known) < len(costs) else core.dollars(sum(known)) if known else core.DASH
+    return str(calls or core.DASH), core.thousands(tokens) if tokens else core.DASH, cost
 
 
 def show_history(
     folder: Folder,
     item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of a record of any stage.", show_default=False)],
-) -> PluginReport:
+) -> core.PluginReport:
     """Show where an item comes from.
 
     From the spoken words to the current question, with all its versions.
@@ -225,7 +214,7 @@ def show_history(
     found = pipeline.history(pipeline.Project(folder), item)
     rows = tuple((_where(one), str(one.record["id"]), _content(one)) for one in found)
     json: list[JsonValue] = [asdict(one) | {"replies": [*one.replies]} for one in found]
-    return PluginReport(json, (plain_table(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
+    return core.PluginReport(json, (core.plain_table(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
 
 
 def redo(
@@ -235,7 +224,7 @@ def redo(
         str, typer.Argument(metavar="[ITEM]", help="One source or one record alone.", show_default=False)
     ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last redo instead.")] = False,
-) -> PluginReport:
+) -> core.PluginReport:
     """Have a stage, a source or an item made again.
 
     Former versions are kept; --undo restores the last one from the journal, without asking a model.
@@ -245,13 +234,15 @@ def redo(
     number = pipeline.redo_record(pipeline.Project(folder), stage, item, undo=undo)
     what = f"{stage} of {item}" if item else stage
     line = f"{what}: attempt {number + 1} from now on"
-    return PluginReport(
-        {"stage": stage, "item": item, "attempt": number}, (line,), (f"Next: proctor build run {shell_word(folder)}",)
+    return core.PluginReport(
+        {"stage": stage, "item": item, "attempt": number},
+        (line,),
+        (f"Next: proctor build run {core.shell_word(folder)}",),
     )
 
 
 def _title(project: pipeline.Project) -> str:
-    return f"{project.settings.title or project.folder.name}: {count_of(len(project.settings.sources), 'source')}"
+    return f"{project.settings.title or project.folder.name}: {core.count_of(len(project.settings.sources), 'source')}"
 
 
 def _where(step: HistoryStep) -> str:
@@ -293,10 +284,10 @@ def _content(step: HistoryStep) -> str:
         right = [" (right)" if place == record.get("key") else "" for place in range(len(options))]
         parts += [f"{letter}. {one}{mark}" for letter, one, mark in zip(letters, options, right, strict=True)]
     changes = record.get("version")
-    parts += [count_of(changes, "change")] if isinstance(changes, int) and changes else []
+    parts += [core.count_of(changes, "change")] if isinstance(changes, int) and changes else []
     flags, calls = record.get("flags"), record.get("calls")
     parts += [f"flags: {', '.join(map(str, flags))}"] if isinstance(flags, list) and flags else []
     if isinstance(calls, list) and calls and isinstance(last := calls[-1], dict):
         prompt = f", prompt {str(last['prompt_sha256'])[:8]}" if last["prompt_sha256"] else ""
         parts.append(f"by {last['model']}{prompt}, attempt {int(str(last['attempt'])) + 1}")
-    return shorten("; ".join(parts), 2000)
+    return core.shorten("; ".join(parts), 2000)

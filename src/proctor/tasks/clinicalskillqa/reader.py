@@ -7,26 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import (
-    ACCURACY,
-    NO_ANSWER,
-    Answer,
-    Benchmark,
-    BenchmarkReader,
-    FailedPolicy,
-    Image,
-    InputError,
-    Item,
-    Metric,
-    PluginReport,
-    PublishedRow,
-    PublishedTable,
-    RecordedAnswers,
-    Reference,
-    TagValue,
-    VerifiedFigure,
-    count_of,
-)
+from proctor import core
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders, overall_score
 from proctor.metrics.text import BertScoreSettings, load_bertscore
@@ -51,16 +32,16 @@ if TYPE_CHECKING:
     from proctor.runs import Options, Store
 
 
-def _answer(item: Item, prediction: NativePrediction | None) -> Answer:
+def _answer(item: core.Item, prediction: NativePrediction | None) -> core.Answer:
     if prediction is None:
-        return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
+        return core.Answer(item_id=item.id, reason=core.NO_ANSWER, problem=core.NO_ANSWER)
     text = " > ".join(prediction.order)
     extra = {"rationale": prediction.rationale} if "rationale" in prediction.model_fields_set else {}
     if not prediction.order:
-        return Answer(item_id=item.id, problem="expected an order, found ''", extra={**extra})
+        return core.Answer(item_id=item.id, problem="expected an order, found ''", extra={**extra})
     labels = item.answer.labels if item.answer.kind == "ordering" else ()
     parsed = list(spelled(prediction.order, labels))
-    return Answer(item_id=item.id, text=text, parsed=[*parsed], extra={**extra})
+    return core.Answer(item_id=item.id, text=text, parsed=[*parsed], extra={**extra})
 
 
 _SIMULATED = " (of rendered videos, not real)"
@@ -68,7 +49,7 @@ _ROUNDED_PARTS = 0.5
 _REFERENCES = ("references.json", "references.jsonl")
 
 
-class ClinicalSkillQA(BenchmarkReader):
+class ClinicalSkillQA(core.BenchmarkReader):
     """Reads a folder of instances with their references; see `BenchmarkReader`."""
 
     name = "clinicalskillqa"
@@ -80,13 +61,13 @@ class ClinicalSkillQA(BenchmarkReader):
     verified_files = ()
     prediction_weights = MappingProxyType({"alpha": 0.7, "beta": 0.8})  # of the overall score, as the task sets them
 
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """Reads instances (see `find_instances`) and, where `data` has one, `references.json` or `references.jsonl`.
         Frames keep the labels of their files, so the seed has no effect."""
         del seed
         root = media or data
         if not data.is_dir():
-            raise InputError(data, found="no such folder", expected="a folder of instances")
+            raise core.InputError(data, found="no such folder", expected="a folder of instances")
         instances = find_instances(data, root)
         file = only_one(data, _REFERENCES)
         references = read_references(file) if file is not None else {}
@@ -95,24 +76,24 @@ class ClinicalSkillQA(BenchmarkReader):
             _check_pairs(file, instances, references)
         items = tuple(_item(instance, references.get(instance.id)) for instance in instances)
         by_scenario = all("scenario" in item.tags for item in items)
-        return Benchmark(
+        return core.Benchmark(
             name=self.name,
             title=f"ClinicalSkillQA: key frames in order{_SIMULATED if about.simulated else ''}",
             items=items,
-            metrics=(ACCURACY, *RUN_METRICS),
-            headline=ACCURACY.name,
+            metrics=(core.ACCURACY, *RUN_METRICS),
+            headline=core.ACCURACY.name,
             facets=("scenario", "frames") if by_scenario else ("frames",),
             buckets=("scenario",) if by_scenario else ("frames",),
             conditions=("video", "text-only", "black", "shuffled"),
             media_root=root,
-            failed=FailedPolicy.WRONG,
+            failed=core.FailedPolicy.WRONG,
             notes=_notes(items, references=file is not None),
             seeds={} if about.seed is None else {"instances": about.seed},
             simulated=about.simulated,
             published=None if about.simulated else _published(),
         )
 
-    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    def read_recorded(self, path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
         """One answer to every item of the benchmark, in its order, with the rationale in `extra`.
 
         An item without a prediction gets an answer whose reason is `NO_ANSWER`; an empty order is unreadable. Raises
@@ -121,20 +102,20 @@ class ClinicalSkillQA(BenchmarkReader):
         predictions = read_predictions(path)
         unknown = sorted(predictions.keys() - {item.id for item in benchmark.items})
         if unknown:
-            raise InputError(
+            raise core.InputError(
                 path, f"item {unknown[0]!r}", found="an unknown item", expected="the benchmark's items alone"
             )
         answers = tuple(_answer(item, predictions.get(item.id)) for item in benchmark.items)
-        missing = sum(answer.reason == NO_ANSWER for answer in answers)
+        missing = sum(answer.reason == core.NO_ANSWER for answer in answers)
         notes = (f"{missing} of {len(answers)} items have no answer and are wrong",) if missing else ()
-        return RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
+        return core.RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
 
-    async def verify(self, data: Path) -> list[VerifiedFigure]:
+    async def verify(self, data: Path) -> list[core.VerifiedFigure]:
         """The overall score of each team in the published table, computed from its published parts; the answers are not
         public. Parts are rounded to two places, which changes the overall score by up to 0.5."""
         del data
         return [
-            VerifiedFigure(
+            core.VerifiedFigure(
                 f"{one.team}, overall score from its parts",
                 published().source,
                 one.overall,
@@ -159,13 +140,13 @@ class ClinicalSkillQA(BenchmarkReader):
         similarity: BertScoreSettings | None = None,
         invalid: InvalidOrders = "wrong",
         **more: Any,
-    ) -> PluginReport:
+    ) -> core.PluginReport:
         """The task's own figures and further ones; rationales by BERTScore."""
         del more
         unknown = sorted(weights.keys() - self.prediction_weights.keys())
         if unknown:
             expected = f"one of {', '.join(self.prediction_weights)}"
-            raise InputError("weight", found=repr(unknown[0]), expected=expected)
+            raise core.InputError("weight", found=repr(unknown[0]), expected=expected)
         chosen = {**self.prediction_weights, **weights}
         scored = score_predictions(
             predictions,
@@ -179,20 +160,20 @@ class ClinicalSkillQA(BenchmarkReader):
         )
         return report(scored, predictions, references)
 
-    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
+    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> core.PluginReport:
         """The task's own figures of every chosen run; the task has no corrected ones."""
         from proctor.tasks.clinicalskillqa.official import order_summary  # loads the store
 
         del corrected
         return order_summary(store, self.name, options, self.prediction_weights)
 
-    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+    def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
         del form
         return write_submission(answers, file)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return (
-            f"Not below {data}: {count_of(len(missing), 'key frame')}. The organisers of the ClinicalSkillQA 2026 shared "
+            f"Not below {data}: {core.count_of(len(missing), 'key frame')}. The organisers of the ClinicalSkillQA 2026 shared "
             "task hand pictures out, a folder per instance."
         )
 
@@ -200,7 +181,7 @@ class ClinicalSkillQA(BenchmarkReader):
 READER = ClinicalSkillQA()
 
 
-def _notes(items: Sequence[Item], *, references: bool) -> tuple[str, ...]:
+def _notes(items: Sequence[core.Item], *, references: bool) -> tuple[str, ...]:
     notes = [] if references else ["There are no references: answers can't be marked."]
     alone = sum("video" not in item.tags for item in items)
     if alone:
@@ -208,17 +189,17 @@ def _notes(items: Sequence[Item], *, references: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _published() -> PublishedTable:
+def _published() -> core.PublishedTable:
     """The shared task's results, on its own test set."""
     known = published()
-    f1 = Metric("rationale_f1", "Rationale (BERTScore F1)", percent=True)
-    overall = Metric("overall", "Overall", high=100.0)
+    f1 = core.Metric("rationale_f1", "Rationale (BERTScore F1)", percent=True)
+    overall = core.Metric("overall", "Overall", high=100.0)
     rows = tuple(
-        PublishedRow(
+        core.PublishedRow(
             row.team,
             {
                 "overall": row.overall,
-                ACCURACY.name: row.task_accuracy,
+                core.ACCURACY.name: row.task_accuracy,
                 PAIR.name: row.pairwise_accuracy,
                 f1.name: row.bertscore_f1,
             },
@@ -226,19 +207,19 @@ def _published() -> PublishedTable:
         for row in known.teams
     )
     note = f"On the task's own test set, not on these items. {known.note}"
-    return PublishedTable(known.source, note, (overall, ACCURACY, PAIR, f1), rows)
+    return core.PublishedTable(known.source, note, (overall, core.ACCURACY, PAIR, f1), rows)
 
 
 def _check_pairs(file: Path, instances: Sequence[NativeInstance], references: Mapping[str, ReferenceOrder]) -> None:
     known = {instance.id: instance for instance in instances}
     for name in sorted(known.keys() - references.keys()):
-        raise InputError(file, f"item {name!r}", found="no reference", expected="one per instance")
+        raise core.InputError(file, f"item {name!r}", found="no reference", expected="one per instance")
     for name, reference in references.items():
         if name not in known:
-            raise InputError(file, f"item {name!r}", found="a reference without frames", expected="an instance")
+            raise core.InputError(file, f"item {name!r}", found="a reference without frames", expected="an instance")
         labels = tuple(known[name].frames)
         if sorted(reference.order) != sorted(labels):
-            raise InputError(
+            raise core.InputError(
                 file,
                 f"item {name!r}, field 'order'",
                 found=" > ".join(reference.order),
@@ -246,22 +227,22 @@ def _check_pairs(file: Path, instances: Sequence[NativeInstance], references: Ma
             )
 
 
-def _item(instance: NativeInstance, reference: ReferenceOrder | None) -> Item:
+def _item(instance: NativeInstance, reference: ReferenceOrder | None) -> core.Item:
     scenario = instance.scenario or (reference.scenario if reference else None) or ""
     video = instance.video or (reference.video if reference else "")
     labels = labels_of(len(instance.frames))
-    tags: dict[str, TagValue] = {"frames": len(labels), NEIGHBOURS: len(labels) - 1}
+    tags: dict[str, core.TagValue] = {"frames": len(labels), NEIGHBOURS: len(labels) - 1}
     if scenario:
         tags["scenario"] = scenario
     if video:
         tags["video"] = video
-    return Item(
+    return core.Item(
         id=instance.id,
         group=video or instance.id,
         question=_question(scenario, labels),
-        media=tuple(Image(source=name, label=label) for label, name in instance.frames.items()),
+        media=tuple(core.Image(source=name, label=label) for label, name in instance.frames.items()),
         answer=OrderingFormat(labels=labels),
-        reference=Reference(answer=list(reference.order), rationale=reference.rationale) if reference else None,
+        reference=core.Reference(answer=list(reference.order), rationale=reference.rationale) if reference else None,
         tags=tags,
     )
 

@@ -13,21 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.construction import (
-    ARISING,
-    Annotation,
-    CandidateQuestion,
-    QuestionTemplates,
-    Timeline,
-    arrivals,
-    check_bounds,
-    choose,
-    constant_answers,
-    leaks_answer,
-    official_name,
-    orders,
-    with_article,
-)
+from proctor import construction
 from proctor.core import InputError, generator
 from proctor.core.formats import PatternFormat, option_letters
 from proctor.tasks.focus.rules import FOCUS_RULES, known_attributes
@@ -69,7 +55,7 @@ _BAGGED = " (What lies in a specimen bag counts as taken out.)"
 
 
 @dataclass(frozen=True)
-class FocusTemplates(QuestionTemplates):
+class FocusTemplates(construction.QuestionTemplates):
     """FOCUS has no format for orders, so they are patterns of letters; times are whole seconds. `arising` are the classes
     that come loose in the body and are not inserted; `shown_s` is the length of what is shown, where that is not the
     whole video up to the question's time."""
@@ -82,7 +68,7 @@ class FocusTemplates(QuestionTemplates):
         as taken out."""
         bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
         if a:
-            more["one"] = with_article(self.phrase(a)).capitalize()
+            more["one"] = construction.with_article(self.phrase(a)).capitalize()
         return super().text(rule, a, b, **more) + bagged
 
     def tolerance(self, end: float) -> float:
@@ -92,9 +78,9 @@ class FocusTemplates(QuestionTemplates):
         """Times rounded to whole seconds."""
         return [float(int(time + 0.5)) for time in times]
 
-    def order(self, question: str, times: dict[str, float]) -> Iterator[CandidateQuestion]:
+    def order(self, question: str, times: dict[str, float]) -> Iterator[construction.CandidateQuestion]:
         """Three or four classes with letters in alphabetical order; the answer is their letters in order of time."""
-        for some in orders(times):
+        for some in construction.orders(times):
             listed = sorted(some)
             letters = dict(zip(listed, option_letters(len(listed)), strict=True))
             named = ", ".join(f"{letter}: {self.phrase(name)}" for name, letter in letters.items())
@@ -102,7 +88,7 @@ class FocusTemplates(QuestionTemplates):
             last = letters[listed[-1]]
             form = PatternFormat(pattern=rf"[A-{last}](-[A-{last}]){{{len(some) - 1}}}")
             text = f"{question} {named}. Join the letters with hyphens."
-            yield CandidateQuestion(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
+            yield construction.CandidateQuestion(text, form, answer, answer, "+".join(listed), choices=tuple(listed))
 
 
 def focus_templates(
@@ -147,11 +133,11 @@ def _one_of_each(seconds: Sequence[int], parts: int, rng: np.random.Generator) -
     return [float(part[int(rng.integers(len(part)))]) for part in found if len(part)]
 
 
-class Window(Timeline):
+class Window(construction.Timeline):
     """A part of a video from `start` to `end` seconds on the video's own clock; what comes before is unknown, too.
     For a frame (`start` = `end`) the seconds beside it are known, which decide whether it is clear."""
 
-    def __init__(self, annotation: Annotation, start: float, end: float, rng: np.random.Generator) -> None:
+    def __init__(self, annotation: construction.Annotation, start: float, end: float, rng: np.random.Generator) -> None:
         beside = 1.0 if start == end else 0.0
         low, high = start - beside, end + beside
         part = annotation.model_copy(
@@ -163,7 +149,7 @@ class Window(Timeline):
         super().__init__(part, high)
         quiet = [
             second
-            for second in Timeline(annotation).quiet()
+            for second in construction.Timeline(annotation).quiet()
             if (second == start if beside else start + 1 <= second <= end - 1)
         ]
         self._asked = _some(quiet, rng)
@@ -174,20 +160,20 @@ class Window(Timeline):
 
 
 def windows_of(
-    annotation: Annotation, seconds: int, number: int, rng: np.random.Generator
+    annotation: construction.Annotation, seconds: int, number: int, rng: np.random.Generator
 ) -> list[tuple[float, float]]:
     """The parts of a video to show, one drawn from each of `number` equal parts of the possible starts: frames in which
     it is clear what is in view (`seconds` 0), or segments at whose ends nothing comes or goes."""
     if seconds:
         length = min(seconds, int(annotation.video.seconds))
-        changes = [one.time for one in (*arrivals(annotation), *annotation.moments)]
+        changes = [one.time for one in (*construction.arrivals(annotation), *annotation.moments)]
         starts = [
             start
             for start in range(int(annotation.video.seconds) - length + 1)
             if all(abs(time - cut) >= _CALM_S for time in changes for cut in (start, start + length))
         ]
     else:
-        length, starts = 0, Timeline(annotation).quiet()
+        length, starts = 0, construction.Timeline(annotation).quiet()
     return [(start, start + length) for start in _one_of_each(starts, number, rng)]
 
 
@@ -239,7 +225,7 @@ class FocusPlan:
             ("times", self.times, 0, 100),
             ("segment_s", self.segment_s, 5, 300),
         )
-        check_bounds(bounds)
+        construction.check_bounds(bounds)
         if self.track not in RULES_OF_TRACK:
             raise InputError("track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
         for rule in self.unseen_questions:
@@ -268,10 +254,10 @@ def plain_procedure(name: str) -> str:
     return " ".join(words)
 
 
-class _Asking(Timeline):
+class _Asking(construction.Timeline):
     """A video up to a question's time; questions name a few of its quiet seconds."""
 
-    def __init__(self, annotation: Annotation, end: float, rng: np.random.Generator) -> None:
+    def __init__(self, annotation: construction.Annotation, end: float, rng: np.random.Generator) -> None:
         super().__init__(annotation, end)
         self._asked = _some(self.quiet(), rng)
 
@@ -283,12 +269,15 @@ class _Asking(Timeline):
 class Chosen:
     """The questions of every video by its id, and how many were dropped so that no answer is too common."""
 
-    candidates: dict[str, list[CandidateQuestion]]
+    candidates: dict[str, list[construction.CandidateQuestion]]
     dropped: int
 
 
 def choose_questions(
-    annotations: Sequence[Annotation], plan: FocusPlan, *, progress: Callable[[int, int], None] | None = None
+    annotations: Sequence[construction.Annotation],
+    plan: FocusPlan,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Chosen:
     """The questions on all videos, chosen by the plan; `progress` is called with the numbers of steps done and of all.
 
@@ -306,7 +295,7 @@ def choose_questions(
 
     pool = _pool(annotations, plan, looked)
     rng = generator(plan.seed, "build focus", "questions")
-    found = choose(
+    found = construction.choose(
         pool,
         plan.per_video,
         rng,
@@ -317,13 +306,13 @@ def choose_questions(
     return _trimmed(found, generator(plan.seed, "build focus", "trim"))
 
 
-def _leaf(candidate: CandidateQuestion) -> tuple[str, str]:
+def _leaf(candidate: construction.CandidateQuestion) -> tuple[str, str]:
     """The group and the primary capability of a question."""
     primary = ASKED[candidate.rule].primary
     return GROUP_OF[primary], primary
 
 
-def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
+def _leaves(pool: dict[str, list[construction.CandidateQuestion]]) -> dict[str, list[str]]:
     """The groups with the capabilities for which there are candidates."""
     asked = {_leaf(one) for candidates in pool.values() for one in candidates}
     found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
@@ -331,22 +320,24 @@ def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
 
 
 def _pool(
-    annotations: Sequence[Annotation], plan: FocusPlan, looked: Callable[[int], None]
-) -> dict[str, list[CandidateQuestion]]:
+    annotations: Sequence[construction.Annotation], plan: FocusPlan, looked: Callable[[int], None]
+) -> dict[str, list[construction.CandidateQuestion]]:
     """All candidates of every video whose answers do not leak."""
     names = sorted({name for one in annotations for name in one.classes})
     inserted = {one.class_name for some in annotations for one in some.moments if one.kind == "insertion"}
-    arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
+    arising = {
+        name for name in names if construction.official_name(name) in construction.ARISING and name not in inserted
+    }
     if not names:
         return {one.video.id: [] for one in annotations}
     say = focus_templates(names, arising, known_attributes(annotations))
     if plan.track != "procedure":
         say = window_templates(say, plan.segment_s if plan.track == "segment" else 0)
-    pool: dict[str, list[CandidateQuestion]] = {}
+    pool: dict[str, list[construction.CandidateQuestion]] = {}
     for number, one in enumerate(annotations, start=1):
         pool[one.video.id] = _candidates(one, say, arising, plan)
         looked(number)
-    known = constant_answers(pool)
+    known = construction.constant_answers(pool)
     return {
         video: [one for one in candidates if (one.rule, one.mentions) not in known]
         for video, candidates in pool.items()
@@ -354,19 +345,19 @@ def _pool(
 
 
 def _candidates(
-    annotation: Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan
-) -> list[CandidateQuestion]:
+    annotation: construction.Annotation, say: FocusTemplates, arising: set[str], plan: FocusPlan
+) -> list[construction.CandidateQuestion]:
     video = annotation.video.id
-    found: list[CandidateQuestion] = []
+    found: list[construction.CandidateQuestion] = []
     for start, end, line in _lines(annotation, plan):
         shown = (end,) if plan.track == "procedure" else (start, end)
         for rule in RULES_OF_TRACK[plan.track]:
             for candidate in FOCUS_RULES[rule](line, say):
                 foreign = ASKED[rule].inserted and arising & {*candidate.mentions, *candidate.choices}
-                if not foreign and not leaks_answer(candidate, *shown):
+                if not foreign and not construction.leaks_answer(candidate, *shown):
                     found.append(replace(candidate, rule=rule, start=start, end=end))
     lots = generator(plan.seed, "build focus", "lots", video)
-    kept: list[CandidateQuestion] = []
+    kept: list[construction.CandidateQuestion] = []
     for rule in FOCUS_RULES:
         some = [one for one in found if one.rule == rule]
         drawn = lots.choice(len(some), min(_OF_A_RULE, len(some)), replace=False) if some else ()
@@ -374,7 +365,9 @@ def _candidates(
     return kept
 
 
-def _lines(annotation: Annotation, plan: FocusPlan) -> Iterator[tuple[float, float, Timeline]]:
+def _lines(
+    annotation: construction.Annotation, plan: FocusPlan
+) -> Iterator[tuple[float, float, construction.Timeline]]:
     """The parts of a video to show: start, end, and what is known of each."""
     video = annotation.video.id
     if plan.track == "procedure":
@@ -389,11 +382,11 @@ def _lines(annotation: Annotation, plan: FocusPlan) -> Iterator[tuple[float, flo
         yield start, end, Window(annotation, start, end, rng)
 
 
-def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
+def _times(annotation: construction.Annotation, plan: FocusPlan) -> list[float]:
     """The times of questions: the end of the video, and one calm second from each of `plan.times` equal parts of those
     after the first arrival."""
     video = annotation.video
-    changes = sorted({one.time for one in (*arrivals(annotation), *annotation.moments)})
+    changes = sorted({one.time for one in (*construction.arrivals(annotation), *annotation.moments)})
     earliest = max(_EARLIEST_S, changes[0]) if changes else video.seconds
     calm = [
         second
@@ -404,7 +397,7 @@ def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
     return [*_one_of_each(calm, plan.times, rng), video.seconds]
 
 
-def _trimmed(chosen: dict[str, list[CandidateQuestion]], rng: np.random.Generator) -> Chosen:
+def _trimmed(chosen: dict[str, list[construction.CandidateQuestion]], rng: np.random.Generator) -> Chosen:
     """Drops questions with a format's most common answer until always giving it would not pay."""
     kept = {video: list(candidates) for video, candidates in chosen.items()}
     dropped = 0

@@ -9,26 +9,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, ValidationError
 
+from proctor import core
 from proctor.construction import OBJECTS
-from proctor.core import (
-    Answer,
-    Benchmark,
-    BenchmarkReader,
-    Briefing,
-    FailedPolicy,
-    FileLocation,
-    InputError,
-    Item,
-    OfficialFigure,
-    ParseError,
-    PluginReport,
-    RecordedAnswers,
-    Reference,
-    TagValue,
-    VerifiedFigure,
-    VideoClip,
-    clock_text,
-)
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus import READER_SUMMARY
@@ -120,13 +102,13 @@ _KNOWN_TAGS = {*_FACETS, "track", "secondary", "capabilities"}
 _MAX_VALUES = 24  # a field with more values identifies questions rather than groups them
 
 
-class _Reader(BenchmarkReader):
+class _Reader(core.BenchmarkReader):
     name = "focus"
     summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     tracks = tuple(TRACKS)
-    briefing = Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
+    briefing = core.Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
     rubric_judge = "panel"  # up to three models decide by majority; until then free text is unmarked, and shown so
     submission_formats = SUBMISSIONS
     corrections = CORRECTIONS
@@ -136,12 +118,12 @@ class _Reader(BenchmarkReader):
     def __init__(self, track: str = "procedure") -> None:
         self._track = track
 
-    def on_track(self, track: str) -> BenchmarkReader:
+    def on_track(self, track: str) -> core.BenchmarkReader:
         if track not in TRACKS:
-            raise InputError("--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
+            raise core.InputError("--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
         return _Reader(track)
 
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """Reads `requests.json` and `references.json` below `data`, or the published rows there (see `read_rows`).
 
         Without references nothing can be scored, and formats are known only where requests name them. Further fields of
@@ -156,7 +138,7 @@ class _Reader(BenchmarkReader):
         classes = _classes(references)
         track = TRACKS[self._track]
         items = tuple(_item(request, keys.get(request.qID), self._track, classes, data) for request in requests)
-        return Benchmark(
+        return core.Benchmark(
             name=self.name,
             title=f"FOCUS, {self._track} track",
             items=items,
@@ -167,7 +149,7 @@ class _Reader(BenchmarkReader):
             relevance="clinical" if keys else "",
             media_root=media,
             budget_s=track.budget_s,
-            failed=FailedPolicy.WRONG,
+            failed=core.FailedPolicy.WRONG,
             notes=_NOTES if keys else _BLIND_NOTES,
         )
 
@@ -179,15 +161,15 @@ class _Reader(BenchmarkReader):
                 return rows
         requests = read_requests(data)
         if not requests:
-            raise InputError(data / "requests.json", found="no question", expected="one or more")
+            raise core.InputError(data / "requests.json", found="no question", expected="one or more")
         if not (data / "references.json").exists():
             return requests, ()
         references = read_references(data)
         if not references:
-            raise InputError(data / "references.json", found="no reference", expected="one for each question")
+            raise core.InputError(data / "references.json", found="no reference", expected="one for each question")
         return requests, references
 
-    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    def read_recorded(self, path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
         return read_recorded(path, benchmark)
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
@@ -195,10 +177,10 @@ class _Reader(BenchmarkReader):
         kept = [one for one in requests if one.qID in items], [one for one in keys if one.qID in items]
         write_questions(out, *kept, blind=not references)
 
-    def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
+    def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
         return write_submission(form, answers, file)
 
-    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
+    def official_summary(self, store: Store, options: Options, *, corrected: bool) -> core.PluginReport:
         """The toolkit's summary of every chosen run."""
         return summary_report(store, self.name, self, options, corrected=corrected)
 
@@ -212,11 +194,11 @@ class _Reader(BenchmarkReader):
         official: bool,
         draws: int,
         seed: int,
-    ) -> list[OfficialFigure]:
+    ) -> list[core.OfficialFigure]:
         """The toolkit's summary, original or corrected."""
         return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
 
-    async def verify(self, data: Path) -> list[VerifiedFigure]:
+    async def verify(self, data: Path) -> list[core.VerifiedFigure]:
         """The toolkit's summary of recorded responses, bootstrap included, and ours (see `verified_figures`)."""
         benchmark = self.load(data)
         answers = {one.item_id: one for one in self.read_recorded(data / "responses.json", benchmark).answers}
@@ -240,7 +222,7 @@ def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, 
         ("references.json", keys.keys() - asked, "requests.json"),
     ):
         if lonely:
-            raise InputError(data / file, found=min(lonely), expected=f"the same question in {other}")
+            raise core.InputError(data / file, found=min(lonely), expected=f"the same question in {other}")
 
 
 def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
@@ -255,21 +237,21 @@ def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
 
 def _item(
     request: NativeRequest, key: NativeReference | None, track: str, classes: tuple[str, ...], data: Path
-) -> Item:
+) -> core.Item:
     place = f"question {request.qID}"
-    _check_shown(request, track, FileLocation(data / "requests.json", place))
-    location = FileLocation(data / ("requests.json" if key is None else "references.json"), place)
+    _check_shown(request, track, core.FileLocation(data / "requests.json", place))
+    location = core.FileLocation(data / ("requests.json" if key is None else "references.json"), place)
     named = key or without_reference(request)
     question = FormQuestion(named.format_kwargs, named.options, classes)
     form = _form(named, question, location)
     options = question.options if isinstance(form, ChoiceFormat) else ()
     text = request.question.removesuffix(lettered(options)).rstrip() if options else request.question
     end = max(request.end_time, request.start_time + _FRAME_S)
-    return Item(
+    return core.Item(
         id=request.qID,
         group=request.videoID,
-        question=f"{text}\n(Procedure: {request.procedure_type}. Asked at {clock_text(request.end_time)}.)",
-        media=(VideoClip(source=request.videoID, start=request.start_time, end=end),),
+        question=f"{text}\n(Procedure: {request.procedure_type}. Asked at {core.clock_text(request.end_time)}.)",
+        media=(core.VideoClip(source=request.videoID, start=request.start_time, end=end),),
         options=options,
         answer=form,
         reference=None if key is None else _key(form, key, options, location),
@@ -277,7 +259,7 @@ def _item(
     )
 
 
-def _check_shown(request: NativeRequest, track: str, location: FileLocation) -> None:
+def _check_shown(request: NativeRequest, track: str, location: core.FileLocation) -> None:
     """Raises `InputError` unless the track allows what is shown: one frame, a segment, or the procedure from its start."""
     shown, rules = request.end_time - request.start_time, TRACKS[track]
     field, found, expected = "end_time", f"{request.end_time:g} s", ""
@@ -292,14 +274,16 @@ def _check_shown(request: NativeRequest, track: str, location: FileLocation) -> 
         raise location.error(found, f"{expected} (track {track})", field=field)
 
 
-def _key(form: AnswerFormat, key: NativeReference, options: tuple[str, ...], location: FileLocation) -> Reference:
+def _key(
+    form: AnswerFormat, key: NativeReference, options: tuple[str, ...], location: core.FileLocation
+) -> core.Reference:
     try:
-        return Reference(answer=form.parse(key.answer, options))
-    except ParseError as error:
+        return core.Reference(answer=form.parse(key.answer, options))
+    except core.ParseError as error:
         raise location.error(repr(error.found)[:80], error.expected, field="answer") from error
 
 
-def _form(key: NativeReference, question: FormQuestion, location: FileLocation) -> AnswerFormat:
+def _form(key: NativeReference, question: FormQuestion, location: core.FileLocation) -> AnswerFormat:
     if key.format not in FORMATS:
         raise location.error(repr(key.format), f"one of {', '.join(FORMATS)}", field="format")
     known, make = FORMATS[key.format]
@@ -317,9 +301,9 @@ def _form(key: NativeReference, question: FormQuestion, location: FileLocation) 
 
 
 def _tags(
-    request: NativeRequest, key: NativeReference | None, track: str, location: FileLocation
-) -> dict[str, TagValue]:
-    asked: dict[str, TagValue] = {
+    request: NativeRequest, key: NativeReference | None, track: str, location: core.FileLocation
+) -> dict[str, core.TagValue]:
+    asked: dict[str, core.TagValue] = {
         "track": track,
         "context": TRACKS[track].context(request.end_time - request.start_time),
         "procedure_type": request.procedure_type,
@@ -348,9 +332,9 @@ def _tags(
     )
 
 
-def _further(items: Sequence[Item]) -> tuple[str, ...]:
+def _further(items: Sequence[core.Item]) -> tuple[str, ...]:
     """The further fields with few values, by which figures can be split."""
-    values: dict[str, set[TagValue]] = {}
+    values: dict[str, set[core.TagValue]] = {}
     for item in items:
         for name in item.tags.keys() - _KNOWN_TAGS:
             values.setdefault(name, set()).add(item.tags[name])

@@ -7,23 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.core import (
-    NO_ANSWER,
-    Answer,
-    Benchmark,
-    FileCheck,
-    Finding,
-    InputError,
-    Item,
-    ParseError,
-    PluginReport,
-    RecordedAnswers,
-    Status,
-    Timing,
-    ValidationRequest,
-    count_of,
-    reader_of,
-)
+from proctor import core
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import suspicion
 from proctor.tasks.focus.native import NativeResponse, Repeated, entries, read_responses, write_answer, write_native
@@ -32,7 +16,7 @@ from proctor.tasks.focus.vocabulary import UNKNOWN
 SUBMISSIONS = ("answer", "responses")
 
 
-def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
+def write_submission(form: str, answers: Sequence[core.Answer], file: Path) -> int:
     """Writes `answer.json` ("answer": contents only) or `responses.json` ("responses": with measured latencies), in the
     order of the answers, and returns their number.
 
@@ -44,7 +28,7 @@ def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
         if one.timing
         else NativeResponse(qID=one.item_id, content=one.text)
         for one in answers
-        if one.status is not Status.FAILED and one.reason != NO_ANSWER
+        if one.status is not core.Status.FAILED and one.reason != core.NO_ANSWER
     ]
     try:
         if form == "answer":
@@ -52,11 +36,11 @@ def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
         else:
             write_native(file, given)
     except OSError as error:
-        raise InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
+        raise core.InputError(file, found=error.strerror or str(error), expected="a place to write to") from error
     return len(given)
 
 
-def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
+def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
     """One answer to every question of the benchmark, in its order.
 
     An answer slower than the track's budget is `timed_out`. One that is missing or `null` has no text and the reason
@@ -66,39 +50,39 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     responses = {response.qID: response for response in read_responses(path)}
     unknown = sorted(responses.keys() - {item.id for item in benchmark.items})
     if unknown:
-        raise InputError(
+        raise core.InputError(
             path, found=f"an answer to {unknown[0]}", expected="answers to the benchmark's questions alone"
         )
     answers = tuple(
         _recorded_answer(item, responses.get(item.id), benchmark.budget_s or float("inf")) for item in benchmark.items
     )
-    return RecordedAnswers(
+    return core.RecordedAnswers(
         answers=answers,
         settings={"recorded": "FOCUS responses", "budget_s": benchmark.budget_s},
         notes=_notes(benchmark.items, answers, responses),
     )
 
 
-def _recorded_answer(item: Item, response: NativeResponse | None, budget_s: float) -> Answer:
+def _recorded_answer(item: core.Item, response: NativeResponse | None, budget_s: float) -> core.Answer:
     if response is None or response.content is None:
-        return Answer(item_id=item.id, reason=NO_ANSWER, problem=NO_ANSWER)
-    timing = None if response.latency is None else Timing(model_s=response.latency)
-    answer = Answer(item_id=item.id, text=response.content, timing=timing)
+        return core.Answer(item_id=item.id, reason=core.NO_ANSWER, problem=core.NO_ANSWER)
+    timing = None if response.latency is None else core.Timing(model_s=response.latency)
+    answer = core.Answer(item_id=item.id, text=response.content, timing=timing)
     if response.latency is not None and response.latency > budget_s:
         late = f"took {response.latency:.1f} s of {budget_s:g} s"
-        return answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
+        return answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late})
     try:
         return answer.model_copy(update={"parsed": item.answer.parse(response.content, item.options)})
-    except ParseError as error:
+    except core.ParseError as error:
         return answer.model_copy(update={"problem": str(error)})
 
 
 def _notes(
-    items: tuple[Item, ...], answers: tuple[Answer, ...], responses: dict[str, NativeResponse]
+    items: tuple[core.Item, ...], answers: tuple[core.Answer, ...], responses: dict[str, NativeResponse]
 ) -> tuple[str, ...]:
-    late = [answer.item_id for answer in answers if answer.status is Status.TIMED_OUT]
-    missing = [answer.item_id for answer in answers if answer.reason == NO_ANSWER]
-    unreadable = [answer.item_id for answer in answers if answer.problem and answer.reason != NO_ANSWER]
+    late = [answer.item_id for answer in answers if answer.status is core.Status.TIMED_OUT]
+    missing = [answer.item_id for answer in answers if answer.reason == core.NO_ANSWER]
+    unreadable = [answer.item_id for answer in answers if answer.problem and answer.reason != core.NO_ANSWER]
     judged = [item.id for item in items if isinstance(item.answer, FreeTextFormat)]
     unmeasured = [response.qID for response in responses.values() if response.latency is None]
     lines = (
@@ -115,7 +99,7 @@ _MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION = 10_000, 10
 """A file with more entries (the larger of both limits) is refused: a finding for each would take minutes."""
 
 
-def validate_submission(file: Path, benchmark: Benchmark) -> FileCheck:
+def validate_submission(file: Path, benchmark: core.Benchmark) -> core.FileCheck:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
     Errors: `entry` (an invalid entry), `duplicate`, `unknown`, `missing`, `format` (not in the question's format),
@@ -127,10 +111,10 @@ def validate_submission(file: Path, benchmark: Benchmark) -> FileCheck:
     items = {item.id: item for item in benchmark.items}
     raw = entries(file)
     if len(raw) > max(_MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION * len(items)):
-        questions = count_of(len(items), "question")
-        raise InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
+        questions = core.count_of(len(items), "question")
+        raise core.InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
     seen: dict[str, int] = {}
-    findings: list[Finding] = []
+    findings: list[core.Finding] = []
     timed: dict[str, bool] = {}
     for number, entry in enumerate(raw, start=1):
         try:
@@ -142,59 +126,59 @@ def validate_submission(file: Path, benchmark: Benchmark) -> FileCheck:
             continue
         name = response.qID
         if response.content is None:
-            missing = Finding("entry", name, f"None as 'content' (entry {number})", "a text")
+            missing = core.Finding("entry", name, f"None as 'content' (entry {number})", "a text")
             findings.append(missing)
             seen.setdefault(name, number)
             continue
         if name in seen:
             once = f"one answer; the first is entry {seen[name]}"
-            findings.append(Finding("duplicate", name, f"entry {number} again", once))
+            findings.append(core.Finding("duplicate", name, f"entry {number} again", once))
             continue
         seen[name] = number
         if name not in items:
-            findings.append(Finding("unknown", name, f"entry {number}", "a question of the benchmark"))
+            findings.append(core.Finding("unknown", name, f"entry {number}", "a question of the benchmark"))
             continue
         timed[name] = response.latency is not None
         findings.extend(_answer(items[name], response, benchmark.budget_s))
     findings.extend(_untimed(timed, benchmark.budget_s))
     findings.extend(
-        Finding("missing", name, "no answer", "an answer to every question") for name in items if name not in seen
+        core.Finding("missing", name, "no answer", "an answer to every question") for name in items if name not in seen
     )
     sizes = {"answer": len(raw), "question": len(items)}
-    return FileCheck(file, tuple(findings), sizes, _unchecked(benchmark))
+    return core.FileCheck(file, tuple(findings), sizes, _unchecked(benchmark))
 
 
-def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[Finding]:
+def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[core.Finding]:
     """Answers without a latency on a track with a budget. A container's file has none at all: a single warning."""
     if budget_s is None or all(timed.values()):
         return
     if not any(timed.values()):
-        found = f"no latency in any of {count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
-        yield Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
+        found = f"no latency in any of {core.count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
+        yield core.Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
         return
     for name, measured in timed.items():
         if not measured:
-            yield Finding("no-latency", name, "no latency", "seconds, as the other answers have")
+            yield core.Finding("no-latency", name, "no latency", "seconds, as the other answers have")
 
 
-def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
+def _unchecked(benchmark: core.Benchmark) -> tuple[str, ...]:
     """What can't be checked without references or formats."""
     blind = sum(item.reference is None for item in benchmark.items)
     unknown = sum(_of_unknown_form(item) for item in benchmark.items)
     lines = []
     if blind:
-        lines.append(f"whether answers are right: no reference for {count_of(blind, 'question')}")
+        lines.append(f"whether answers are right: no reference for {core.count_of(blind, 'question')}")
     if unknown:
-        questions = count_of(unknown, "question")
+        questions = core.count_of(unknown, "question")
         lines.append(f"the format of the answers to {questions}: not named in the request (answer_format)")
     return tuple(lines)
 
 
-def _of_unknown_form(item: Item) -> bool:
+def _of_unknown_form(item: core.Item) -> bool:
     return item.reference is None and item.tags.get("answer_format") == UNKNOWN
 
 
-def _broken(number: int, entry: object, error: ValidationError) -> Finding:
+def _broken(number: int, entry: object, error: ValidationError) -> core.Finding:
     fault = error.errors(include_url=False)[0]
     field, value = ".".join(str(part) for part in fault["loc"]), _shown(fault["input"])
     expected = _EXPECTED.get(fault["type"], fault["msg"])
@@ -207,7 +191,7 @@ def _broken(number: int, entry: object, error: ValidationError) -> Finding:
     else:
         found = f"{value} as {field!r}" if field else value
     known = isinstance(name, str) and fault["type"] != "string_unicode"
-    return Finding("entry", str(name) if known else "", f"{found} (entry {number})", expected)
+    return core.Finding("entry", str(name) if known else "", f"{found} (entry {number})", expected)
 
 
 _EXPECTED = {
@@ -225,24 +209,24 @@ _EXPECTED = {
 """What was expected, by pydantic's kind of error."""
 
 
-def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[Finding]:
+def _answer(item: core.Item, response: NativeResponse, budget_s: float | None) -> Iterator[core.Finding]:
     text = response.content or ""
     if response.latency is not None and budget_s is not None and response.latency > budget_s:
-        yield Finding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
+        yield core.Finding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
     most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
     if most is not None and len(text.strip()) > most:
         sure = not _of_unknown_form(item)
         expected = f"at most {most} characters" + ("" if sure else " if it is free text")
-        yield Finding(
+        yield core.Finding(
             "too-long", item.id, f"{len(text.strip())} characters", expected, severity="error" if sure else "warning"
         )
     else:
         try:
             item.answer.parse(text, item.options)
-        except ParseError as error:
-            yield Finding("format", item.id, _shown(text), error.expected)
+        except core.ParseError as error:
+            yield core.Finding("format", item.id, _shown(text), error.expected)
     if found := suspicion(text):
-        yield Finding("suspicious", item.id, found, "an answer to the question alone", severity="warning")
+        yield core.Finding("suspicious", item.id, found, "an answer to the question alone", severity="warning")
 
 
 def _shown(value: object) -> str:
@@ -251,11 +235,11 @@ def _shown(value: object) -> str:
     return text if len(text) <= 82 else text[:78] + "..." + quote
 
 
-def validate(file: Path, request: ValidationRequest) -> PluginReport:
+def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
     """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts."""
     request.known_options()
     data = request.needed_data("the folder with requests.json")
-    found = validate_submission(file, reader_of("focus", request.track).load(data))
+    found = validate_submission(file, core.reader_of("focus", request.track).load(data))
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule.items())
     findings: list[JsonValue] = [
         {

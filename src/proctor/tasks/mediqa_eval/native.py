@@ -9,23 +9,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from proctor import core
 from proctor.audits import Key, MetricScores, Rating, RatingsTable
-from proctor.core import (
-    DerivedDimension,
-    Dimension,
-    InputError,
-    RatingRule,
-    RatingScheme,
-    RecordedScores,
-    TableFault,
-    TableRow,
-    cell_number,
-    count_of,
-    input_text,
-    parse_model,
-    printable,
-    read_table,
-)
 from proctor.judges.dimensions import ReferenceAnswer
 
 DATASETS = ("iiyi", "woundcare")
@@ -69,9 +54,9 @@ def levels(dimension: str) -> tuple[float, ...]:
     return (0.0, 1.0) if dimension == "disagree_flag" else LEVELS
 
 
-SCHEME = RatingScheme(
+SCHEME = core.RatingScheme(
     dimensions=tuple(
-        Dimension(
+        core.Dimension(
             name,
             levels(name),
             lower_is_better=name in LOWER_IS_BETTER,
@@ -80,12 +65,12 @@ SCHEME = RatingScheme(
         for name in _NAMES
     ),
     rules=(
-        RatingRule(name="overall-above-both", dimension="overall", others=_PARTS),
-        RatingRule(name="overall-above-half", dimension="overall", others=_PARTS, limit=0.5, where=0.5),
+        core.RatingRule(name="overall-above-both", dimension="overall", others=_PARTS),
+        core.RatingRule(name="overall-above-half", dimension="overall", others=_PARTS, limit=0.5, where=0.5),
     ),
     derived=(
-        DerivedDimension(dimension="overall", others=_PARTS, how="lowest"),
-        DerivedDimension(dimension="disagree_flag", others=("factual-accuracy",), how="at-lowest"),
+        core.DerivedDimension(dimension="overall", others=_PARTS, how="lowest"),
+        core.DerivedDimension(dimension="disagree_flag", others=("factual-accuracy",), how="at-lowest"),
     ),
     step=0.05,
 )
@@ -97,7 +82,7 @@ references where its factual accuracy is 0 in 327 of 363. The task's overview do
 """
 
 
-def dimensions(language: str) -> tuple[Dimension, ...]:
+def dimensions(language: str) -> tuple[core.Dimension, ...]:
     """The dimensions of a language in the task's order.
 
     >>> [one.name for one in dimensions("zh")]
@@ -179,13 +164,13 @@ def item_id(dataset: str, encounter: str, language: str) -> str:
 
 def shown(key: Key) -> str:
     """A key for error messages."""
-    return ", ".join(printable(part) for part in (*key[0].split("/"), *key[1:]))
+    return ", ".join(core.printable(part) for part in (*key[0].split("/"), *key[1:]))
 
 
-def entries(rows: Iterable[TableRow], *, rated: bool) -> tuple[list[Entry], list[TableFault]]:
+def entries(rows: Iterable[core.TableRow], *, rated: bool) -> tuple[list[Entry], list[core.TableFault]]:
     """The valid rows, and the faults of all others; `rated`: values are clinicians' ratings."""
     good: list[Entry] = []
-    faults: list[TableFault] = []
+    faults: list[core.TableFault] = []
     for row in rows:
         wrong = _faults(row, rated)
         if wrong:
@@ -203,7 +188,7 @@ def read_native_ratings(file: Path) -> RatingsTable:
     Raises `InputError`, with the row, for an invalid cell, a rater's second rating of an answer's dimension, and two
     candidates of one system for one encounter and language.
     """
-    good, faults = entries(read_table(file, COLUMNS).checked(file), rated=True)
+    good, faults = entries(core.read_table(file, COLUMNS).checked(file), rated=True)
     if faults:
         raise faults[0].error(file)
     seen: dict[tuple[Key, str], int] = {}
@@ -212,10 +197,10 @@ def read_native_ratings(file: Path) -> RatingsTable:
         first = seen.setdefault((one.key, one.rater), one.row)
         if first != one.row:
             found = f"a second rating by {one.rater!r} of {shown(one.key)}"
-            raise TableFault(one.row, "", found, f"only that of row {first}").error(file)
+            raise core.TableFault(one.row, "", found, f"only that of row {first}").error(file)
         before = texts.setdefault(one.key[:2], one)
         if before.candidate != one.candidate:
-            raise TableFault(one.row, "candidate", "another text", f"that of row {before.row}").error(file)
+            raise core.TableFault(one.row, "candidate", "another text", f"that of row {before.row}").error(file)
     ratings = tuple(
         Rating(
             item=one.key[0],
@@ -239,50 +224,50 @@ def read_submission(file: Path, table: RatingsTable) -> MetricScores:
     return MetricScores(file.stem, found.scores, found.notes)
 
 
-def read_scores(file: Path, texts: Mapping[Key, str]) -> RecordedScores:
+def read_scores(file: Path, texts: Mapping[Key, str]) -> core.RecordedScores:
     """The scores of a submission; `texts` are the rated answers by item, system and dimension.
 
     As in the task, the first of two rows with one key counts, and −1 opts out; both are noted. Raises `InputError`,
     with the row, for an invalid cell, an answer without rating or with another text, a rated answer without a score, and
     a dataset, language and dimension that is opted out in part.
     """
-    good, faults = entries(read_table(file, COLUMNS).checked(file), rated=False)
+    good, faults = entries(core.read_table(file, COLUMNS).checked(file), rated=False)
     if faults:
         raise faults[0].error(file)
     first: dict[Key, Entry] = {}
     repeated: list[int] = []
     for one in good:
         if one.key not in texts:
-            raise TableFault(one.row, "", shown(one.key), "an answer that was rated").error(file)
+            raise core.TableFault(one.row, "", shown(one.key), "an answer that was rated").error(file)
         if one.candidate != texts[one.key]:
-            raise TableFault(one.row, "candidate", "another text than the rated one", "the same").error(file)
+            raise core.TableFault(one.row, "candidate", "another text than the rated one", "the same").error(file)
         if first.setdefault(one.key, one) is not one:
             repeated.append(one.row)
     for key in texts:
         if key not in first:
-            raise TableFault(0, "", f"no row for {shown(key)}", "one for every rated answer").error(file)
+            raise core.TableFault(0, "", f"no row for {shown(key)}", "one for every rated answer").error(file)
     _opted_out_whole(file, first.values())
     scores = {key: None if one.value == OPTED_OUT else one.value for key, one in first.items()}
-    return RecordedScores(scores, _notes(list(first.values()), repeated))
+    return core.RecordedScores(scores, _notes(list(first.values()), repeated))
 
 
 def read_encounters(file: Path) -> tuple[Encounter, ...]:
     """The encounters, one JSON object a line. Raises `InputError`, with the line."""
-    lines = input_text(file, "a file of encounters").splitlines()
+    lines = core.input_text(file, "a file of encounters").splitlines()
     found: dict[str, Encounter] = {}
     for place, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         one = _encounter(file, place, line)
         if one.item in found:
-            raise InputError(file, f"line {place}", found=f"{one.item} again", expected="each encounter once")
+            raise core.InputError(file, f"line {place}", found=f"{one.item} again", expected="each encounter once")
         found[one.item] = one
     if not found:
-        raise InputError(file, found="no encounters", expected="one JSON object a line")
+        raise core.InputError(file, found="no encounters", expected="one JSON object a line")
     return tuple(found.values())
 
 
-def cell_faults(row: TableRow) -> list[TableFault]:
+def cell_faults(row: core.TableRow) -> list[core.TableFault]:
     """The faults of a row's cells, except those of rater and value."""
     cells, faults = row.cells, []
     if cells["dataset"] not in DATASETS:
@@ -296,11 +281,11 @@ def cell_faults(row: TableRow) -> list[TableFault]:
     return faults
 
 
-def _faults(row: TableRow, rated: bool) -> list[TableFault]:
+def _faults(row: core.TableRow, rated: bool) -> list[core.TableFault]:
     cells, faults = row.cells, cell_faults(row)
     if rated and not cells["rater_id"].strip():
         faults.append(_wrong(row, "rater_id", "a name"))
-    value = cell_number(cells["value"])
+    value = core.cell_number(cells["value"])
     known = cells["metric"] in DIMENSIONS.get(cells["lang"], ())
     if rated and known and value not in levels(cells["metric"]):
         faults.append(_wrong(row, "value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}"))
@@ -309,9 +294,9 @@ def _faults(row: TableRow, rated: bool) -> list[TableFault]:
     return faults
 
 
-def _wrong(row: TableRow, column: str, expected: str) -> TableFault:
+def _wrong(row: core.TableRow, column: str, expected: str) -> core.TableFault:
     cell = row.cells[column]
-    return TableFault(row.number, column, repr(cell)[:80] if cell else "nothing", expected)
+    return core.TableFault(row.number, column, repr(cell)[:80] if cell else "nothing", expected)
 
 
 def _opted_out_whole(file: Path, rows: Iterable[Entry]) -> None:
@@ -319,7 +304,7 @@ def _opted_out_whole(file: Path, rows: Iterable[Entry]) -> None:
     for one in rows:
         before = cells.setdefault((one.dataset, one.language, one.dimension), one)
         if (before.value == OPTED_OUT) != (one.value == OPTED_OUT):
-            raise TableFault(
+            raise core.TableFault(
                 one.row,
                 "value",
                 f"{one.value:g}, and {before.value:g} in row {before.row}",
@@ -332,25 +317,25 @@ def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
     if repeated:
         places = ", ".join(str(row) for row in repeated[:5]) + (", …" if len(repeated) > 5 else "")
         notes.append(
-            f"{count_of(len(repeated), 'row')} with a repeated key; the first counts (repeated in row {places})"
+            f"{core.count_of(len(repeated), 'row')} with a repeated key; the first counts (repeated in row {places})"
         )
     out = sum(one.value == OPTED_OUT for one in rows)
     if out:
-        notes.append(f"{out} of {count_of(len(rows), 'row')} opted out (-1)")
+        notes.append(f"{out} of {core.count_of(len(rows), 'row')} opted out (-1)")
     beyond = [one for one in rows if one.value != OPTED_OUT and not 0 <= one.value <= 1]
     if beyond:
-        notes.append(f"{count_of(len(beyond), 'score')} outside 0 to 1 (first in row {beyond[0].row})")
+        notes.append(f"{core.count_of(len(beyond), 'score')} outside 0 to 1 (first in row {beyond[0].row})")
     return tuple(notes)
 
 
 def _encounter(file: Path, place: int, line: str) -> Encounter:
-    one = parse_model(file, line, Encounter, f"line {place}")
+    one = core.parse_model(file, line, Encounter, f"line {place}")
     if one.dataset not in DATASETS:
-        raise InputError(
+        raise core.InputError(
             file, f"line {place}, field 'dataset'", found=repr(one.dataset), expected=f"one of {', '.join(DATASETS)}"
         )
     if one.lang not in DIMENSIONS:
-        raise InputError(
+        raise core.InputError(
             file, f"line {place}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
         )
     return one
@@ -364,13 +349,13 @@ def answers_to_judge(file: Path) -> tuple[AnswerRow, ...]:
     """
     found: dict[Key, AnswerRow] = {}
     texts: dict[tuple[str, str], tuple[int, str]] = {}
-    for row in read_table(file, LOOKED_AT).checked(file):
+    for row in core.read_table(file, LOOKED_AT).checked(file):
         wrong = cell_faults(row)
         if wrong:
             raise wrong[0].error(file)
         one = AnswerRow(*(row.cells[name] for name in LOOKED_AT))
         place, text = texts.setdefault(one.key[:2], (row.number, one.candidate))
         if text != one.candidate:
-            raise TableFault(row.number, "candidate", "another text", f"that of row {place}").error(file)
+            raise core.TableFault(row.number, "candidate", "another text", f"that of row {place}").error(file)
         found.setdefault(one.key, one)
     return tuple(found.values())

@@ -6,23 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proctor import core
 from proctor.audits import ALL, Agreement, Audit, CorrelationSettings, Key, recorded_by_system
 from proctor.audits import audit as run_audit
-from proctor.core import (
-    Benchmark,
-    BenchmarkReader,
-    Image,
-    InputError,
-    Item,
-    RecordedAnswers,
-    RecordedScores,
-    Reference,
-    Reliability,
-    VerifiedFigure,
-    count_of,
-    read_json,
-    read_table,
-)
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions, rating_judge
 from proctor.stats import Estimate
@@ -46,7 +32,7 @@ _ENCOUNTERS = "encounters.jsonl"
 NAME = "mediqa-judge"
 
 
-class MediqaReader(BenchmarkReader):
+class MediqaReader(core.BenchmarkReader):
     """MEDIQA-EVAL 2026 (see `proctor.core.BenchmarkReader`)."""
 
     name = "mediqa-eval"
@@ -58,12 +44,12 @@ class MediqaReader(BenchmarkReader):
     score_formats = ("submission",)
     verified_files = ("ratings.csv", "submission_overlap.csv", "expected_scores_overlap.json")
 
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """The questions of `encounters.jsonl`, which is `data` or in it; `media` is the folder of images. The seed has no
         effect. Raises `InputError`, with the line."""
         del seed
         encounters = read_encounters(data / _ENCOUNTERS if data.is_dir() else data)
-        return Benchmark(
+        return core.Benchmark(
             name=self.name,
             title="MEDIQA-EVAL 2026",
             items=tuple(item_of(one) for one in encounters),
@@ -75,11 +61,11 @@ class MediqaReader(BenchmarkReader):
         )
 
     def read_ratings(
-        self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
-    ) -> tuple[RecordedAnswers, ...]:
+        self, path: Path, benchmark: core.Benchmark, *, answers_only: bool = False
+    ) -> tuple[core.RecordedAnswers, ...]:
         """The answers of each system in a file of ratings, with the ratings as scores (see `BenchmarkReader`). Of a file
         without values (a template) only the answers are read."""
-        rows = read_table(path, LOOKED_AT).checked(path)
+        rows = core.read_table(path, LOOKED_AT).checked(path)
         if answers_only or not any(row.cells.get("value", "").strip() for row in rows):
             found = {one.key[:2]: one.candidate for one in answers_to_judge(path)}
             recorded = recorded_by_system(found, (), path.name)
@@ -90,10 +76,10 @@ class MediqaReader(BenchmarkReader):
         known = {item.id for item in benchmark.items}
         for item, _ in found:
             if item not in known:
-                raise InputError(path, found=f"no encounter {item}", expected="one for every answer")
+                raise core.InputError(path, found=f"no encounter {item}", expected="one for every answer")
         return recorded
 
-    def read_scores(self, path: Path, rated: Mapping[Key, str]) -> RecordedScores:
+    def read_scores(self, path: Path, rated: Mapping[Key, str]) -> core.RecordedScores:
         """The scores of a submission (see `BenchmarkReader`)."""
         return read_scores(path, rated)
 
@@ -114,54 +100,54 @@ class MediqaReader(BenchmarkReader):
     def official_audit(self, audit: Audit) -> dict[str, float | None]:
         return official(audit)
 
-    async def verify(self, data: Path) -> list[VerifiedFigure]:
+    async def verify(self, data: Path) -> list[core.VerifiedFigure]:
         """The figures of the task's own script for a submission, beside ours."""
         ratings, submission, expected = (data / name for name in self.verified_files)
         table = read_native_ratings(ratings)
         ours = official(run_audit(table, read_submission(submission, table), CorrelationSettings(draws=0)))
-        given = read_json(expected, "the figures of the task's script")
+        given = core.read_json(expected, "the figures of the task's script")
         if not isinstance(given, dict):
-            raise InputError(expected, found=type(given).__name__, expected="an object of figures by name")
+            raise core.InputError(expected, found=type(given).__name__, expected="an object of figures by name")
         figures = []
         for name, value in given.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InputError(expected, name, found=repr(value), expected="a number")
-            figures.append(VerifiedFigure(name, f"the task's own script ({expected.name})", value, ours.get(name)))
+                raise core.InputError(expected, name, found=repr(value), expected="a number")
+            figures.append(core.VerifiedFigure(name, f"the task's own script ({expected.name})", value, ours.get(name)))
         return figures
 
-    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    def read_recorded(self, path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
         """The answers of the only system in the file. Raises `InputError` for several."""
         found = self.read_ratings(path, benchmark)
         if len(found) != 1:
             names = ", ".join(one.system for one in found)
-            raise InputError(path, found=f"answers of {names}", expected="those of one system")
+            raise core.InputError(path, found=f"answers of {names}", expected="those of one system")
         return found[0]
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        pictures = count_of(len(missing), "picture")
+        pictures = core.count_of(len(missing), "picture")
         return f"{pictures} missing: the organisers of MEDIQA-EVAL hand pictures out beside {data.name}."
 
 
 READER = MediqaReader()
 
 
-def item_of(one: Encounter) -> Item:
+def item_of(one: Encounter) -> core.Item:
     references = one.expert_answers
     weighed = any((each.frequency, each.completeness) != (None, None) for each in references)
-    return Item(
+    return core.Item(
         id=one.item,
         group=f"{one.dataset}/{one.encounter_id}",
         question=one.query,
         answer=FreeTextFormat(),
         media=tuple(
-            Image(source=name, label=f"Picture {number} of {len(one.images)}")
+            core.Image(source=name, label=f"Picture {number} of {len(one.images)}")
             for number, name in enumerate(one.images, start=1)
         ),
-        reference=Reference(
+        reference=core.Reference(
             answer=references[0].text,
             accepted=tuple(each.text for each in references[1:]),
             reliability=tuple(
-                Reliability(frequency=each.frequency, completeness=each.completeness) for each in references
+                core.Reliability(frequency=each.frequency, completeness=each.completeness) for each in references
             )
             if weighed
             else (),

@@ -9,21 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from proctor.core import (
-    AudioClip,
-    Image,
-    InputError,
-    Item,
-    Media,
-    ParseError,
-    Scan,
-    VideoClip,
-    cell_text,
-    count_of,
-    is_empty,
-    natural,
-    replacing,
-)
+from proctor import core
 from proctor.core.formats import BinaryFormat
 from proctor.media import (
     AUDIO_EXTENSIONS,
@@ -58,7 +44,7 @@ class _ShownFile:
     """A file to show: how, for a medical one, and whether as a clip."""
 
     source: str
-    scan: Scan | None
+    scan: core.Scan | None
     clip: bool
 
 
@@ -92,7 +78,7 @@ class MediaFolder:
 
     def media(
         self, sources: Sequence[str], span: Times, window: Window | None = None, *, audio: bool | None = None
-    ) -> tuple[Media, ...]:
+    ) -> tuple[core.Media, ...]:
         """The media of one question, recordings last; `window` is the default for its medical files, `audio` says
         whether the sound of its video belongs to it. Raises `ParseError` for a missing file, times without a video or
         recording, a window without a medical file, and sound without a video."""
@@ -101,29 +87,33 @@ class MediaFolder:
         videos = sum(one.clip for one in files)
         heard = recordings(played, span, videos=videos)
         if audio and not any(_is_video(one.source) for one in files):
-            raise ParseError(expected="a video, whose sound belongs to the question", found="yes")
+            raise core.ParseError(expected="a video, whose sound belongs to the question", found="yes")
         sounding = self._audio if audio is None else audio
         shown = self._pictured(files, (None, None) if heard and not videos else span, window, audio=sounding)
         return (*shown, *heard)
 
     def _pictured(
         self, files: Sequence[_ShownFile], span: Times, window: Window | None, *, audio: bool
-    ) -> tuple[Media, ...]:
+    ) -> tuple[core.Media, ...]:
         clips = [one for one in files if one.clip]
         if window is not None and files and all(one.scan is None for one in files):
-            raise ParseError(expected="a window with DICOM or NIfTI files alone", found=f"{window[0]:g}/{window[1]:g}")
+            raise core.ParseError(
+                expected="a window with DICOM or NIfTI files alone", found=f"{window[0]:g}/{window[1]:g}"
+            )
         start, end = span
         timed = start is not None or end is not None
         if timed and (len(clips) != 1 or len(files) > 1):
-            raise ParseError(expected="start and end with one video alone", found=count_of(len(files), "file"))
+            raise core.ParseError(
+                expected="start and end with one video alone", found=core.count_of(len(files), "file")
+            )
         labels = [""] if len(files) == 1 else labels_of(len(files) - len(clips))
-        made: list[Media] = []
+        made: list[core.Media] = []
         for one in files:
             if one.clip:
                 sound = audio and _is_video(one.source)
-                made.append(VideoClip(source=one.source, start=start or 0.0, end=end, scan=one.scan, audio=sound))
+                made.append(core.VideoClip(source=one.source, start=start or 0.0, end=end, scan=one.scan, audio=sound))
             else:
-                made.append(Image(source=one.source, label=labels.pop(0), scan=one.scan))
+                made.append(core.Image(source=one.source, label=labels.pop(0), scan=one.scan))
         return tuple(made)
 
     def holds_scans(self, sources: Iterable[str]) -> bool:
@@ -135,7 +125,7 @@ class MediaFolder:
                 try:
                     if self._kind(name):
                         return True
-                except ParseError:
+                except core.ParseError:
                     continue
         return False
 
@@ -145,7 +135,7 @@ class MediaFolder:
 
     def _shown(self, source: str, window: Window | None) -> list[_ShownFile]:
         path, *how = _HOW.split(source)
-        scan = parse_scan(how[0]) if how else Scan()
+        scan = parse_scan(how[0]) if how else core.Scan()
         if scan.window is None:
             scan = scan.model_copy(update={"window": window or self._window})
         found: list[_ShownFile] = []
@@ -153,39 +143,41 @@ class MediaFolder:
             kind = self._kind(file)
             if not kind:
                 if how:
-                    raise ParseError(expected="a DICOM or NIfTI file for it", found=source)
+                    raise core.ParseError(expected="a DICOM or NIfTI file for it", found=source)
                 found.append(_ShownFile(file, None, _is_video(file)))
                 continue
             try:
                 shown = self._slices(file, scan) if kind == "nifti" else self._frames_of(file, scan)
-            except InputError as error:
+            except core.InputError as error:
                 raise _as_fault(error, file) from error
             found += shown
         return found
 
-    def _frames_of(self, file: str, scan: Scan) -> list[_ShownFile]:
+    def _frames_of(self, file: str, scan: core.Scan) -> list[_ShownFile]:
         """A DICOM file: one image, a clip if its frames have times, else all its frames."""
         facts = dicom_facts(self._find(file) or self.root / file)
         if scan.axis is not None:
-            raise ParseError(expected="a window or a frame of a DICOM file", found=file)
+            raise core.ParseError(expected="a window or a frame of a DICOM file", found=file)
         if scan.frame is not None and scan.frame > facts.frames:
-            raise ParseError(expected=f"1 to {facts.frames}", found=f"frame {scan.frame} ({file})")
+            raise core.ParseError(expected=f"1 to {facts.frames}", found=f"frame {scan.frame} ({file})")
         if scan.frame is not None or facts.frames == 1:
             return [_ShownFile(file, scan, clip=False)]
         if facts.ends is not None:
             return [_ShownFile(file, scan if scan.window else None, clip=True)]
         if facts.frames > _MOST_FRAMES:
-            raise ParseError(expected=f"at most {_MOST_FRAMES:,} frames, or one (#frame=1)", found=file)
+            raise core.ParseError(expected=f"at most {_MOST_FRAMES:,} frames, or one (#frame=1)", found=file)
         frames = (scan.model_copy(update={"frame": number}) for number in range(1, facts.frames + 1))
         return [_ShownFile(file, one, clip=False) for one in frames]
 
-    def _slices(self, file: str, scan: Scan) -> list[_ShownFile]:
+    def _slices(self, file: str, scan: core.Scan) -> list[_ShownFile]:
         counts = nifti_facts(self._find(file) or self.root / file).slices
         if scan.axis is not None and scan.slice is not None and scan.slice >= counts[scan.axis]:
-            raise ParseError(expected=f"0 to {counts[scan.axis] - 1}", found=f"{scan.axis} slice {scan.slice} ({file})")
+            raise core.ParseError(
+                expected=f"0 to {counts[scan.axis] - 1}", found=f"{scan.axis} slice {scan.slice} ({file})"
+            )
         if scan.axis is None:
             ranges = ", ".join(f"#{axis}=0 to {axis}={count - 1}" for axis, count in sorted(counts.items()))
-            raise ParseError(expected=f"a slice: {ranges}", found=file)
+            raise core.ParseError(expected=f"a slice: {ranges}", found=file)
         return [_ShownFile(file, scan, clip=False)]
 
     def _kind(self, file: str) -> str:
@@ -197,7 +189,7 @@ class MediaFolder:
             self._kinds[file] = "" if found is None else scan_kind(found) or ""
         return self._kinds[file]
 
-    def missing(self, media: Iterable[Media]) -> list[str]:
+    def missing(self, media: Iterable[core.Media]) -> list[str]:
         """The names of missing files."""
         names = dict.fromkeys(one.source for one in media)
         return [name for name in names if name not in self.embedded and not self._is_there(name)]
@@ -209,7 +201,7 @@ class MediaFolder:
         folder = cache_folder() / "embedded"
         for name, content in self.embedded.items():
             if not (folder / name).exists():
-                with replacing(folder / name) as draft:
+                with core.replacing(folder / name) as draft:
                     draft.write_bytes(content)
         return folder
 
@@ -223,21 +215,23 @@ class MediaFolder:
             return self._frames(folder, source)
         found = self._find(source)
         if found is None:
-            raise ParseError(expected=f"{_FILE} below {shown_place(self.root)}", found=source)
+            raise core.ParseError(expected=f"{_FILE} below {shown_place(self.root)}", found=source)
         if found.suffix.lower() not in _USUAL and scan_kind(found) is None:
-            raise ParseError(expected=_FILE, found=source)
+            raise core.ParseError(expected=_FILE, found=source)
         return [source + found.name.removeprefix(PurePosixPath(source).name)]
 
     def _frames(self, folder: Path, source: str) -> list[str]:
         if not folder.resolve().is_relative_to(self.root.resolve()):
-            raise ParseError(
+            raise core.ParseError(
                 expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, a link that leads out of it"
             )
-        names = sorted((one.name for one in folder.iterdir() if one.suffix.lower() in IMAGE_EXTENSIONS), key=natural)
+        names = sorted(
+            (one.name for one in folder.iterdir() if one.suffix.lower() in IMAGE_EXTENSIONS), key=core.natural
+        )
         if not names and (series := self._series(folder, source)):
             return series
         if not 0 < len(names) <= _MOST_FRAMES:
-            raise ParseError(
+            raise core.ParseError(
                 expected=f"a folder with 1 to {_MOST_FRAMES:,} images", found=f"{source} with {len(names):,}"
             )
         frames = [f"{source}/{name}" for name in names]
@@ -250,15 +244,15 @@ class MediaFolder:
         """The DICOM files of a folder, in order of their positions."""
         names = [one.name for one in folder.iterdir() if one.name != "DICOMDIR" and not one.name.startswith(".")]
         if len(names) > _MOST_FRAMES:
-            raise ParseError(
+            raise core.ParseError(
                 expected=f"a folder with at most {_MOST_FRAMES:,} files", found=f"{source}: {len(names):,}"
             )
-        files = [f"{source}/{name}" for name in sorted(names, key=natural)]
+        files = [f"{source}/{name}" for name in sorted(names, key=core.natural)]
         found = [(file, self.root / file) for file in files if self._kind(file) == "dicom"]
         self.frame_folders |= {file: source for file, _ in found}
         try:
             return in_order(found) if found else []
-        except InputError as error:
+        except core.InputError as error:
             raise _as_fault(error, source) from error
 
     def _is_there(self, source: str) -> bool:
@@ -273,8 +267,8 @@ class MediaFolder:
     def _looked(self, source: str, look: Callable[[], _T]) -> _T:
         try:
             return look()
-        except InputError as error:
-            raise ParseError(
+        except core.InputError as error:
+            raise core.ParseError(
                 expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, {_reason(error)}"
             ) from error
 
@@ -305,7 +299,7 @@ def _best(folders: Sequence[Path], paths: Sequence[str]) -> Path:
 def _is_there(folder: Path, path: str) -> bool:
     try:
         return (folder / path).is_dir() or find(folder, path) is not None
-    except (InputError, OSError):
+    except (core.InputError, OSError):
         return False
 
 
@@ -318,7 +312,7 @@ def _picture(cell: Any) -> bytes | None:
 def _extension(content: bytes) -> str:
     found = audio_extension(content) or next((ending for head, ending in _HEADS if content.startswith(head)), "")
     if not found:
-        raise ParseError(
+        raise core.ParseError(
             expected="a PNG, JPEG, GIF, WebP or BMP image", found=f"{len(content):,} bytes of something else"
         )
     return found
@@ -328,13 +322,13 @@ def _is_video(source: str) -> bool:
     return PurePosixPath(source).suffix.lower() in VIDEO_EXTENSIONS
 
 
-def _as_fault(error: InputError, source: str) -> ParseError:
+def _as_fault(error: core.InputError, source: str) -> core.ParseError:
     """An error in a medical file, or a folder of them, as a fault of the cell that names it."""
     reason, _, expected = _reason(error).partition(", expected ")
-    return ParseError(expected=expected or "a file that can be read", found=f"{reason} ({source})")
+    return core.ParseError(expected=expected or "a file that can be read", found=f"{reason} ({source})")
 
 
-def _reason(error: InputError) -> str:
+def _reason(error: core.InputError) -> str:
     return str(error).rpartition("found ")[2]
 
 
@@ -360,10 +354,10 @@ def split_times(source: str) -> tuple[str, Times | None]:
             seconds_of(start.strip() or None, decimal_comma=False),
             seconds_of(end.strip() or None, decimal_comma=False),
         )
-    except ParseError as error:
-        raise ParseError(expected=_EXPECTED, found=source) from error
+    except core.ParseError as error:
+        raise core.ParseError(expected=_EXPECTED, found=source) from error
     if times == (None, None) or (times[1] is not None and times[1] <= (times[0] or 0.0)):
-        raise ParseError(expected=f"{_EXPECTED}, the end after the start", found=source)
+        raise core.ParseError(expected=f"{_EXPECTED}, the end after the start", found=source)
     return hit["file"], times
 
 
@@ -401,45 +395,45 @@ def names_recordings(cell: Any) -> bool:
 def sound_of_video(cell: Any) -> bool | None:
     """Whether the video's sound belongs to a question, by a cell with yes or no; None for an empty cell or recordings.
     Raises `ParseError` for other content."""
-    if is_empty(cell) or names_recordings(cell):
+    if core.is_empty(cell) or names_recordings(cell):
         return None
     if isinstance(cell, bool):
         return cell
     try:
-        return bool(BinaryFormat().from_cell(cell_text(undirected(cell))))
-    except ParseError as error:
+        return bool(BinaryFormat().from_cell(core.cell_text(undirected(cell))))
+    except core.ParseError as error:
         expected = (
             f"an audio file ({', '.join(AUDIO_EXTENSIONS)}), or yes or no: whether the video's sound belongs to it"
         )
-        raise ParseError(expected=expected, found=error.found) from error
+        raise core.ParseError(expected=expected, found=error.found) from error
 
 
-def recordings(files: Sequence[tuple[str, Times | None]], span: Times, *, videos: int) -> list[AudioClip]:
+def recordings(files: Sequence[tuple[str, Times | None]], span: Times, *, videos: int) -> list[core.AudioClip]:
     """The recordings of a row; `span` are the row's start and end. Raises `ParseError` if they are ambiguous: next to
     a video they are the video's, and with several recordings they belong to none."""
     timed = span != (None, None)
     if timed and any(times is None for _, times in files) and (videos or len(files) > 1):
         expected = "the times of each recording after its name (talk.wav#t=0:10,0:25)"
-        raise ParseError(
+        raise core.ParseError(
             expected=expected,
-            found=f"start and end with {count_of(videos, 'video')} and {count_of(len(files), 'recording')}",
+            found=f"start and end with {core.count_of(videos, 'video')} and {core.count_of(len(files), 'recording')}",
         )
     if timed and not videos and any(times is not None for _, times in files):
-        raise ParseError(expected="start and end, or times after a recording's name", found="both")
+        raise core.ParseError(expected="start and end, or times after a recording's name", found="both")
     own = [times or (span if not videos else (None, None)) for _, times in files]
     return [
-        AudioClip(source=source, start=start or 0.0, end=end)
+        core.AudioClip(source=source, start=start or 0.0, end=end)
         for (source, _), (start, end) in zip(files, own, strict=True)
     ]
 
 
-def sound_line(items: Iterable[Item]) -> str:
+def sound_line(items: Iterable[core.Item]) -> str:
     """A note on the number of questions with sound; empty for none."""
     sounding = [item for item in items if item.sounding]
     videos = sum(any(one.kind == "video" for one in item.sounding) for item in sounding)
     recorded = sum(any(one.kind == "audio" for one in item.sounding) for item in sounding)
     parts = [
-        *([f"the video's belongs to {count_of(videos, 'question')}"] if videos else []),
-        *([f"{count_of(recorded, 'question')} with a recording"] if recorded else []),
+        *([f"the video's belongs to {core.count_of(videos, 'question')}"] if videos else []),
+        *([f"{core.count_of(recorded, 'question')} with a recording"] if recorded else []),
     ]
     return f"Sound: {', '.join(parts)}" if parts else ""

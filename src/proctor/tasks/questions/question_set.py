@@ -12,25 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proctor.core import (
-    BENCHMARKS,
-    Item,
-    Media,
-    Metric,
-    Reference,
-    Sheet,
-    SheetRow,
-    TableFault,
-    by_cause,
-    cell_text,
-    count_of,
-    error_of_faults,
-    generator,
-    is_empty,
-    one_of,
-    read_sheet,
-    table_findings,
-)
+from proctor import core
 from proctor.core.formats import option_letters
 from proctor.judges import JUDGES
 from proctor.media import CONDITIONS, IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
@@ -55,28 +37,28 @@ class QuestionSet:
     layout: Layout
     folder: MediaFolder
     columns: ColumnMap = field(default_factory=ColumnMap)
-    items: list[Item] = field(default_factory=list)
+    items: list[core.Item] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
-    faults: list[tuple[Path, TableFault]] = field(default_factory=list)
+    faults: list[tuple[Path, core.TableFault]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
+    shown: list[tuple[Place, tuple[core.Media, ...]]] = field(default_factory=list)
     facets: list[str] = field(default_factory=list)
-    metrics: list[Metric] = field(default_factory=list)
+    metrics: list[core.Metric] = field(default_factory=list)
 
     def lines(self, *, every: bool = False) -> list[str]:
         """The faults: a line for each cause, with its rows, or for `every` fault."""
-        findings = table_findings(self.faults)
-        return [str(one) for one in findings] if every else by_cause(findings)
+        findings = core.table_findings(self.faults)
+        return [str(one) for one in findings] if every else core.by_cause(findings)
 
     def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
         """Adds a fault of a file, or of a row."""
         file, row = (place.file, place.row) if isinstance(place, Place) else (place, 0)
-        self.faults.append((file, TableFault(row, column, found, expected)))
+        self.faults.append((file, core.TableFault(row, column, found, expected)))
 
     def check(self) -> None:
         """Raises one `InputError` for all faults, with a note for each cause, if there are any."""
         if self.faults:
-            raise error_of_faults(self.layout.path, self.faults)
+            raise core.error_of_faults(self.layout.path, self.faults)
 
 
 def read_questions(
@@ -85,7 +67,7 @@ def read_questions(
     """Reads the questions at a path; `seed` shuffles options if the settings say so. Errors in questions are collected
     in `faults`. Raises `InputError` if nothing is at the path, and for an unknown kind of file."""
     layout = find_layout(path)
-    sheets = [read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
+    sheets = [core.read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
     exact = layout.settings.exact
@@ -127,7 +109,7 @@ def read_questions(
     return reading
 
 
-def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | None) -> None:
+def _find_media(reading: QuestionSet, sheets: Sequence[core.Sheet], media: Path | None) -> None:
     """Without a column called media, uses those that hold only names of videos or images."""
     mapping = reading.columns
     if mapping.fields.get("media"):
@@ -144,7 +126,7 @@ def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | Non
 
 
 def _keep_facets(
-    reading: QuestionSet, sheets: Sequence[Sheet], fields: Sequence[str], *, given: Container[str]
+    reading: QuestionSet, sheets: Sequence[core.Sheet], fields: Sequence[str], *, given: Container[str]
 ) -> None:
     """Turns the columns of `fields` into facets if their content does not fit: no windows, units or criteria at all, or
     anything but names of audio files."""
@@ -152,11 +134,11 @@ def _keep_facets(
 
     def fitting(name: str, fits: Callable[[Any], bool]) -> list[bool]:
         cells = (row.cells.get(mapping.one(name)) for sheet in sheets for row in sheet.rows)
-        return [fits(cell) for cell in cells if not is_empty(cell)]
+        return [fits(cell) for cell in cells if not core.is_empty(cell)]
 
     held: dict[str, Callable[[], bool]] = {
         "window": lambda: reading.folder.holds_scans(_paths(sheets, mapping)),
-        "unit": lambda: any(fitting("unit", lambda cell: is_unit(cell_text(undirected(cell))))),
+        "unit": lambda: any(fitting("unit", lambda cell: is_unit(core.cell_text(undirected(cell))))),
         "criteria": lambda: any(fitting("criteria", are_criteria)),
         "audio": lambda: all(fitting("audio", names_recordings) or [False]),
     }
@@ -168,7 +150,7 @@ def _keep_facets(
             mapping.facets = [one for one in names if one in {*mapping.facets, column}]
 
 
-def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
+def _paths(sheets: Iterable[core.Sheet], mapping: ColumnMap) -> list[str]:
     columns = [*mapping.fields.get("media", ()), *mapping.fields.get("audio", ())]
     cells = (row.cells.get(column) for sheet in sheets for row in sheet.rows for column in columns)
     texts = (text for cell in cells for text in (cell if isinstance(cell, list) else [cell]))
@@ -177,7 +159,7 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
     ]
 
 
-def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
+def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
     columns, exact = reading.columns, reading.layout.settings.exact
     if not exact and not columns.one("answer") and not columns.one("criteria"):
         listed = ", ".join(map(repr, [*columns.facets, *columns.options]))
@@ -216,9 +198,9 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
 
 
-def _id_of(row: SheetRow, reading: QuestionSet) -> str:
+def _id_of(row: core.SheetRow, reading: QuestionSet) -> str:
     """The id of a row with faults, by which its repetition is found."""
-    return cell_text(row.cells.get(reading.columns.one("id"))) or f"\0{row.number}"
+    return core.cell_text(row.cells.get(reading.columns.one("id"))) or f"\0{row.number}"
 
 
 def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int, str]]]) -> str:
@@ -244,7 +226,7 @@ def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
     return f"{note}: perhaps {', '.join(formats)}" if formats else ""
 
 
-def _places_line(items: Iterable[Item]) -> str:
+def _places_line(items: Iterable[core.Item]) -> str:
     """A note on how boxes and points are read without settings."""
     found = {item.answer.kind for item in items if getattr(item.answer, "width", 0) == 1000}
     named = " and ".join(one for one in ("boxes", "point") if one in found).replace("point", "points")
@@ -254,7 +236,7 @@ def _places_line(items: Iterable[Item]) -> str:
     return f"{named.capitalize()}: {how}" if named else ""
 
 
-def _shares_line(items: Iterable[Item]) -> str:
+def _shares_line(items: Iterable[core.Item]) -> str:
     given = (item.reference.answer for item in items if item.answer.kind == "percentage" and item.reference)
     small = next((one for one in given if isinstance(one, float) and 0 < one <= 1), None)
     return f"Percentages: {small:g} is read as {small:g} %, not {100 * small:g} %" if small else ""
@@ -276,7 +258,7 @@ def _add_groups(reading: QuestionSet) -> None:
     reading.items = [
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
     ]
-    rest = f" of the {count_of(len(without), 'row')} without one" if len(without) < len(reading.items) else ""
+    rest = f" of the {core.count_of(len(without), 'row')} without one" if len(without) < len(reading.items) else ""
     sets: dict[str, set[frozenset[str]]] = {}
     for item in (one for one in without if one.id in groups):
         sets.setdefault(groups[item.id], set()).add(frozenset(medium.source for medium in item.media))
@@ -286,7 +268,7 @@ def _add_groups(reading: QuestionSet) -> None:
     reading.notes.append(line + (held if joined else ""))
 
 
-def _by_files(items: Iterable[Item], folders: Mapping[str, str]) -> dict[str, str]:
+def _by_files(items: Iterable[core.Item], folders: Mapping[str, str]) -> dict[str, str]:
     """By item the first name among all files that connect it with other items; a folder of frames counts as one."""
     shown = {item.id: [folders.get(one.source, one.source) for one in item.media] for item in items if item.media}
     if not shown:
@@ -329,7 +311,7 @@ def _check_protocol(reading: QuestionSet) -> None:
     ]
     for where, name, choices in named:
         if name not in choices:
-            reading.fault(file, where, repr(name), one_of(choices, name))
+            reading.fault(file, where, repr(name), core.one_of(choices, name))
     for name in settings.conditions if reading.items and not reading.faults else ():
         why = CONDITIONS.get(name).unfit(reading.items)
         if why:
@@ -338,14 +320,14 @@ def _check_protocol(reading: QuestionSet) -> None:
         reading.fault(file, "prompt", repr(settings.prompt), "a template in this folder")
     elif settings.prompt and not (file.parent / settings.prompt).is_file():
         reading.fault(file, "prompt", f"no file {settings.prompt!r}", "a template in this folder")
-    if reading.layout.name in BENCHMARKS.names():
+    if reading.layout.name in core.BENCHMARKS.names():
         found = f"{reading.layout.name!r}, the name of an installed benchmark"
         reading.fault(file, "name", found, "another one (`name: …`)")
 
 
-def _metrics(items: Sequence[Item]) -> list[Metric]:
+def _metrics(items: Sequence[core.Item]) -> list[core.Metric]:
     """The metrics of code scorers for these items; always accuracy, which judges give for free text."""
-    found: dict[str, Metric] = {}
+    found: dict[str, core.Metric] = {}
     for scorer in code_scorers():
         if scorer.name == "code" and (not found or any(scorer.applies(item) for item in items)):
             found |= {metric.name: metric for metric in scorer.metrics if metric.name not in found}
@@ -362,7 +344,7 @@ _POINTING = re.compile(
 )
 
 
-def shuffle_options(items: Sequence[Item], seed: int) -> tuple[list[Item], str]:
+def shuffle_options(items: Sequence[core.Item], seed: int) -> tuple[list[core.Item], str]:
     """The items with shuffled options of choices, and a note.
 
     Options are sorted by text, so that their written order does not matter, then shuffled by the seed and the item's id;
@@ -380,26 +362,26 @@ def shuffle_options(items: Sequence[Item], seed: int) -> tuple[list[Item], str]:
             found.append(_shuffled(item, seed))
             moved += 1
     left = f"; {kept} kept as written, since an option points to others" if kept else ""
-    return found, f"Options: those of {count_of(moved, 'question')} shuffled by seed {seed}{left}"
+    return found, f"Options: those of {core.count_of(moved, 'question')} shuffled by seed {seed}{left}"
 
 
-def _shuffled(item: Item, seed: int) -> Item:
+def _shuffled(item: core.Item, seed: int) -> core.Item:
     by_text = sorted(item.options)
-    options = tuple(by_text[place] for place in generator(seed, "options", item.id).permutation(len(by_text)))
+    options = tuple(by_text[place] for place in core.generator(seed, "options", item.id).permutation(len(by_text)))
     letters = option_letters(len(options))
     new = {old: letters[options.index(text)] for old, text in zip(letters, item.options, strict=True)}
 
     def moved(value: JsonValue) -> JsonValue:
         return [*sorted(new[str(one)] for one in value)] if isinstance(value, list) else new[str(value)]
 
-    reference: Reference | None = item.reference
+    reference: core.Reference | None = item.reference
     if reference is not None:
         accepted = tuple(moved(one) for one in reference.accepted)
         reference = reference.model_copy(update={"answer": moved(reference.answer), "accepted": accepted})
     return item.model_copy(update={"options": options, "reference": reference})
 
 
-def keys_line(items: Sequence[Item]) -> str:
+def keys_line(items: Sequence[core.Item]) -> str:
     """A note if one letter is right far more often than by an even spread; else empty."""
     keys = [
         (str(item.reference.answer), 1 / len(item.options))

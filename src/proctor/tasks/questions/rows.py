@@ -13,23 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from proctor.core import (
-    Criterion,
-    Item,
-    Media,
-    ParseError,
-    Reference,
-    Sheet,
-    SheetRow,
-    TableFault,
-    TagValue,
-    cell_text,
-    count_of,
-    first_problem,
-    is_empty,
-    read_criteria,
-    unfit,
-)
+from proctor import core
 from proctor.core.formats import AnswerFormat, FreeTextFormat
 from proctor.media import labels_of, parse_window
 from proctor.metrics.ordering import NEIGHBOURS
@@ -70,16 +54,16 @@ class RowReader:
     """Reads rows by a mapping of columns. `guessed` are the rows and references by guessed format; `doubted` are rows of
     free text by the format that they resemble; `shown` are the media of each row."""
 
-    sheet: Sheet
+    sheet: core.Sheet
     columns: ColumnMap
     settings: Settings
     folder: MediaFolder
-    faults: list[tuple[Path, TableFault]] = field(default_factory=list)
+    faults: list[tuple[Path, core.TableFault]] = field(default_factory=list)
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     doubted: dict[str, list[int]] = field(default_factory=dict)
-    shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
+    shown: list[tuple[Place, tuple[core.Media, ...]]] = field(default_factory=list)
 
-    def item(self, row: SheetRow, number: int) -> Item | None:
+    def item(self, row: core.SheetRow, number: int) -> core.Item | None:
         """The item of a row, without a group if there is no column for it; None, with `faults`, for an invalid row."""
         before = len(self.faults)
         item_id = self._id(row, number)
@@ -91,7 +75,7 @@ class RowReader:
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
         unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
-        context = AnswerContext(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
+        context = AnswerContext(tuple(options or ()), tuple(labels), core.cell_text(unit), not core.is_empty(tolerance))
         answer = self._answer(row, context)
         criteria = self._criteria(row, answer)
         references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
@@ -99,67 +83,69 @@ class RowReader:
             return None
         shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
         try:
-            return Item(
+            return core.Item(
                 id=item_id,
-                group=cell_text(undirected(self._cell(row, "group"))) or "\0",
+                group=core.cell_text(undirected(self._cell(row, "group"))) or "\0",
                 question=question,
                 media=media or (),
                 options=shown,
                 answer=answer,
-                reference=Reference(
+                reference=core.Reference(
                     answer=references[0],
                     accepted=references[1:],
                     criteria=criteria,
-                    rationale=cell_text(self._cell(row, "rationale")),
+                    rationale=core.cell_text(self._cell(row, "rationale")),
                 ),
                 tags=self._tags(row) | _units(answer),
             )
         except ValidationError as error:
-            problem = first_problem(error)
+            problem = core.first_problem(error)
             self.fault(row, "", problem.found, problem.expected)
             return None
 
-    def _cell(self, row: SheetRow, field_name: str) -> Any:
+    def _cell(self, row: core.SheetRow, field_name: str) -> Any:
         return row.cells.get(self.columns.one(field_name))
 
-    def fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
-        self.faults.append((self.sheet.file, TableFault(row.number, column, found, expected)))
+    def fault(self, row: core.SheetRow, column: str, found: str, expected: str) -> None:
+        self.faults.append((self.sheet.file, core.TableFault(row.number, column, found, expected)))
 
-    def _tried(self, row: SheetRow, column: str, read: Callable[[], T]) -> T | None:
+    def _tried(self, row: core.SheetRow, column: str, read: Callable[[], T]) -> T | None:
         """The result of `read`; None, with a fault in this column, if it raises."""
         try:
             return read()
-        except ParseError as error:
+        except core.ParseError as error:
             self.fault(row, column, repr(error.found[:80]), error.expected)
             return None
 
-    def _id(self, row: SheetRow, number: int) -> str:
+    def _id(self, row: core.SheetRow, number: int) -> str:
         column = self.columns.one("id")
         if not column:
             return f"q{number}"
-        text = cell_text(undirected(row.cells.get(column)))
-        wrong = unfit(text) or ("nothing" if not text else "" if len(text) <= _MOST_ID else f"{len(text)} characters")
+        text = core.cell_text(undirected(row.cells.get(column)))
+        wrong = core.unfit(text) or (
+            "nothing" if not text else "" if len(text) <= _MOST_ID else f"{len(text)} characters"
+        )
         if wrong:
             self.fault(row, column, wrong, f"a name of 1 to {_MOST_ID} characters")
         return text
 
-    def _text(self, row: SheetRow, name: str) -> str:
+    def _text(self, row: core.SheetRow, name: str) -> str:
         column = self.columns.one(name)
         cell = row.cells.get(column)
-        text = cell_text(cell)
+        text = core.cell_text(cell)
         if not text:
             self.fault(row, column, "nothing", f"the {name}")
-        elif unfit(text):
-            self.fault(row, column, unfit(text), "a text")
+        elif core.unfit(text):
+            self.fault(row, column, core.unfit(text), "a text")
         elif isinstance(cell, dt.date | dt.time | list | dict):
             self.fault(row, column, _described(cell), "a text")
         return text
 
-    def _media(self, row: SheetRow) -> tuple[Media, ...] | None:
+    def _media(self, row: core.SheetRow) -> tuple[core.Media, ...] | None:
         columns = self.columns.fields.get("media", [])
         start, end = self._seconds(row, "start"), self._seconds(row, "end")
         if end is not None and end <= (start or 0.0):
-            shown = cell_text(self._cell(row, "end"))
+            shown = core.cell_text(self._cell(row, "end"))
             self.fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
             return None
         sound = self.columns.one("audio")
@@ -169,32 +155,32 @@ class RowReader:
         if len(self.faults) > before:
             return None
         cells = [row.cells.get(column) for column in columns]
-        if sound and not is_empty(heard):
+        if sound and not core.is_empty(heard):
             columns = [*columns, sound]
             cells += [heard] if audio is None else []
         where = [sound, *columns] if audio else columns  # sound without a video
-        column = next((one for one in where if not is_empty(row.cells.get(one))), self.columns.one("start"))
+        column = next((one for one in where if not core.is_empty(row.cells.get(one))), self.columns.one("start"))
         window = self._window(row)
         folder = self.folder
         return self._tried(row, column, lambda: folder.media(folder.sources(cells), (start, end), window, audio=audio))
 
-    def _window(self, row: SheetRow) -> tuple[float, float] | None:
+    def _window(self, row: core.SheetRow) -> tuple[float, float] | None:
         column = self.columns.one("window")
         cell = undirected(row.cells.get(column))
-        if not column or is_empty(cell):
+        if not column or core.is_empty(cell):
             return None
-        text = "/".join(map(cell_text, cell)) if isinstance(cell, list) else cell_text(cell)
+        text = "/".join(map(core.cell_text, cell)) if isinstance(cell, list) else core.cell_text(cell)
         return self._tried(row, column, lambda: parse_window(text))
 
-    def _seconds(self, row: SheetRow, name: str) -> float | None:
+    def _seconds(self, row: core.SheetRow, name: str) -> float | None:
         column = self.columns.one(name)
         cell = undirected(row.cells.get(column))
         return self._tried(row, column, lambda: seconds_of(cell, decimal_comma=self.sheet.decimal_comma))
 
-    def _options(self, row: SheetRow) -> list[str] | None:
+    def _options(self, row: core.SheetRow) -> list[str] | None:
         if self.columns.options:
             column = self.columns.options[0]
-            cells = [cell_text(row.cells.get(one)) for one in self.columns.options]
+            cells = [core.cell_text(row.cells.get(one)) for one in self.columns.options]
             filled = [cell for cell in cells if cell]
             if cells[: len(filled)] != filled:
                 gap = self.columns.options[cells.index("")]
@@ -207,7 +193,7 @@ class RowReader:
         else:
             column = self.columns.one("options")
             cell = row.cells.get(column)
-            if is_empty(cell):
+            if core.is_empty(cell):
                 return []
             read = self._tried(row, column, lambda: options_of(cell))
             if read is None:
@@ -215,29 +201,29 @@ class RowReader:
             filled = read
         return filled if self._options_hold(row, column, filled) else None
 
-    def _options_hold(self, row: SheetRow, column: str, options: Sequence[str]) -> bool:
+    def _options_hold(self, row: core.SheetRow, column: str, options: Sequence[str]) -> bool:
         plain = [" ".join(option.casefold().split()) for option in options]
         twice = next((option for option in options if plain.count(" ".join(option.casefold().split())) > 1), None)
         if twice is not None:
             self.fault(row, column, f"the option {twice[:60]!r} twice", "different options")
         elif len(options) == 1 or len(options) > _MOST_OPTIONS:
-            self.fault(row, column, count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
+            self.fault(row, column, core.count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
         else:
             return True
         return False
 
-    def _answer(self, row: SheetRow, context: AnswerContext) -> AnswerFormat | None:
+    def _answer(self, row: core.SheetRow, context: AnswerContext) -> AnswerFormat | None:
         column = self.columns.one("answer")
         cell = undirected(row.cells.get(column))
-        name = cell_text(self._cell(row, "format")) or self.settings.format
+        name = core.cell_text(self._cell(row, "format")) or self.settings.format
         known = context if is_unit(context.unit) else replace(context, unit="")
         if name:
             where = self.columns.one("format")
             found = self._tried(row, where, lambda: declared_format(name, cell, self.settings, known))
             return self._adjusted(row, found)
-        if self._unanswered(row) and not is_empty(self._cell(row, "criteria")):
+        if self._unanswered(row) and not core.is_empty(self._cell(row, "criteria")):
             return FreeTextFormat()
-        if is_empty(cell):
+        if core.is_empty(cell):
             self.fault(row, column, "nothing", "the right answer")
             return None
         if isinstance(cell, dt.date):
@@ -246,39 +232,41 @@ class RowReader:
         found = self._tried(row, column, lambda: guessed_format(cell, self.settings, known))
         found = self._adjusted(row, found)
         if found is not None:
-            self.guessed.setdefault(found.kind, []).append((row.number, cell_text(cell)))
+            self.guessed.setdefault(found.kind, []).append((row.number, core.cell_text(cell)))
             if found.kind == "free_text" and (other := looks_like(cell, context)):
                 self.doubted.setdefault(other, []).append(row.number)
         return found
 
-    def _unanswered(self, row: SheetRow) -> bool:
-        return is_empty(self._cell(row, "answer"))
+    def _unanswered(self, row: core.SheetRow) -> bool:
+        return core.is_empty(self._cell(row, "answer"))
 
-    def _adjusted(self, row: SheetRow, answer: AnswerFormat | None) -> AnswerFormat | None:
+    def _adjusted(self, row: core.SheetRow, answer: AnswerFormat | None) -> AnswerFormat | None:
         for name in ("unit", "tolerance"):
             column = self.columns.one(name)
-            given = {name: cell_text(undirected(row.cells.get(column)))}
+            given = {name: core.cell_text(undirected(row.cells.get(column)))}
             if answer is not None and given[name]:
                 answer = self._tried(row, column, partial(adjusted_format, answer, self.settings, **given))
         return answer
 
-    def _criteria(self, row: SheetRow, answer: AnswerFormat | None) -> tuple[Criterion, ...]:
+    def _criteria(self, row: core.SheetRow, answer: AnswerFormat | None) -> tuple[core.Criterion, ...]:
         column = self.columns.one("criteria")
         cell = row.cells.get(column)
-        if is_empty(cell) or answer is None:
+        if core.is_empty(cell) or answer is None:
             return ()
         if answer.kind != "free_text":
             self.fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
             return ()
-        return self._tried(row, column, lambda: read_criteria(cell)) or ()
+        return self._tried(row, column, lambda: core.read_criteria(cell)) or ()
 
-    def _references(self, row: SheetRow, answer: AnswerFormat | None, context: AnswerContext) -> tuple[JsonValue, ...]:
+    def _references(
+        self, row: core.SheetRow, answer: AnswerFormat | None, context: AnswerContext
+    ) -> tuple[JsonValue, ...]:
         """The reference and other accepted answers; empty, with faults, for invalid ones."""
         if answer is None:
             return ()
         column, more = self.columns.one("answer"), self.columns.one("accepted")
         cell = row.cells.get(column) if answer.any_text else undirected(row.cells.get(column))
-        text = cell_text(cell)
+        text = core.cell_text(cell)
         if not text or (answer.kind == "free_text" and text.casefold() in NO_ANSWER):
             self.fault(row, column, repr(text) if text else "nothing", "the right answer")
             return ()
@@ -299,29 +287,29 @@ class RowReader:
         cells = (row.cells.get(self.columns.one("answer")) for row in self.sheet.rows)
         return self.sheet.decimal_comma and any(isinstance(one, str) and _DECIMAL_COMMA.match(one) for one in cells)
 
-    def _tags(self, row: SheetRow) -> dict[str, TagValue]:
+    def _tags(self, row: core.SheetRow) -> dict[str, core.TagValue]:
         found = {name: _tag(row.cells.get(name)) for name in self.columns.facets}
         return {name: value for name, value in found.items() if value is not None}
 
 
-def _units(answer: AnswerFormat) -> dict[str, TagValue]:
+def _units(answer: AnswerFormat) -> dict[str, core.TagValue]:
     """The number of parts of an answer, of which metrics count the right ones."""
     return {NEIGHBOURS: len(answer.labels) - 1} if answer.kind == "ordering" else {}
 
 
-def _tag(cell: Any) -> TagValue | None:
+def _tag(cell: Any) -> core.TagValue | None:
     """A facet's value; None for empty cells, objects and images."""
-    if is_empty(cell) or isinstance(cell, dict | bytes):
+    if core.is_empty(cell) or isinstance(cell, dict | bytes):
         return None
     if isinstance(cell, list):
-        return tuple(cell_text(one) for one in cell)
+        return tuple(core.cell_text(one) for one in cell)
     if isinstance(cell, bool | int):
         return cell
     if isinstance(cell, float) and not cell.is_integer():
         return cell if math.isfinite(cell) else None
-    return "".join(char for char in cell_text(cell) if not unfit(char))
+    return "".join(char for char in core.cell_text(cell) if not core.unfit(char))
 
 
 def _described(cell: object) -> str:
     kind = "date" if isinstance(cell, dt.date) else "time" if isinstance(cell, dt.time) else type(cell).__name__
-    return f"a {kind}, {cell_text(cell).replace('T00:00:00', '')}"
+    return f"a {kind}, {core.cell_text(cell).replace('T00:00:00', '')}"

@@ -13,25 +13,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import (
-    Answer,
-    Benchmark,
-    FileLocation,
-    InputError,
-    Item,
-    Judgement,
-    ParseError,
-    RecordedAnswers,
-    RefusalError,
-    Score,
-    Status,
-    SystemFaultError,
-    Timing,
-    content_hash,
-    read_json,
-    refusal,
-    validated,
-)
+from proctor import core
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.judges import CONTRADICTION_FLAG, ErrorType, Verdict, verdict_scores
 from proctor.models import rejection
@@ -118,14 +100,17 @@ class NativeVideo(_Native):
 def read_metadata(data: Path) -> dict[str, NativeVideo]:
     """The video metadata by video name."""
     file = data / METADATA
-    raw = read_json(file, "the benchmark's published files")
+    raw = core.read_json(file, "the benchmark's published files")
     if not isinstance(raw, dict) or not raw:
-        raise InputError(file, found=type(raw).__name__, expected="an object with one entry per video")
+        raise core.InputError(file, found=type(raw).__name__, expected="an object with one entry per video")
     videos = {}
     for name, entry in raw.items():
-        video = validated(NativeVideo, entry, file, f"video {name!r}")
+        video = core.validated(NativeVideo, entry, file, f"video {name!r}")
         if video.end_time <= video.start_time:
-            location, expected = FileLocation(file, f"video {name!r}"), f"a time after start_time {video.start_time}"
+            location, expected = (
+                core.FileLocation(file, f"video {name!r}"),
+                f"a time after start_time {video.start_time}",
+            )
             raise location.error(f"{video.end_time}", expected, field="end_time")
         videos[name] = video
     return videos
@@ -141,7 +126,9 @@ def metadata_for(video: str, metadata: dict[str, NativeVideo], file: Path) -> Na
         return metadata[video]
     alike = [name for name in metadata if _plain_name(name) == _plain_name(video)]
     if len(alike) != 1:
-        raise InputError(file, found=f"questions on video {video!r}", expected="its entry in video_metadata_new.json")
+        raise core.InputError(
+            file, found=f"questions on video {video!r}", expected="its entry in video_metadata_new.json"
+        )
     return metadata[alike[0]]
 
 
@@ -156,14 +143,14 @@ def result_files(tree: Path) -> list[ResultFile]:
     """One model's files of results in the folder and its subfolders: scored ones first, then by name. Raises `InputError`
     where there are none."""
     if not tree.is_dir():
-        raise InputError(tree, found="no such folder", expected="one model's recorded results")
+        raise core.InputError(tree, found="no such folder", expected="one model's recorded results")
     found = [
         ResultFile(file, match["video"], bool(match["scored"]), bool(match["blind"]))
         for file in sorted([*tree.glob("*.json"), *tree.glob("*/*.json")])
         if (match := _RESULT.fullmatch(file.name))
     ]
     if not found:
-        raise InputError(
+        raise core.InputError(
             tree,
             found="no score_pred_*.json and no pred_*.json",
             expected="one file of results per video, here or one folder down (mcq, final_scores_all_free …)",
@@ -217,18 +204,18 @@ def item_id(video: str, kind: str, number: int) -> str:
 
 def _json_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise InputError(folder, found="no such folder", expected="a folder with one JSON file per video")
+        raise core.InputError(folder, found="no such folder", expected="a folder with one JSON file per video")
     files = sorted(folder.glob("*.json"))
     if not files:
-        raise InputError(folder, found="no JSON file", expected="one JSON file per video")
+        raise core.InputError(folder, found="no JSON file", expected="one JSON file per video")
     return files
 
 
 def _entries(model: type[Model], file: Path) -> list[Model]:
-    raw = read_json(file, "the benchmark's published files")
+    raw = core.read_json(file, "the benchmark's published files")
     if not isinstance(raw, list):
-        raise InputError(file, found=type(raw).__name__, expected="a list of questions")
-    return [validated(model, entry, file, f"item {number}") for number, entry in enumerate(raw, start=1)]
+        raise core.InputError(file, found=type(raw).__name__, expected="a list of questions")
+    return [core.validated(model, entry, file, f"item {number}") for number, entry in enumerate(raw, start=1)]
 
 
 def _plain_name(name: str) -> str:
@@ -244,9 +231,9 @@ _JUDGE_FAILED = "Evaluation Failed"  # written by their script, with a score of 
 
 @dataclass
 class _Found:
-    answers: list[Answer] = field(default_factory=list)
-    votes: list[Judgement] = field(default_factory=list)
-    scores: list[Score] = field(default_factory=list)
+    answers: list[core.Answer] = field(default_factory=list)
+    votes: list[core.Judgement] = field(default_factory=list)
+    scores: list[core.Score] = field(default_factory=list)
     read_differently: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -255,7 +242,7 @@ class _Found:
     contradictions: list[str] = field(default_factory=list)
 
 
-def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
+def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
     """All recorded answers of one model in the authors' files (see `result_files`), with the judge's judgements and
     scores where the files are scored.
 
@@ -272,7 +259,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
             item = by_key.get((file.video, result.kind, stem, result.time_start, result.time_end))
             if item is None:
                 found_text = f"a question not in the benchmark: {stem[:60]!r}"
-                raise InputError(file.path, place, found=found_text, expected="questions of the same release")
+                raise core.InputError(file.path, place, found=found_text, expected="questions of the same release")
             if item.id in taken:
                 _same_answer(taken[item.id], (file, result, place), item.id)
             else:
@@ -281,11 +268,11 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     for item in benchmark.items:
         if item.id in taken:
             file, result, place = taken[item.id]
-            _take(found, item, result, FileLocation(file.path, place), scored=file.scored)
+            _take(found, item, result, core.FileLocation(file.path, place), scored=file.scored)
     kinds = {result.kind for _, result, _ in taken.values()}
     asked = [item for item in benchmark.items if _kind(item) in kinds]
     judged: dict[str, JsonValue] = {"judge": JUDGE} if any(file.scored for file in files) else {}
-    return RecordedAnswers(
+    return core.RecordedAnswers(
         answers=tuple(found.answers),
         votes=tuple(found.votes),
         scores=tuple(found.scores),
@@ -303,7 +290,7 @@ def _same_answer(
     same = (result.question, result.model_prediction) == (again.question, again.model_prediction)
     if not same or file.scored == other.scored or file.blind != other.blind:
         found = f"a second answer to {item} (the first is in {file.path})"
-        raise InputError(
+        raise core.InputError(
             other.path, place, found=found, expected="one answer a question, of one model under one condition"
         )
 
@@ -312,27 +299,27 @@ def _condition(files: Sequence[ResultFile]) -> str:
     blind = [file for file in files if file.blind]
     if blind and len(blind) < len(files):
         found, expected = "answers without the video among others", "a folder of one condition alone"
-        raise InputError(blind[0].path, found=found, expected=expected)
+        raise core.InputError(blind[0].path, found=found, expected=expected)
     return "text-only" if blind else ""
 
 
-def _key(item: Item) -> tuple[str, str, str, float, float]:
+def _key(item: core.Item) -> tuple[str, str, str, float, float]:
     start, end = item.tags["time_start"], item.tags["time_end"]
     return item.group, _kind(item), item.question, float(str(start)), float(str(end))
 
 
-def _kind(item: Item) -> str:
+def _kind(item: core.Item) -> str:
     return "mcq" if item.options else "free"
 
 
-def _take(found: _Found, item: Item, result: NativeResult, location: FileLocation, *, scored: bool) -> None:
+def _take(found: _Found, item: core.Item, result: NativeResult, location: core.FileLocation, *, scored: bool) -> None:
     _, options = split_options(result.question)
     answer = _answer(item, result, options, location)
     found.answers.append(answer)
-    if answer.status is Status.FAILED:
+    if answer.status is core.Status.FAILED:
         found.failed.append(item.id)
         return
-    if answer.status is not Status.ANSWERED:
+    if answer.status is not core.Status.ANSWERED:
         found.errors.append(item.id)
         if not item.options and scored:
             found.scores.extend(verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=JUDGE))
@@ -349,34 +336,36 @@ def _take(found: _Found, item: Item, result: NativeResult, location: FileLocatio
         found.unscored.append(item.id)
 
 
-def _answer(item: Item, result: NativeResult, options: list[str], location: FileLocation) -> Answer:
+def _answer(item: core.Item, result: NativeResult, options: list[str], location: core.FileLocation) -> core.Answer:
     meta = result.inference_metadata
-    answer = Answer(
+    answer = core.Answer(
         item_id=item.id,
         text=meta.raw_response or result.model_prediction,
-        timing=None if meta.latency_ms is None else Timing(model_s=meta.latency_ms / 1000),
+        timing=None if meta.latency_ms is None else core.Timing(model_s=meta.latency_ms / 1000),
         extra={"recorded_prediction": result.model_prediction},
     )
     if not meta.success:
         reason = " ".join((meta.error_message or "the recorded call failed").split())
         kind = rejection(reason)
-        status = Status.FAILED
-        if isinstance(kind, RefusalError):
-            status = Status.REFUSED
-        elif isinstance(kind, SystemFaultError):
-            status = Status.ERROR
+        status = core.Status.FAILED
+        if isinstance(kind, core.RefusalError):
+            status = core.Status.REFUSED
+        elif isinstance(kind, core.SystemFaultError):
+            status = core.Status.ERROR
         return answer.model_copy(update={"status": status, "reason": reason})
     try:
         parsed = (
             _choice(item, result, options, answer.text, location) if item.options else item.answer.parse(answer.text)
         )
-    except ParseError as error:
+    except core.ParseError as error:
         return answer.model_copy(update={"problem": str(error)})
     shown: dict[str, JsonValue] = {"options_shown": [*options]} if item.options else {}
     return answer.model_copy(update={"parsed": parsed, "extra": answer.extra | shown})
 
 
-def _choice(item: Item, result: NativeResult, options: list[str], text: str, location: FileLocation) -> JsonValue:
+def _choice(
+    item: core.Item, result: NativeResult, options: list[str], text: str, location: core.FileLocation
+) -> JsonValue:
     if sorted(options) != sorted(item.options):
         expected = f"the options of {item.id} in any order"
         raise location.error("other options than the benchmark's", expected, field="question")
@@ -391,7 +380,7 @@ def _choice(item: Item, result: NativeResult, options: list[str], text: str, loc
     return to_item[str(letter)]
 
 
-def _judged(found: _Found, item: Item, result: NativeResult, location: FileLocation) -> None:
+def _judged(found: _Found, item: core.Item, result: NativeResult, location: core.FileLocation) -> None:
     if result.eval_score is None or result.judge_explanation.startswith(_JUDGE_FAILED):
         found.unjudged.append(item.id)
         return
@@ -404,7 +393,7 @@ def _judged(found: _Found, item: Item, result: NativeResult, location: FileLocat
             }
         )
     except ValidationError as error:
-        raise refusal(location.file, f"{location.place}, judge's verdict", error) from error
+        raise core.refusal(location.file, f"{location.place}, judge's verdict", error) from error
     reference = item.reference.answer if item.reference else None
     content: dict[str, JsonValue] = {
         "judge": JUDGE,
@@ -413,8 +402,8 @@ def _judged(found: _Found, item: Item, result: NativeResult, location: FileLocat
         "answer": result.model_prediction,
         "reply": verdict.model_dump(mode="json"),
     }
-    vote = Judgement(
-        key=content_hash(content),
+    vote = core.Judgement(
+        key=core.content_hash(content),
         judge=JUDGE,
         item_id=item.id,
         reply=verdict.model_dump(mode="json"),

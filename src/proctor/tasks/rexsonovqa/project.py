@@ -7,40 +7,23 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.construction.pipeline import (
-    EventsStage,
-    ExportStage,
-    FinalQuestion,
-    NormaliseStage,
-    Project,
-    ProjectKind,
-    QuestionsStage,
-    QuestionType,
-    RepairStage,
-    ReviewStage,
-    ScreenStage,
-    SourceVideo,
-    SplitStage,
-    TranscriptStage,
-    as_json,
-    video_seconds,
-)
+from proctor.construction import pipeline
 from proctor.construction.sources import SourcesStage
 from proctor.core import Region, write_whole
 from proctor.core.formats import option_letters
 from proctor.tasks.rexsonovqa.native import KINDS
 
 TYPES = (
-    QuestionType(
+    pipeline.QuestionType(
         "Type1_ActionGoalReasoning",
         "which movement is made, and which view or region it is to reach (action and goal).",
     ),
-    QuestionType(
+    pipeline.QuestionType(
         "Type2_ArtifactResolutionOptimization",
         "what is changed (by the probe, the patient's position or a setting of the device), and which problem of the "
         "picture that resolves. Do not name the problem.",
     ),
-    QuestionType(
+    pipeline.QuestionType(
         "Type3_ProcedureContextPlanning",
         "at which step of the procedure the operator is, and what that step is for or what comes next. Do not describe "
         "the sequence of the clip.",
@@ -52,11 +35,11 @@ TYPES = (
 _PROMPT = Path(__file__).with_name("project_question.txt.j2")
 
 
-class NativeExport(ExportStage):
+class NativeExport(pipeline.ExportStage):
     """ReXSonoVQA's tree: `benchmark_questions/{mcq,free}/VIDEO.json` and `video_metadata_new.json`. Times there are
     seconds of the trimmed video."""
 
-    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
+    def write(self, project: pipeline.Project, questions: Sequence[pipeline.FinalQuestion], folder: Path) -> None:
         sources = {one.id: one for one in project.settings.sources}
         for kind in KINDS:
             by_source: dict[str, list[dict[str, JsonValue]]] = {}
@@ -65,13 +48,13 @@ class NativeExport(ExportStage):
                     by_source.setdefault(one.source, []).append(_entry(one, sources[one.source]))
             (folder / "benchmark_questions" / kind).mkdir(parents=True)
             for name, entries in by_source.items():
-                write_whole(folder / "benchmark_questions" / kind / f"{name}.json", as_json(entries))
+                write_whole(folder / "benchmark_questions" / kind / f"{name}.json", pipeline.as_json(entries))
         used = {one.source for one in questions}
         metadata = {name: _video(project, one) for name, one in sources.items() if name in used}
-        write_whole(folder / "video_metadata_new.json", as_json(metadata))
+        write_whole(folder / "video_metadata_new.json", pipeline.as_json(metadata))
 
 
-def _entry(one: FinalQuestion, source: SourceVideo) -> dict[str, JsonValue]:
+def _entry(one: pipeline.FinalQuestion, source: pipeline.SourceVideo) -> dict[str, JsonValue]:
     letters = option_letters(len(one.options))
     listed = [f"{letter}. {text}" for letter, text in zip(letters, one.options, strict=True)]
     return {
@@ -86,9 +69,9 @@ def _entry(one: FinalQuestion, source: SourceVideo) -> dict[str, JsonValue]:
     }
 
 
-def _video(project: Project, source: SourceVideo) -> dict[str, JsonValue]:
+def _video(project: pipeline.Project, source: pipeline.SourceVideo) -> dict[str, JsonValue]:
     region = source.region or Region(x=0.0, y=0.0, width=1.0, height=1.0)
-    seconds = video_seconds(project.path(source, "video"))
+    seconds = pipeline.video_seconds(project.path(source, "video"))
     return {
         "youtube_url": source.provenance,
         "start_time": source.start,
@@ -98,19 +81,19 @@ def _video(project: Project, source: SourceVideo) -> dict[str, JsonValue]:
     }
 
 
-KIND = ProjectKind(
+KIND = pipeline.ProjectKind(
     "rexsonovqa",
     "Questions about clips of narrated videos",
     (
         SourcesStage(),
-        TranscriptStage(),
-        NormaliseStage(),
-        EventsStage(),
-        QuestionsStage(TYPES, _PROMPT),
-        ScreenStage(),
-        RepairStage(TYPES, _PROMPT),
-        ReviewStage(),
-        SplitStage(),
+        pipeline.TranscriptStage(),
+        pipeline.NormaliseStage(),
+        pipeline.EventsStage(),
+        pipeline.QuestionsStage(TYPES, _PROMPT),
+        pipeline.ScreenStage(),
+        pipeline.RepairStage(TYPES, _PROMPT),
+        pipeline.ReviewStage(),
+        pipeline.SplitStage(),
         NativeExport(),
     ),
     Path(__file__).with_name("project.yaml"),

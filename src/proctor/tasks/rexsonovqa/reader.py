@@ -13,29 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from proctor.core import (
-    ACCURACY,
-    OPTION_POOL,
-    Benchmark,
-    BenchmarkReader,
-    Excerpt,
-    FileLocation,
-    Item,
-    PublishedCrossing,
-    PublishedRow,
-    PublishedTable,
-    RecordedAnswers,
-    Reference,
-    Region,
-    TagValue,
-    VerifiedFigure,
-    VideoClip,
-    count_of,
-    generator,
-    input_bytes,
-    read_json,
-    write_whole,
-)
+from proctor import core
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
 from proctor.tasks.rexsonovqa import READER_SUMMARY
@@ -76,7 +54,7 @@ _NOTES_REPAIRED = (
 )
 
 
-class _Reader(BenchmarkReader):
+class _Reader(core.BenchmarkReader):
     name = "rexsonovqa"
     summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
@@ -86,33 +64,33 @@ class _Reader(BenchmarkReader):
     verified_files = ("benchmark_questions", "results")
     exchange_within = ("question_type", "category")
 
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos are below `media`, named as in
         the metadata."""
         metadata = read_metadata(data)
         categories = _categories()
-        excerpts: dict[str, Excerpt] = {}
-        items: list[Item] = []
+        excerpts: dict[str, core.Excerpt] = {}
+        items: list[core.Item] = []
         for kind in KINDS:
             for file, video, questions in read_questions(data, kind):
                 source = metadata_for(video, metadata, file)
-                excerpts[video] = Excerpt(start=source.start_time, end=source.end_time, url=source.youtube_url)
+                excerpts[video] = core.Excerpt(start=source.start_time, end=source.end_time, url=source.youtube_url)
                 seen: dict[tuple[str, float, float], int] = {}
                 for number, question in enumerate(questions, start=1):
                     key = (question.question, question.time_start, question.time_end)
-                    location = FileLocation(file, f"item {number}")
+                    location = core.FileLocation(file, f"item {number}")
                     if key in seen:
                         raise location.error(f"item {seen[key]} again", "no duplicates")
                     seen[key] = number
                     tags = _tags(question, kind, categories.get(video, "other"), location)
                     items.append(_item(item_id(video, kind, number), video, question, source, tags, seed, location))
-        repaired = any(OPTION_POOL in item.tags for item in items)
-        return Benchmark(
+        repaired = any(core.OPTION_POOL in item.tags for item in items)
+        return core.Benchmark(
             name=self.name,
             title="ReXSonoVQA with repaired options" if repaired else "ReXSonoVQA",
             items=tuple(items),
-            metrics=(ACCURACY, *VERDICT_METRICS),
-            headline=ACCURACY.name,
+            metrics=(core.ACCURACY, *VERDICT_METRICS),
+            headline=core.ACCURACY.name,
             facets=("question_type", "duration", "category"),
             only={"keep": True},
             media_root=media,
@@ -122,13 +100,13 @@ class _Reader(BenchmarkReader):
             published=None if repaired else published_table(),
         )
 
-    def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+    def write_choices(self, data: Path, out: Path, items: Mapping[str, core.Item | None]) -> None:
         write_choices(data, out, items)
 
-    def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
+    def read_recorded(self, path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
         return read_recorded(path, benchmark)
 
-    async def verify(self, data: Path) -> list[VerifiedFigure]:
+    async def verify(self, data: Path) -> list[core.VerifiedFigure]:
         """For each system in the paper's tables the counts under `video`, and for the first one the subsets in the text,
         from the recorded answers in `results`. The answers of the blind run were not published."""
         from proctor.runs import results_of_recorded
@@ -146,13 +124,13 @@ class _Reader(BenchmarkReader):
             row = ours.get((one["system"], metric))
             for level, *cells in zip(_LEVELS[one["metric"]], *one["counts"], strict=True):
                 name = f"{one['system']}, {metric}: {level}"
-                figures.append(VerifiedFigure(name, f"table {one['table']}", sum(cells), _count(row, level)))
+                figures.append(core.VerifiedFigure(name, f"table {one['table']}", sum(cells), _count(row, level)))
         for one in known["parts"]:
             row = ours.get((_FIRST, one["metric"], (one["facet"], one["value"])))
             value = row.value if row is not None and one["condition"] == "video" else None
             name = f"{_FIRST}, {one['condition']}, {one['metric']}: {one['value']}"
             rounding = 0.5 * 10.0 ** -len(str(one["number"]).partition(".")[2])
-            figures.append(VerifiedFigure(name, "section 5", one["number"], value, rounding))
+            figures.append(core.VerifiedFigure(name, "section 5", one["number"], value, rounding))
         return figures
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
@@ -178,33 +156,33 @@ def _item(
     video: str,
     question: NativeQuestion,
     source: NativeVideo,
-    tags: dict[str, TagValue],
+    tags: dict[str, core.TagValue],
     seed: int,
-    location: FileLocation,
-) -> Item:
+    location: core.FileLocation,
+) -> core.Item:
     stem, listed = split_options(question.question)
     reference: str = question.answer
     options: tuple[str, ...] = ()
     if tags["format"] == "choice":
         options, reference = _shuffled(name, question, listed, seed, location)
-    return Item(
+    return core.Item(
         id=name,
         group=video,
         question=stem,
         media=(_clip(video, question, source, location),),
         options=options,
         answer=ChoiceFormat() if options else FreeTextFormat(),
-        reference=Reference(answer=reference, rationale=question.groundtruth),
+        reference=core.Reference(answer=reference, rationale=question.groundtruth),
         tags=tags,
     )
 
 
 def _shuffled(
-    name: str, question: NativeQuestion, listed: list[str], seed: int, location: FileLocation
+    name: str, question: NativeQuestion, listed: list[str], seed: int, location: core.FileLocation
 ) -> tuple[tuple[str, ...], str]:
     letters = option_letters(len(listed))
     if len(listed) < 2 or len(set(listed)) < len(listed):
-        found, expected = count_of(len(set(listed)), "different option"), "two or more lines 'A. …', all different"
+        found, expected = core.count_of(len(set(listed)), "different option"), "two or more lines 'A. …', all different"
         raise location.error(found, expected, field="question")
     if question.answer not in letters:
         raise location.error(repr(question.answer), f"one of {', '.join(letters)}", field="answer")
@@ -212,12 +190,12 @@ def _shuffled(
         return tuple(listed), question.answer
     # sorted first, so that the order does not depend on the published one, whose keys are unbalanced
     by_text = sorted(listed)
-    order = generator(seed, "options", name).permutation(len(by_text))
+    order = core.generator(seed, "options", name).permutation(len(by_text))
     options = tuple(by_text[index] for index in order)
     return options, letters[options.index(listed[letters.index(question.answer)])]
 
 
-def _clip(video: str, question: NativeQuestion, source: NativeVideo, location: FileLocation) -> VideoClip:
+def _clip(video: str, question: NativeQuestion, source: NativeVideo, location: core.FileLocation) -> core.VideoClip:
     if question.time_end <= question.time_start:
         expected = f"a time after time_start {question.time_start:g} s"
         raise location.error(f"{question.time_end:g} s", expected, field="time_end")
@@ -226,15 +204,17 @@ def _clip(video: str, question: NativeQuestion, source: NativeVideo, location: F
         raise location.error(f"{question.time_end:g} s", expected, field="time_end")
     roi = source.roi
     try:
-        region = Region(x=roi.x_prop, y=roi.y_prop, width=roi.w_prop, height=roi.h_prop)
+        region = core.Region(x=roi.x_prop, y=roi.y_prop, width=roi.w_prop, height=roi.h_prop)
     except ValidationError as error:
-        metadata = FileLocation(Path(location.file).parents[2] / "video_metadata_new.json", f"video {video!r}")
+        metadata = core.FileLocation(Path(location.file).parents[2] / "video_metadata_new.json", f"video {video!r}")
         found = f"x {roi.x_prop:g}, y {roi.y_prop:g}, width {roi.w_prop:g}, height {roi.h_prop:g}"
         raise metadata.error(found, "a region inside 0 to 1", field="roi") from error
-    return VideoClip(source=video, start=question.time_start, end=min(question.time_end, source.seconds), region=region)
+    return core.VideoClip(
+        source=video, start=question.time_start, end=min(question.time_end, source.seconds), region=region
+    )
 
 
-def _tags(question: NativeQuestion, kind: str, category: str, location: FileLocation) -> dict[str, TagValue]:
+def _tags(question: NativeQuestion, kind: str, category: str, location: core.FileLocation) -> dict[str, core.TagValue]:
     if question.question_type not in QUESTION_TYPES:
         expected = f"one of {', '.join(QUESTION_TYPES)}"
         raise location.error(repr(question.question_type), expected, field="question_type")
@@ -247,7 +227,7 @@ def _tags(question: NativeQuestion, kind: str, category: str, location: FileLoca
         "category": category,
         "time_start": question.time_start,
         "time_end": question.time_end,
-        **({OPTION_POOL: question.option_pool} if question.option_pool else {}),
+        **({core.OPTION_POOL: question.option_pool} if question.option_pool else {}),
     }
 
 
@@ -257,13 +237,13 @@ def _categories() -> dict[str, str]:
 
 
 _FIRST = "Gemini 3 Pro"  # the system of the blind run and of the subsets in the text
-_METRICS = {ACCURACY.name: ACCURACY, RUBRIC_BY_ERROR_TYPE.name: RUBRIC_BY_ERROR_TYPE}
-_LEVELS = {ACCURACY.name: ("correct", "incorrect"), RUBRIC_BY_ERROR_TYPE.name: RUBRIC_LABELS}
-_WORTH = {ACCURACY.name: (1, 0), RUBRIC_BY_ERROR_TYPE.name: (2, 1, 1, 0)}
+_METRICS = {core.ACCURACY.name: core.ACCURACY, RUBRIC_BY_ERROR_TYPE.name: RUBRIC_BY_ERROR_TYPE}
+_LEVELS = {core.ACCURACY.name: ("correct", "incorrect"), RUBRIC_BY_ERROR_TYPE.name: RUBRIC_LABELS}
+_WORTH = {core.ACCURACY.name: (1, 0), RUBRIC_BY_ERROR_TYPE.name: (2, 1, 1, 0)}
 
 
 @cache
-def published_table() -> PublishedTable:
+def published_table() -> core.PublishedTable:
     """The overall scores that follow from tables A1 to A8, the subsets in the text, and the tables.
 
     >>> [(row.system, round(row.values["accuracy"], 3)) for row in published_table().rows[:2]]
@@ -281,15 +261,15 @@ def published_table() -> PublishedTable:
         }
 
     rows = [
-        PublishedRow(system, means(system, lambda counts: zip(*counts, strict=True)), "video")
+        core.PublishedRow(system, means(system, lambda counts: zip(*counts, strict=True)), "video")
         for system in _systems(known)
     ]
-    rows.append(PublishedRow(_FIRST, means(_FIRST, iter), "text-only"))
+    rows.append(core.PublishedRow(_FIRST, means(_FIRST, iter), "text-only"))
     for one in (*known["parts"], *known["gains"]):
         condition, part = one.get("condition", "video − text-only"), {one["facet"]: one["value"]}
-        rows.append(PublishedRow(_FIRST, {one["metric"]: one["number"]}, condition, part))
+        rows.append(core.PublishedRow(_FIRST, {one["metric"]: one["number"]}, condition, part))
     crossings = tuple(
-        PublishedCrossing(
+        core.PublishedCrossing(
             one["table"],
             one["system"],
             one["metric"],
@@ -299,7 +279,7 @@ def published_table() -> PublishedTable:
         )
         for one in tables
     )
-    return PublishedTable(known["source"], known["note"], tuple(_METRICS.values()), tuple(rows), crossings)
+    return core.PublishedTable(known["source"], known["note"], tuple(_METRICS.values()), tuple(rows), crossings)
 
 
 def _known() -> dict[str, Any]:
@@ -337,7 +317,7 @@ def _mean(metric: str, counts: list[int]) -> float:
 _BESIDE = (METADATA, "gt_all/*.json")  # not `results`, which are for the published options
 
 
-def write_choices(data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+def write_choices(data: Path, out: Path, items: Mapping[str, core.Item | None]) -> None:
     """Writes a copy of the release with other options into `out`, without recorded results; items that are None stay,
     with `keep` false. Raises `InputError` for what can't be read."""
     for kind in KINDS:
@@ -346,19 +326,19 @@ def write_choices(data: Path, out: Path, items: Mapping[str, Item | None]) -> No
             target.parent.mkdir(parents=True, exist_ok=True)
             known = [item_id(video, kind, number) for number in range(1, len(questions) + 1)]
             if not items.keys() & set(known):
-                target.write_bytes(input_bytes(file))
+                target.write_bytes(core.input_bytes(file))
                 continue
-            raw: Any = read_json(file)
+            raw: Any = core.read_json(file)
             entries = [_entry(one, items, name) for one, name in zip(raw, known, strict=True)]
-            write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
+            core.write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
     for pattern in _BESIDE:
         for file in sorted(one for one in data.glob(pattern) if one.is_file() and not one.is_symlink()):
             target = out / file.relative_to(data)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(input_bytes(file))
+            target.write_bytes(core.input_bytes(file))
 
 
-def _entry(raw: dict[str, Any], items: Mapping[str, Item | None], name: str) -> dict[str, Any]:
+def _entry(raw: dict[str, Any], items: Mapping[str, core.Item | None], name: str) -> dict[str, Any]:
     if name not in items:
         return raw
     item = items[name]
@@ -367,4 +347,4 @@ def _entry(raw: dict[str, Any], items: Mapping[str, Item | None], name: str) -> 
     stem = "\n".join(raw["question"].splitlines()[: options_at(raw["question"])])
     lines = [f"{letter}. {text}" for letter, text in zip(option_letters(len(item.options)), item.options, strict=True)]
     changed = {"question": "\n".join([stem, *lines]), "answer": item.reference.answer}
-    return raw | changed | {"option_pool": item.tags[OPTION_POOL]}
+    return raw | changed | {"option_pool": item.tags[core.OPTION_POOL]}

@@ -15,24 +15,8 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from proctor import core
 from proctor.construction import deal_options
-from proctor.core import (
-    ACCURACY,
-    Benchmark,
-    BenchmarkReader,
-    FileLocation,
-    InputError,
-    Item,
-    ParseError,
-    Reference,
-    Region,
-    TagValue,
-    VideoClip,
-    count_of,
-    generator,
-    read_model,
-    refusal,
-)
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 from proctor.tasks.simulated import READER_SUMMARY
@@ -84,7 +68,7 @@ class SimulatedQuestion(_Strict):
     objects: int = Field(ge=0)
     start: float = Field(default=0.0, ge=0)
     end: float | None = None
-    region: Region | None = None
+    region: core.Region | None = None
 
 
 class QuestionFile(_Strict):
@@ -93,25 +77,25 @@ class QuestionFile(_Strict):
     questions: list[JsonValue] = Field(min_length=1)
 
 
-class _Reader(BenchmarkReader):
+class _Reader(core.BenchmarkReader):
     name = "simulated"
     summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
 
-    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+    def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """Reads `manifest.json` and `questions.json`; options are shuffled by `seed`."""
         manifest = _read_manifest(data / "manifest.json")
         path = data / "questions.json"
         videos = {video.id: video for video in manifest.videos}
         questions = _read_questions(path, videos)
-        dealt = _deal(questions, generator(seed, "simulated", str(manifest.seed), "options"))
+        dealt = _deal(questions, core.generator(seed, "simulated", str(manifest.seed), "options"))
         items = tuple(_item(question, videos[question.video], dealt) for question in questions)
-        return Benchmark(
+        return core.Benchmark(
             name=self.name,
             title="Simulated procedures (rendered, not real)",
             items=items,
-            metrics=(ACCURACY, *RUN_METRICS),
-            headline=ACCURACY.name,
+            metrics=(core.ACCURACY, *RUN_METRICS),
+            headline=core.ACCURACY.name,
             facets=("format", "question_type", "objects", "duration"),
             buckets=("question_type",),
             conditions=("video", "text-only", "black", "shuffled"),
@@ -125,33 +109,33 @@ class _Reader(BenchmarkReader):
         """How to get missing videos: they belong to the folder, which can be simulated again."""
         manifest = _read_manifest(data / "manifest.json")
         return (
-            f"Not below {data}: {len(missing)} of {count_of(len(manifest.videos), 'video')}. Videos are written together "
+            f"Not below {data}: {len(missing)} of {core.count_of(len(manifest.videos), 'video')}. Videos are written together "
             f"with the questions; simulate the folder again with seed {manifest.seed} (proctor.tasks.simulated)."
         )
 
 
-READER: BenchmarkReader = _Reader()
+READER: core.BenchmarkReader = _Reader()
 
 _FOLDER = "a folder of simulated procedures"
 
 
 def _read_manifest(path: Path) -> SimulatedManifest:
-    version = read_model(path, _Versioned, _FOLDER).format_version
+    version = core.read_model(path, _Versioned, _FOLDER).format_version
     if version > FORMAT_VERSION:
         found = f"{version}, written by a newer version of Proctor"
-        raise InputError(path, "field 'format_version'", found=found, expected=f"at most {FORMAT_VERSION}")
-    manifest = read_model(path, SimulatedManifest, _FOLDER)
+        raise core.InputError(path, "field 'format_version'", found=found, expected=f"at most {FORMAT_VERSION}")
+    manifest = core.read_model(path, SimulatedManifest, _FOLDER)
     for field, values in (
         ("id", [video.id for video in manifest.videos]),
         ("file", [video.file for video in manifest.videos]),
     ):
         twice = [value for value, times in Counter(values).items() if times > 1]
         if twice:
-            raise InputError(path, f"videos, field {field!r}", found=f"{twice[0]!r} twice", expected="each once")
+            raise core.InputError(path, f"videos, field {field!r}", found=f"{twice[0]!r} twice", expected="each once")
     for video in manifest.videos:
         file = PurePosixPath(video.file)
         if file.is_absolute() or ".." in file.parts:
-            location = FileLocation(path, f"video {video.id!r}")
+            location = core.FileLocation(path, f"video {video.id!r}")
             raise location.error(repr(video.file), "a file below the folder", field="file")
     return manifest
 
@@ -163,22 +147,24 @@ class _Versioned(BaseModel):
 def _read_questions(path: Path, videos: dict[str, SimulatedVideo]) -> list[SimulatedQuestion]:
     questions: list[SimulatedQuestion] = []
     known: set[str] = set()
-    for number, raw in enumerate(read_model(path, QuestionFile, _FOLDER).questions, start=1):
+    for number, raw in enumerate(core.read_model(path, QuestionFile, _FOLDER).questions, start=1):
         given = raw.get("id") if isinstance(raw, dict) else None
         place = f"item {given!r}" if isinstance(given, str) else f"item number {number}"
         try:
             question = SimulatedQuestion.model_validate_json(json.dumps(raw))
         except ValidationError as error:
-            raise refusal(path, place, error) from error
+            raise core.refusal(path, place, error) from error
         if question.id in known:
-            raise InputError(path, f"{place}, field 'id'", found="it twice", expected="each id once")
+            raise core.InputError(path, f"{place}, field 'id'", found="it twice", expected="each id once")
         known.add(question.id)
-        _check_question(FileLocation(path, place), question, videos)
+        _check_question(core.FileLocation(path, place), question, videos)
         questions.append(question)
     return questions
 
 
-def _check_question(location: FileLocation, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]) -> None:
+def _check_question(
+    location: core.FileLocation, question: SimulatedQuestion, videos: dict[str, SimulatedVideo]
+) -> None:
     video = videos.get(question.video)
     if video is None:
         raise location.error(repr(question.video), f"one of {', '.join(videos)}", field="video")
@@ -189,7 +175,7 @@ def _check_question(location: FileLocation, question: SimulatedQuestion, videos:
         raise location.error(f"{question.start:g} s", f"before the end at {end:g} s", field="start")
     try:
         answer = question.format.check(question.answer, question.options)
-    except ParseError as error:
+    except core.ParseError as error:
         raise location.error(repr(error.found), error.expected, field="answer") from error
     if isinstance(question.format, ChoiceFormat) and len(set(question.options)) != len(question.options):
         raise location.error("an option twice", "each option once", field="options")
@@ -208,10 +194,10 @@ def _deal(questions: list[SimulatedQuestion], rng: np.random.Generator) -> dict[
     return {question.id: deal for question, deal in zip(choices, dealt, strict=True)}
 
 
-def _item(question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, tuple[list[str], str]]) -> Item:
+def _item(question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, tuple[list[str], str]]) -> core.Item:
     end = video.seconds if question.end is None else question.end
     options, answer = dealt.get(question.id, (list(question.options), question.answer))
-    tags: dict[str, TagValue] = {
+    tags: dict[str, core.TagValue] = {
         "format": question.format.kind,
         "question_type": question.question_type,
         "rule": question.rule,
@@ -220,14 +206,14 @@ def _item(question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, t
     }
     if isinstance(question.format, OrderingFormat):
         tags[NEIGHBOURS] = len(question.format.labels) - 1
-    return Item(
+    return core.Item(
         id=question.id,
         group=question.video,
         question=question.question,
         answer=question.format,
-        media=(VideoClip(source=video.file, start=question.start, end=question.end, region=question.region),),
+        media=(core.VideoClip(source=video.file, start=question.start, end=question.end, region=question.region),),
         options=tuple(options),
-        reference=Reference(answer=question.format.check(answer, options)),
+        reference=core.Reference(answer=question.format.check(answer, options)),
         tags=tags,
     )
 

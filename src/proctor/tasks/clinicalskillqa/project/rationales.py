@@ -13,23 +13,8 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
+from proctor.construction import pipeline
 from proctor.construction.annotators import given_files
-from proctor.construction.pipeline import (
-    FORBIDDEN,
-    STEERING,
-    Call,
-    Frozen,
-    Made,
-    Record,
-    Refused,
-    Stage,
-    StageSettings,
-    Work,
-    content_words,
-    negations,
-    several,
-    sides_and_numbers,
-)
 from proctor.core import Frame, InputError, RefusalError, count_of
 from proctor.judges import has_injection
 from proctor.tasks.clinicalskillqa.keypoints import Pose, PoseSource, open_pose
@@ -37,16 +22,17 @@ from proctor.tasks.clinicalskillqa.pose import facts_of
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
 
 
-class CitedSentence(Frozen):
+class CitedSentence(pipeline.Frozen):
     """A sentence of a rationale, and the frames that show what it says, in the order of time."""
 
     text: str = Field(min_length=1)
     frames: tuple[str, ...]
 
 
-UNSEEN = {name: FORBIDDEN[name] for name in ("sound", "on-screen text", "exact readout")} | {
+UNSEEN = {name: pipeline.FORBIDDEN[name] for name in ("sound", "on-screen text", "exact readout")} | {
     "a voice or an alarm": r"\b(?:shout\w*|call(?:s|ed|ing)? out|beep\w*|alarm\w*|announce\w*|aloud|silen\w*)\b",
-    "a clock time": FORBIDDEN["time in the video"] + r"|\b\d+(?:[.,]\d+)?\s*(?:s|secs?|seconds?|mins?|minutes?)\b",
+    "a clock time": pipeline.FORBIDDEN["time in the video"]
+    + r"|\b\d+(?:[.,]\d+)?\s*(?:s|secs?|seconds?|mins?|minutes?)\b",
     "a device's setting": r"\b\d+(?:[.,]\d+)?\s*(?:j|joules?|mmhg|l/min|lit(?:re|er)s?|volts?|kpa)\b",
     "what somebody thinks": r"\b(?:intend\w*|want(?:s|ed|ing)?|decid\w*|think\w*|thought|hop(?:es|ed|ing)|realis\w*"
     r"|realiz\w*|remember\w*|believ\w*|worr\w+)\b",
@@ -87,7 +73,7 @@ def told_order(text: str) -> list[tuple[str, str]]:
     for pattern, turned in ((_AHEAD, False), (_BEHIND, True), (_ARROW, False), (_FROM, False)):
         for hit in re.finditer(pattern, plain):
             first, last = hit.group(1), hit.group(2)
-            if not negations(plain[hit.start(1) : hit.end(2)]):
+            if not pipeline.negations(plain[hit.start(1) : hit.end(2)]):
                 found.append((last, first) if turned else (first, last))
     return found
 
@@ -132,7 +118,7 @@ def sentence_fault(one: CitedSentence, place: dict[str, int]) -> str:
         hit = re.search(pattern, one.text, re.IGNORECASE)
         if hit is not None:
             return f"{name}: {hit[0]!r}"
-    return f"{STEERING}: {one.text!r}" if has_injection(one.text) else ""
+    return f"{pipeline.STEERING}: {one.text!r}" if has_injection(one.text) else ""
 
 
 def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most: int) -> str:
@@ -149,18 +135,20 @@ def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most
     new: list[str] = []
     for one in refined:
         near = " ".join(each.text for each in draft if set(each.frames) & set(one.frames))
-        fixed = sides_and_numbers(one.text) - sides_and_numbers(near)
+        fixed = pipeline.sides_and_numbers(one.text) - pipeline.sides_and_numbers(near)
         if fixed:
             return f"not in the draft: {min(fixed)}"
-        new += sorted(content_words(_unlabelled(one.text)) - content_words(_unlabelled(near)) - _FRAME_WORDS)
+        new += sorted(
+            pipeline.content_words(_unlabelled(one.text)) - pipeline.content_words(_unlabelled(near)) - _FRAME_WORDS
+        )
     if len(new) > most:
         return f"not in the draft: {', '.join(dict.fromkeys(new))}"
-    was, now = (negations(" ".join(each.text for each in some)) for some in (draft, refined))
+    was, now = (pipeline.negations(" ".join(each.text for each in some)) for some in (draft, refined))
     changed = sorted(was ^ now)
     return f"a negation {'lost' if changed[0] in was else 'added'}: {changed[0]}" if changed else ""
 
 
-_FRAME_WORDS = content_words("frame picture image show before after next first last follow precede")
+_FRAME_WORDS = pipeline.content_words("frame picture image show before after next first last follow precede")
 
 
 def _unlabelled(text: str) -> str:
@@ -171,19 +159,19 @@ PROMPTS = Path(__file__).with_name("prompts")
 AS_DRAFTED = "as drafted"
 
 
-class RationalesSettings(StageSettings):
+class RationalesSettings(pipeline.StageSettings):
     """`tries`: how often a rationale is asked for, each time with the fault of the previous one."""
 
     tries: int = Field(default=3, ge=1, le=10)
 
 
-class RefineSettings(StageSettings):
+class RefineSettings(pipeline.StageSettings):
     """`new_words`: the number of content words that a refined rationale may add to its draft."""
 
     new_words: int = Field(default=2, ge=0, le=20)
 
 
-class DraftRationale(Record):
+class DraftRationale(pipeline.Record):
     """The rationale of an instance after a stage."""
 
     source: str
@@ -204,7 +192,7 @@ class _SaidWithOrder(_Said):
     order: list[str] = Field(min_length=2, max_length=26)
 
 
-class RationalesStage(Stage[DraftRationale]):
+class RationalesStage(pipeline.Stage[DraftRationale]):
     """A model sees the labelled frames and the right order, and explains it. A rationale that breaks a rule is asked for
     again, with the reason, and finally refused."""
 
@@ -216,29 +204,29 @@ class RationalesStage(Stage[DraftRationale]):
     roles: ClassVar[tuple[str, ...]] = ("writer",)
     prompts = (PROMPTS / "rationale.txt.j2",)
 
-    async def make(self, work: Work) -> Made[DraftRationale]:
-        every = await several(lambda one: self._one(work, one), work.records("frames", OrderedFrames))
-        return Made(
+    async def make(self, work: pipeline.Work) -> pipeline.Made[DraftRationale]:
+        every = await pipeline.several(lambda one: self._one(work, one), work.records("frames", OrderedFrames))
+        return pipeline.Made(
             [one for one in every if isinstance(one, DraftRationale)],
-            [one for one in every if isinstance(one, Refused)],
+            [one for one in every if isinstance(one, pipeline.Refused)],
         )
 
-    async def _one(self, work: Work, one: OrderedFrames) -> DraftRationale | Refused:
+    async def _one(self, work: pipeline.Work, one: OrderedFrames) -> DraftRationale | pipeline.Refused:
         asker, name = work.asker("writer", self.prompts[0]), f"{one.id}-draft"
         shown = await asyncio.to_thread(pictures_of, work.project, one, sorted(one.order))
 
-        def check(reply: _SaidWithOrder, calls: tuple[Call, ...]) -> DraftRationale | str:
+        def check(reply: _SaidWithOrder, calls: tuple[pipeline.Call, ...]) -> DraftRationale | str:
             if tuple(reply.order) != tuple(one.order):
                 return f"another order: {' > '.join(reply.order)}"
             sentences = _cited(reply, one.order)
             return rationale_fault(sentences, one.order) or _record(name, one, sentences, (one.id,), calls)
 
-        failed = Refused(id=name, kind="no draft", reason="a rationale", made_from=(one.id,))
+        failed = pipeline.Refused(id=name, kind="no draft", reason="a rationale", made_from=(one.id,))
         tries = range(work.settings(RationalesSettings).tries)
         return await asker.first_valid(_SaidWithOrder, _prompt_values(work, one), tries, failed, check, pictures=shown)
 
 
-class RefineStage(Stage[DraftRationale]):
+class RefineStage(pipeline.Stage[DraftRationale]):
     """A second model clarifies the draft and removes repetitions. Where it claims more than the draft, the draft is
     kept."""
 
@@ -250,22 +238,22 @@ class RefineStage(Stage[DraftRationale]):
     roles: ClassVar[tuple[str, ...]] = ("refiner",)
     prompts = (PROMPTS / "refine.txt.j2",)
 
-    async def make(self, work: Work) -> Made[DraftRationale]:
+    async def make(self, work: pipeline.Work) -> pipeline.Made[DraftRationale]:
         frames = {one.id: one for one in work.records("frames", OrderedFrames)}
         drafts = work.records("rationales", DraftRationale)
-        every = await several(lambda one: self._one(work, frames[one.instance], one), drafts)
+        every = await pipeline.several(lambda one: self._one(work, frames[one.instance], one), drafts)
         writers = {call.model for one in drafts for call in one.calls}
         same = sorted(writers & {one.name for one in work.project.clients("refiner")})
         notes = [f"{same[0]} refined its own drafts: another model is meant"] if same else []
-        return Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
+        return pipeline.Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
 
     async def _one(
-        self, work: Work, one: OrderedFrames, draft: DraftRationale
-    ) -> tuple[DraftRationale, Refused | None]:
+        self, work: pipeline.Work, one: OrderedFrames, draft: DraftRationale
+    ) -> tuple[DraftRationale, pipeline.Refused | None]:
         asker, name = work.asker("refiner", self.prompts[0]), f"{one.id}-text"
         shown = await asyncio.to_thread(pictures_of, work.project, one, list(one.order))
         values = {**_prompt_values(work, one), "sentences": draft.sentences}
-        calls: tuple[Call, ...] = ()
+        calls: tuple[pipeline.Call, ...] = ()
         try:
             reply, call = await asker.ask(_Said, name, values, pictures=shown)
             calls, sentences = (call,), _cited(reply, one.order)
@@ -278,10 +266,10 @@ class RefineStage(Stage[DraftRationale]):
         if not reason:
             return _record(name, one, sentences, made_from, calls), None
         stands = _record(name, one, draft.sentences, made_from, draft.calls).model_copy(update={"flags": (AS_DRAFTED,)})
-        return stands, Refused.of(name, kind, reason, found, made_from, calls)
+        return stands, pipeline.Refused.of(name, kind, reason, found, made_from, calls)
 
 
-def _prompt_values(work: Work, one: OrderedFrames) -> Mapping[str, object]:
+def _prompt_values(work: pipeline.Work, one: OrderedFrames) -> Mapping[str, object]:
     """The values of a prompt on an instance: the procedure, the labels as they are shown, and the right order."""
     source = next(each for each in work.project.settings.sources if each.id == one.source)
     return {"procedure": source.procedure or one.scenario or "", "labels": sorted(one.order), "order": one.order}
@@ -304,7 +292,7 @@ def _record(
     one: OrderedFrames,
     sentences: tuple[CitedSentence, ...],
     made_from: tuple[str, ...],
-    calls: tuple[Call, ...],
+    calls: tuple[pipeline.Call, ...],
 ) -> DraftRationale:
     return DraftRationale(
         id=name, source=one.source, instance=one.id, sentences=sentences, made_from=made_from, calls=calls
@@ -325,14 +313,14 @@ CLAIMS = {
 """By predicate of poses the words by which a sentence claims it."""
 
 
-class EvidenceSettings(StageSettings):
+class EvidenceSettings(pipeline.StageSettings):
     """`pose`: a file in the project, either an exported YOLOv8-pose network (.onnx), or keypoints in COCO's format (.json)
     of images named INSTANCE/LABEL. Without one, poses are not checked."""
 
     pose: str = ""
 
 
-class CheckedSentence(Record):
+class CheckedSentence(pipeline.Record):
     """One sentence with the verdict on its frames ("" where the check gave none) and the reason."""
 
     source: str
@@ -348,7 +336,7 @@ class _Verdict(BaseModel):
     why: str = Field(default="", max_length=600)
 
 
-class EvidenceStage(Stage[CheckedSentence]):
+class EvidenceStage(pipeline.Stage[CheckedSentence]):
     """Every sentence, flagged where the check does not confirm it on its frames, or gave no verdict."""
 
     name = "evidence"
@@ -360,19 +348,19 @@ class EvidenceStage(Stage[CheckedSentence]):
     roles: ClassVar[tuple[str, ...]] = ("checker",)
     prompts = (PROMPTS / "evidence.txt.j2",)
 
-    def reads(self, work: Work) -> Sequence[Path]:
+    def reads(self, work: pipeline.Work) -> Sequence[Path]:
         named = work.settings(EvidenceSettings).pose
         found = given_files(work.project, named) if named else []
         if named and not found:
             raise InputError(work.project.folder / named, found="no such file", expected="a network or keypoints")
         return found
 
-    async def make(self, work: Work) -> Made[CheckedSentence]:
+    async def make(self, work: pipeline.Work) -> pipeline.Made[CheckedSentence]:
         frames = {one.id: one for one in work.records("frames", OrderedFrames)}
         files = self.reads(work)
         poses = open_pose(files[0]) if files else None
         texts = work.records("refine", DraftRationale)
-        every = await several(
+        every = await pipeline.several(
             lambda each: self._one(work, frames[each[0].instance], *each, poses),
             [(one, number) for one in texts for number in range(len(one.sentences))],
         )
@@ -381,24 +369,31 @@ class EvidenceStage(Stage[CheckedSentence]):
         notes = [
             f"{one} checked {count_of(authors[one], 'sentence')} of its own: another model is meant" for one in own
         ]
-        return Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
+        return pipeline.Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
 
     async def _one(
-        self, work: Work, shown: OrderedFrames, rationale: DraftRationale, number: int, poses: PoseSource | None
-    ) -> tuple[CheckedSentence, Refused | None]:
+        self,
+        work: pipeline.Work,
+        shown: OrderedFrames,
+        rationale: DraftRationale,
+        number: int,
+        poses: PoseSource | None,
+    ) -> tuple[CheckedSentence, pipeline.Refused | None]:
         sentence, name = rationale.sentences[number], f"{shown.id}-s{number + 1:02d}"
         pictures = await asyncio.to_thread(pictures_of, work.project, shown, sentence.frames)
         values = {**_prompt_values(work, shown), "frames": sentence.frames, "sentence": sentence.text}
-        verdict, why, flags, refused, calls = "", "", list[str](), None, tuple[Call, ...]()
+        verdict, why, flags, refused, calls = "", "", list[str](), None, tuple[pipeline.Call, ...]()
         try:
             reply, call = await work.asker("checker", self.prompts[0]).ask(_Verdict, name, values, pictures=pictures)
             calls = (call,)
             if has_injection(reply.why):
-                refused = Refused.of(name, STEERING, "a verdict with a reason", reply.why, (rationale.id,), calls)
+                refused = pipeline.Refused.of(
+                    name, pipeline.STEERING, "a verdict with a reason", reply.why, (rationale.id,), calls
+                )
             else:
                 verdict, why = reply.verdict, " ".join(reply.why.split())
         except RefusalError as error:
-            refused = Refused.of(name, "no verdict", "a verdict", str(error), (rationale.id,))
+            refused = pipeline.Refused.of(name, "no verdict", "a verdict", str(error), (rationale.id,))
         flags += [UNCHECKED] if not verdict else [] if verdict == "supported" else [verdict]
         if poses is not None:
             against = await asyncio.to_thread(denied_by_poses, sentence.text, poses.look, shown, pictures)
@@ -416,7 +411,7 @@ def denied_by_poses(
     """The claims of a sentence that poses refute ("" for none): in every cited frame somebody can be measured, and nobody
     does it. Sentences with a negation are left to people."""
     claimed = [name for name, pattern in CLAIMS.items() if re.search(pattern, text, re.IGNORECASE)]
-    if not claimed or negations(text):
+    if not claimed or pipeline.negations(text):
         return ""
     facts = [facts_of(look(one.jpeg, f"{shown.id}/{one.label.removeprefix('Frame ')}")).rescuers for one in pictures]
     denied = [name for name in claimed if all(some and all(one.holds[name] is False for one in some) for some in facts)]
