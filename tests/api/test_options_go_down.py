@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel
 
 import proctor
-from proctor import api
+from proctor import api, core
 from proctor.api import analysis, exchange, reproduction, scores
 from proctor.api.options import (
     AnalyzeOptions,
@@ -244,8 +244,8 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
     reader = MagicMock(protocols=("official", "corrected"), score_formats=("scores",), submission_formats=())
     reader.official_summary, reader.write_scores = ended, ended
     for module in (analysis, exchange, reproduction):
-        name = next(one for one in ("reader_or_default", "reader_of") if hasattr(module, one))
-        monkeypatch.setattr(module, name, lambda *_: reader)
+        for name in ("reader_or_default", "reader_of"):
+            monkeypatch.setattr(module if hasattr(module, name) else core, name, lambda *_: reader)
     places = way.below.split()
     for place in places:
         gives: Any = {"runs:judges_of": ["given", "one"], "analysis:_library": (MagicMock(), []), RUNS: []}.get(

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import proctor
-from proctor import runs
+from proctor import core, runs
 from proctor.api import exchange, score_predictions
 from proctor.core import Answer, ProctorError, RecordedAnswers
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
@@ -207,7 +207,7 @@ def test_a_file_of_ratings_is_of_one_condition(
 
     rated = MagicMock(answers=[1, 2], scores=[1, 2, 3], system="theirs", notes=["a note"])
     reader = MagicMock(ratings=True, read_ratings=lambda *_, **__: [rated])
-    monkeypatch.setattr(exchange, "reader_of_paths", lambda: reader)
+    monkeypatch.setattr(core, "reader_of_paths", lambda: reader)
     monkeypatch.setattr(exchange, "form_of", lambda *_: "")
     monkeypatch.setattr(runs, "import_systems", import_systems)
     made = proctor.import_answers(lamps(), tmp_path / "x.csv", store=":memory:", **given)

@@ -107,7 +107,7 @@ def test_no_page_says_of_a_constant_what_python_says_of_its_type(kind: type) -> 
 def test_every_constant_of_the_statistics_has_a_text_of_its_own() -> None:
     page = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8")
     parts = dict(re.findall(r"^### `(\w+)`\n\n(.*?)(?=\n### |\n<!-- end)", page, re.DOTALL | re.MULTILINE))
-    assert parts["RANK_RULES"].strip() == "The rules that need nothing but the table of ranks, by name."
+    assert parts["RANK_RULES"].strip() == "The rules that use only the table of ranks, by name."
     assert parts["Rule"].strip().endswith("One of `copeland`, `borda`, `mean`.")
     for name, text in parts.items():
         assert re.sub(r"One of `.*", "", text).strip(), name

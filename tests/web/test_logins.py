@@ -74,7 +74,7 @@ def test_who_waits_gets_in_and_before_that_not_even_with_the_password(review: Re
         assert fill_in(client, "anna", "wrong kettle 7").status_code == 401
     refused = fill_in(client, "anna", PASSWORD)
     assert refused.status_code == 429
-    assert "Wait 15 minutes" in refused.text
+    assert "15 minutes" in refused.text
     clock_of(review).pass_by(minutes=15, seconds=1)
     assert fill_in(client, "anna", PASSWORD).status_code == 303
 

@@ -277,8 +277,8 @@ def test_a_sheet_is_written_filled_in_and_sealed(engine: Engine, tmp_path: Path)
         (
             {"decision": "accept"},
             (
-                "row 2: not yet complete: the check: answerable from the pictures; the check: one right option; "
-                "the check: the other options; the check: clinically right$"
+                "row 2: not yet complete: the check: answerable from the pictures; the check: one correct option; "
+                "the check: the other options; the check: clinically correct$"
             ),
         ),
         (

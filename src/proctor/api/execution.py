@@ -14,7 +14,7 @@ from proctor.api.model_options import RunOptions
 from proctor.api.option_values import conditions_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
-from proctor.core import Benchmark, UsageError, count_of, reader_or_default
+from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -172,7 +172,12 @@ def arrange(
     under, access = conditions_of(given["conditions"]), ModelAccess(given)
     if given["batch"] is not None:
         access.batch = _batch(given, listed(system))
-    loaded = loaded_as(benchmark, given)
+    try:
+        loaded = loaded_as(benchmark, given)
+    except InputError:
+        if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
+            build_systems(benchmark, listed(system), given, access)  # a fault of these is told before that of the data
+        raise
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)
     sounding = any(item.sounding for item in loaded.items)

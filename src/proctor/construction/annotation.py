@@ -15,7 +15,6 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from proctor.core import InputError
-from proctor.media import VIDEO_EXTENSIONS
 
 OBJECTS: MappingProxyType[str, str] = MappingProxyType(
     json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
@@ -222,6 +221,8 @@ def video_id(name: str) -> str:
     >>> video_id("raw/liver.2024.MP4"), video_id("liver.2024")
     ('liver.2024', 'liver.2024')
     """
+    from proctor.media import VIDEO_EXTENSIONS
+
     path = PurePath(name)
     return path.stem if path.suffix.lower() in VIDEO_EXTENSIONS else path.name
 
