@@ -20,7 +20,7 @@ from proctor.cli.output import (
     show,
     show_steps,
 )
-from proctor.core import DASH, Option, number, number_interval, plain_table, shell_word
+from proctor.core import DASH, Option, count_of, number, number_interval, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -184,7 +184,7 @@ def pool(
         for system, mean in zip(one.systems, one.means, strict=True)
     ]
     heads = ("condition", "metric", "scorer", "system", ">n", ">groups", ">value", ">interval", ">lacking")
-    title = f"{benchmark}: {len(files)} sites"
+    title = f"{benchmark}: {count_of(len(files), 'site')}"
     pairs = [
         (
             one.condition,
