@@ -355,7 +355,9 @@ def main() -> None:
     given = parser.parse_args()
     tree = given.folder / "tree"
     if not tree.exists():
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__"))
+        shutil.copytree(
+            ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "*.egg-info")
+        )
         compileall.compile_dir(tree / "src", quiet=1)
     if given.tests:
         shutil.copytree(
