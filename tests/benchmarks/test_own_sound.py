@@ -259,3 +259,13 @@ def test_a_run_says_how_many_questions_have_nothing_to_hear(tmp_path: Path, medi
     assert [one for one in done.notes if "sound" in one and "only" in one] == [
         "speech-only: no sound in 1 of 2 questions"
     ]
+
+
+def test_the_prompt_that_is_shown_is_that_of_items_with_sound(media: Path, tmp_path: Path) -> None:
+    read(tmp_path / "q", "q1,What is heard?,A,a,b,heart.wav,,0.5,2,p1\n", media=media)
+    store = tmp_path / "runs.db"
+    proctor.run(tmp_path / "q", lambda question: "A", media=media, store=store, conditions="text-only")
+    shown = shell("show", "q", "q1", "--prompt", "--store", store)
+    assert shown.returncode == 0, shown.stderr
+    assert "Base your answer on what can be heard." in shown.stdout
+    assert "The sound above belongs to the question." in shown.stdout

@@ -9,7 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import kendalltau, pearsonr, spearmanr
 
 import proctor
 from proctor.api import FittedJudge
@@ -95,6 +97,23 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
         assert code == 0, said
         assert "at most 8 answers to rate (2 × 4 in zh)" in said
         assert server.count == 8
+        assert all(request.body["temperature"] == 0 for request in server.requests)
+        tried = json.loads(examples.read_text(encoding="utf-8"))["languages"]["zh"]
+        rated_by = {name: [one["ratings"][name] for one in tried["held_out"]] for name in CHINESE}
+        merits = [
+            np.mean(
+                [
+                    merit([one["scores"][place][name] for one in tried["held_out"]], own)
+                    for name, own in rated_by.items()
+                    if len(set(own)) > 1
+                ]
+            )
+            for place in (0, 1)
+        ]
+        (row,) = (line.split() for line in said.splitlines() if line.startswith("zh "))
+        highest = f"{max(merits):.3f}".replace("-", "−")
+        assert row[1:] == ["4", f"{min(merits):.3f}".replace("-", "−"), f"{np.mean(merits):.3f}".replace("-", "−"),
+                           highest, str(merits.index(max(merits)) + 1)]  # fmt: skip
         code, said = within(*search)
         assert (code, server.count) == (0, 8)
         score = ("score", "mediqa-eval", "--store", store, *asked)
@@ -147,6 +166,13 @@ def test_examples_are_searched_and_judges_chosen_and_run(tmp_path: Path) -> None
         assert code != 0
         assert ": no score for " in said
     assert not none.exists()
+
+
+def merit(scores: list[float], ratings: list[float]) -> float:
+    """The mean of three correlations with SciPy; 0 for scores that are all the same."""
+    if len(set(scores)) == 1:
+        return 0.0
+    return float(np.mean([of(scores, ratings).statistic for of in (kendalltau, pearsonr, spearmanr)]))
 
 
 def new_calls(choice: Path) -> int:
