@@ -14,7 +14,7 @@ from PIL import Image
 
 from proctor.core import Frame, InputError, Item, Usage
 from proctor.core.formats import BinaryFormat, OrderingFormat
-from proctor.core.text import kept_json
+from proctor.core.validation import kept_json
 from proctor.media import view
 from proctor.systems import Demonstrations
 from proctor.tasks.clinicalskillqa.methods.keyframes import (

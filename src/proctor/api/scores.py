@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from pydantic import BaseModel, ConfigDict
-
 from proctor.api.access import ModelAccess, checked
 from proctor.api.benchmarks import excerpts_as, media_at
 from proctor.api.model_options import ScoreOptions
 from proctor.api.option_values import shard_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
-from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, count_of, reader_or_default
+from proctor.core import BENCHMARKS, FrozenModel, InputError, Item, Scorer, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Frame, JudgementCache, PluginReport, RatingScheme
@@ -319,10 +317,8 @@ def frames_of(media: str | Path, excerpts: Excerpts) -> FramesOf:
     return frames
 
 
-class SimilarityChoice(BaseModel):
+class SimilarityChoice(FrozenModel):
     """Settings of BERTScore. An empty `encoder` is the embedded one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     encoder: str = ""
     layer: int | None = None

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from proctor.core import Answer, Item, read_yaml
+from proctor.core import Answer, FrozenModel, Item, read_yaml
 from proctor.stats import Estimate, Floats, Resampling, sums_intervals
 
 Expected = Literal["lower", "not higher", "same", "higher", "any"]
@@ -29,11 +28,9 @@ _SENTENCES = re.compile(r"(?<=[.!?。！？；;\n])\s*")
 _NUMBER = r"(?<![\d.])(\d+(?:\.\d+)?)(?=\s*-?\s*{units})"
 
 
-class Wording(BaseModel):
+class Wording(FrozenModel):
     """The wording of perturbations in one language: sentences around {text}, words at which statements are negated, units
     of doses, and diagnoses that replace each other."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     negation: str
     retraction: str

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, select
 
 from proctor.challenges.schema import results, submissions
 from proctor.challenges.settings import Phase, RankingChoice
+from proctor.core import FrozenModel
 from proctor.runs import (
     Board,
     Contest,
@@ -37,11 +37,7 @@ _LUCK_DRAWS, _ATTACK_DRAWS = 400, 60
 _MAX_ICC = 0.9
 
 
-class _Aggregate(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class BoardFigure(_Aggregate):
+class BoardFigure(FrozenModel):
     """The mean of a submission on one board with its 95 % interval. `above` says whether it beats every baseline there
     (None without baselines)."""
 
@@ -56,7 +52,7 @@ class BoardFigure(_Aggregate):
     higher_is_better: bool = True
 
 
-class AnswerSeconds(_Aggregate):
+class AnswerSeconds(FrozenModel):
     """Response times in seconds: median, 95th percentile and maximum. `measured` by us, or reported by the file."""
 
     answers: int
@@ -66,7 +62,7 @@ class AnswerSeconds(_Aggregate):
     measured: bool
 
 
-class Figures(_Aggregate):
+class Figures(FrozenModel):
     """All that is known of a submission outside the sealed part: aggregates, nothing of any question. `shown` says
     whether its team sees the means: always, or when the ladder lets them through."""
 

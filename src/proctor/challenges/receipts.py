@@ -10,14 +10,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 from sqlalchemy import Connection, insert, select
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.schema import receipts, results, scorers, submissions, teams
 from proctor.challenges.settings import Phase, read_challenge
-from proctor.core import InputError, input_text, parse_model, read_text, write_whole
+from proctor.core import FrozenModel, InputError, input_text, parse_model, read_text, write_whole
 from proctor.web import utc_text
 
 if TYPE_CHECKING:
@@ -30,12 +30,10 @@ _KEY = "receipt.key"
 _Hex64 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
-class Receipt(BaseModel):
+class Receipt(FrozenModel):
     """The phase with the commitment to its questions, references and rules; the submission with the hashes of its
     upload; the version of the scorer; and the means with intervals, rounded as the team saw them (none when the ladder
     held them back)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     receipt: int = 1
     challenge: str
@@ -60,10 +58,8 @@ class Receipt(BaseModel):
         return lines | {"upload": self.upload, "image": self.image or "none", "commitment": self.commitment}
 
 
-class SignedReceipt(BaseModel):
+class SignedReceipt(FrozenModel):
     """A receipt as a file: its content, the claimed public key, and the signature."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     content: Receipt
     key: _Hex64

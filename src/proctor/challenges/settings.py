@@ -11,8 +11,6 @@ from typing import Annotated, Literal, Self
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -21,7 +19,7 @@ from pydantic import (
 )
 
 from proctor.containers import BoxLimits
-from proctor.core import ProblemsError, problem_texts, read_yaml
+from proctor.core import FrozenModel, ProblemsError, problem_texts, read_yaml
 
 CHALLENGE_FILE = "challenge.yaml"
 SEALED = "sealed"
@@ -57,11 +55,7 @@ def size_of(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
-class _ChallengePart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Quota(_ChallengePart):
+class Quota(FrozenModel):
     """The limits of a team in a phase: `scored` results, `attempted` submissions that started to run, and `per_day`
     attempts in 24 hours (None: unlimited)."""
 
@@ -76,7 +70,7 @@ class Quota(_ChallengePart):
         return self
 
 
-class Gate(_ChallengePart):
+class Gate(FrozenModel):
     """Only teams that beat every baseline of `phase` by their mean over the buckets, on at least one board, may
     submit."""
 
@@ -84,7 +78,7 @@ class Gate(_ChallengePart):
     beats: Literal["baselines"] = "baselines"
 
 
-class Budget(_ChallengePart):
+class Budget(FrozenModel):
     """Time limits in seconds: for each question, and until a container is ready. Answer files report their own latency:
     if `latency` is "required", an answer without one counts as late."""
 
@@ -93,7 +87,7 @@ class Budget(_ChallengePart):
     startup_s: float = Field(default=900.0, gt=0, le=7200)
 
 
-class Resources(_ChallengePart):
+class Resources(FrozenModel):
     """The resources of a container. `log` limits its output, `scratch` its `/tmp`."""
 
     memory: Size = "16g"
@@ -117,7 +111,7 @@ class Resources(_ChallengePart):
         )
 
 
-class ResultsPolicy(_ChallengePart):
+class ResultsPolicy(FrozenModel):
     """Who sees a phase's boards, and from when on (`shown_from`; before that only organisers), the digits of scores,
     and the rule by which a team sees a new score: "all", or the "ladder" (only scores that exceed its best by more than
     the interval)."""
@@ -128,7 +122,7 @@ class ResultsPolicy(_ChallengePart):
     rule: Literal["all", "ladder"] = "all"
 
 
-class RankingChoice(_ChallengePart):
+class RankingChoice(FrozenModel):
     """The options of `proctor rank` for boards: bootstrap draws for win rates and intervals, samples for the
     probabilities of places (`stability`), the level of the tests, and the seed."""
 
@@ -138,7 +132,7 @@ class RankingChoice(_ChallengePart):
     seed: int = Field(default=0, ge=0)
 
 
-class JudgeChoice(_ChallengePart):
+class JudgeChoice(FrozenModel):
     """The judge of answers that code can't score (`proctor list judges`; "" is the benchmark's own) and its models,
     optionally at a server's `base_url`. API keys come from the scorer's environment."""
 
@@ -147,7 +141,7 @@ class JudgeChoice(_ChallengePart):
     base_url: str = ""
 
 
-class Phase(_ChallengePart):
+class Phase(FrozenModel):
     """One phase. `questions` is the folder that participants get; if it holds references, the whole phase is public.
     `sealed` is the folder of the same questions with references, inside the sealed part; `media` is the folder of
     their media (by default that of the questions).
@@ -195,14 +189,14 @@ class Phase(_ChallengePart):
         return self
 
 
-class BaselineEntry(_ChallengePart):
+class BaselineEntry(FrozenModel):
     """A reference system with its answer files by phase, inside the sealed part. Boards list it without a place."""
 
     name: ChallengeName
     answers: dict[ChallengeName, str] = Field(default_factory=dict)
 
 
-class TeamRules(_ChallengePart):
+class TeamRules(FrozenModel):
     """`members` is the maximum size of a team. `registration` is "open" to all or by "invitation" only. Teams from
     `excluded_countries` (ISO 3166, two letters) may not take part."""
 
@@ -211,14 +205,14 @@ class TeamRules(_ChallengePart):
     excluded_countries: tuple[Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")], ...] = ()
 
 
-class UploadSizes(_ChallengePart):
+class UploadSizes(FrozenModel):
     """The maximum sizes of uploads: a `file` of answers, and the archive of an `image`."""
 
     file: Size = "64m"
     image: Size = "20g"
 
 
-class ChallengeSettings(_ChallengePart):
+class ChallengeSettings(FrozenModel):
     """All of `challenge.yaml`. `benchmark` reads and scores the questions (`proctor list benchmarks`); `judge` scores
     answers that code can't. `terms` is a file that each team agrees to. `store` is the database of submissions, and
     `answers` are those of answers and scores, one per phase (`{phase}` is its name), which only the scorer opens. Both

@@ -12,9 +12,9 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from proctor.core import InputError
+from proctor.core import FrozenModel, InputError
 
 OBJECTS: MappingProxyType[str, str] = MappingProxyType(
     json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
@@ -65,11 +65,7 @@ Name = Annotated[
 ]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class AnnotatedBox(_Frozen):
+class AnnotatedBox(FrozenModel):
     """A rectangle in pixels, origin at the top left of the frame. It may reach outside the frame or be empty, which
     `find` reports."""
 
@@ -106,7 +102,7 @@ class AnnotatedBox(_Frozen):
         )
 
 
-class Sighting(_Frozen):
+class Sighting(FrozenModel):
     """One instance at one whole second of the video.
 
     `box` is None if the annotator marked the instance as there but covered; a second without a sighting says nothing.
@@ -137,7 +133,7 @@ class Sighting(_Frozen):
         return self.box is not None and self.in_patient and not self.occluded and not self.filled
 
 
-class AnnotatedMoment(_Frozen):
+class AnnotatedMoment(FrozenModel):
     """An instance enters the body, or leaves it, at `time` seconds."""
 
     kind: MomentKind
@@ -146,7 +142,7 @@ class AnnotatedMoment(_Frozen):
     time: float = Field(ge=0)
 
 
-class AnnotatedVideo(_Frozen):
+class AnnotatedVideo(FrozenModel):
     """The video: `file` in the media folder, size in pixels, length in seconds, frames per second (at least 1), and the
     kind of procedure, if known."""
 
@@ -168,7 +164,7 @@ class AnnotatedVideo(_Frozen):
         return math.floor(time * self.fps + 0.5)
 
 
-class Annotation(_Frozen):
+class Annotation(FrozenModel):
     """All that is annotated of one video. Sightings are sorted by second and instance, moments by time, so that
     annotations with the same content are equal."""
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from proctor.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
 from proctor.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
-from proctor.core import Answer, ConfigurationError, Item, Status, View, aside
+from proctor.core import Answer, ConfigurationError, FrozenModel, Item, Status, View, aside
 from proctor.media import PlaysSounds, ShowsFiles
 
 LATE_IN_A_ROW = 3
@@ -48,15 +48,13 @@ _MEMORY_STEP = 2**24
 _SUFFIXES = {"video": "mp4", "image": "jpg", "sound": "wav"}
 
 
-class BoxReport(BaseModel):
+class BoxReport(FrozenModel):
     """The blind log: what happened to a container, without any text of its own. It is typed and of limited size, so
     that what could leak through it is bounded by arithmetic.
 
     It says how the container ended, what it used (memory in steps of 16 MB, whole seconds), its answers by status, and
     the most frequent error classes of a list. `log` is its output, which stays empty on hidden questions.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     exit_code: int | None = None
     signal: int | None = None
@@ -65,8 +63,8 @@ class BoxReport(BaseModel):
     startup_s: int | None = None
     seconds: int = 0
     restarts: int = 0
-    counts: dict[Status, int] = {}
-    errors: dict[str, int] = {}
+    counts: dict[Status, int] = Field(default_factory=dict)
+    errors: dict[str, int] = Field(default_factory=dict)
     log: str = ""
 
     @model_validator(mode="after")

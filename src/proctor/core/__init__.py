@@ -111,16 +111,8 @@ if TYPE_CHECKING:
     from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
-    from proctor.core.text import (
-        NUMBER_WORDS,
-        clock_text,
-        collapse_spaces,
-        kept_text,
-        looks_secret,
-        natural,
-        printable,
-        unfit,
-    )
+    from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
+    from proctor.core.validation import FrozenModel, kept_text, unfit
     from proctor.core.words import (
         DASH,
         clean,
@@ -148,23 +140,26 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES", "SHEET_SUFFIXES",
-    "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "ChildEndedError", "ChildProcess", "Column",
-    "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt",
-    "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame", "Image", "InfrastructureError", "InputError", "Item",
-    "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError",
-    "OfficialFigure", "Option", "ParseError", "PendingError", "PlainFunction", "PluginReport", "ProblemsError",
-    "ProctorError", "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme",
-    "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Row",
-    "Scan", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System",
-    "SystemFaultError", "Table", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage",
-    "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
-    "by_cause", "cell_number", "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference",
-    "dollars", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
-    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
-    "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
-    "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shell_word", "shorten", "signed", "table_findings", "thousands", "unfit",
-    "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
+    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
+    "SHEET_SUFFIXES", "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell",
+    "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion", "DataSource", "DerivedDimension",
+    "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame",
+    "FrozenModel", "Image", "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache",
+    "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError", "OfficialFigure", "Option", "ParseError",
+    "PendingError", "PlainFunction", "PluginReport", "ProblemsError", "ProctorError", "PublishedCrossing",
+    "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference",
+    "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score", "Scorer", "Sheet", "SheetRow",
+    "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "Table", "TableFault",
+    "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError", "ValidationRequest", "Verified",
+    "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "clean",
+    "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference", "dollars",
+    "error_line", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text",
+    "interval", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number",
+    "number_interval", "object_in_file", "one_of", "output_file", "p_value", "parse_json", "parse_model", "percent",
+    "pip_install", "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes",
+    "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_source", "read_table", "read_text",
+    "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds",
+    "share_of_points", "shell_word", "shorten", "signed", "table_findings", "thousands", "unfit", "unique_keys",
+    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays",
+    "write_whole",
 ]  # fmt: skip

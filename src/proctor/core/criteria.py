@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import MOST_CELL_CHARS, cell_json
+from proctor.core.validation import FrozenModel
 
 _LINE = re.compile(
     r"\s*(?:[-*•]\s+)?(?P<points>[-+\u2212]?\d{1,3}(?:[.,]\d{1,2})?)\s?(?:points?|p)?\s?[:)]\s*(?P<text>\S.*)",
@@ -19,14 +20,12 @@ _MOST_POINTS = 1000
 _MOST_CRITERIA = 100
 
 
-class Criterion(BaseModel):
+class Criterion(FrozenModel):
     """A criterion and the `points` of an answer that meets it: negative for wrong or dangerous statements.
 
     >>> Criterion(criterion="names the spleen", points=5).tags
     ()
     """
-
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
     criterion: str = Field(min_length=1)
     points: float = Field(ge=-_MOST_POINTS, le=_MOST_POINTS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from proctor.core.criteria import Criterion
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat
+from proctor.core.validation import FrozenModel
 
 TagValue = bool | int | float | str | tuple[str, ...]
 """The value of a tag of an item; a tuple if the item has several values."""
@@ -19,11 +20,7 @@ together, since the answers to other items reveal which options are wrong."""
 _EDGE = 1e-6  # tolerance for regions given as rounded fractions: 0.559719 + 0.440281 may exceed 1
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Region(_Frozen):
+class Region(FrozenModel):
     """A rectangle in fractions of the frame, with the origin at the top left; inside 0 to 1.
 
     >>> Region(x=0.25, y=0.0, width=0.5, height=1.0).width
@@ -42,7 +39,7 @@ class Region(_Frozen):
         return self
 
 
-class Excerpt(_Frozen):
+class Excerpt(FrozenModel):
     """The part of a longer video from which a benchmark's video was made: `start` to `end` in seconds of the longer
     video, which is at `url` if that is known. Second 0 of the clip is its second `start`. `start` may be slightly
     negative as a result of alignment.
@@ -61,7 +58,7 @@ class Excerpt(_Frozen):
         return self.end - self.start
 
 
-class Scan(_Frozen):
+class Scan(FrozenModel):
     """How to render a medical image file (DICOM, NIfTI). `window` is the centre and width of the displayed values.
     `frame` (from 1) selects a frame of a multi-frame DICOM file. `axis` and `slice` (from 0) select a slice of a NIfTI
     volume in RAS+ orientation, and `volume` (from 0) the volume of a file with several.
@@ -102,7 +99,7 @@ def _check_forward(start: float, end: float | None) -> None:
         raise ValueError(f"the clip ends at {end} s, not after its start at {start} s")
 
 
-class VideoClip(_Frozen):
+class VideoClip(FrozenModel):
     """A part of a video: `start` to `end` in seconds of the video; `end=None` is the end of the video.
 
     `source` is a path relative to the media folder, so that the fingerprint of a benchmark does not depend on the
@@ -134,7 +131,7 @@ class VideoClip(_Frozen):
         return self
 
 
-class Image(_Frozen):
+class Image(FrozenModel):
     """A still image with the label that the question uses for it. `scan` is for medical image files.
 
     >>> Image(source="case-1/before.png", label="A").kind
@@ -148,7 +145,7 @@ class Image(_Frozen):
     scan: Scan | None = _scan_field()
 
 
-class AudioClip(_Frozen):
+class AudioClip(FrozenModel):
     """A part of an audio file: `start` to `end` in seconds; `end=None` is the end of the file.
 
     >>> AudioClip(source="handover.wav", start=2.0).kind
@@ -169,7 +166,7 @@ class AudioClip(_Frozen):
 Media = Annotated[VideoClip | Image | AudioClip, Field(discriminator="kind")]
 
 
-class Reliability(_Frozen):
+class Reliability(FrozenModel):
     """The reliability of a reference answer: `frequency` is how common it is among experts, `completeness` how complete
     it is; higher is better, None is unknown.
 
@@ -181,7 +178,7 @@ class Reliability(_Frozen):
     completeness: float | None = Field(default=None, ge=0)
 
 
-class Reference(_Frozen):
+class Reference(FrozenModel):
     """The right answer, as a value that the item's answer format parses to.
 
     `accepted` are other right answers; `rationale` is an explanation. `reliability`, if given, has one entry for the
@@ -211,7 +208,7 @@ class Reference(_Frozen):
         return self
 
 
-class Item(_Frozen):
+class Item(FrozenModel):
     """A question. Items of the same `group` (such as a video or a patient) are resampled together.
 
     >>> from proctor.core.formats import BinaryFormat

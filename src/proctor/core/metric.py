@@ -8,7 +8,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Literal, Self, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from proctor.core.validation import FrozenModel
 
 
 @dataclass(frozen=True)
@@ -205,11 +207,7 @@ class Dimension:
         )
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class RatingRule(_Frozen):
+class RatingRule(FrozenModel):
     """A constraint between dimensions: the score is at most `limit` (None: the maximum of `others`), if the minimum of
     `others` is at most `where` (None: always). It applies if all of these dimensions are rated.
 
@@ -233,7 +231,7 @@ class RatingRule(_Frozen):
         return (self.where is None or min(others) <= self.where) and values[self.dimension] > limit
 
 
-class DerivedDimension(_Frozen):
+class DerivedDimension(FrozenModel):
     """A dimension that is derived from others instead of being judged. `lowest` is the minimum of the others.
     `at-lowest` is the highest level if the first of the others is at its lowest level, and the lowest level otherwise.
 
@@ -246,7 +244,7 @@ class DerivedDimension(_Frozen):
     how: Literal["lowest", "at-lowest"]
 
 
-class RatingScheme(_Frozen):
+class RatingScheme(FrozenModel):
     """The dimensions and rules of ratings. Judges' scores are rounded to multiples of `step` (None: not rounded).
     `role` is the role of the judge in the general prompt.
 

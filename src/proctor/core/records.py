@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from proctor.core.text import KeptJson, KeptObject, KeptText
+from proctor.core.validation import FrozenModel, KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
 """The reason recorded for an answer that is missing from a submission. It counts as wrong and is reported
 separately."""
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Status(StrEnum):
@@ -50,7 +46,7 @@ class FailedPolicy(StrEnum):
     EXCLUDE = "exclude"
 
 
-class Usage(_Frozen):
+class Usage(FrozenModel):
     """The resources used for an answer. `cost_usd` is None if the price is unknown."""
 
     requests: int = 0
@@ -79,7 +75,7 @@ class Usage(_Frozen):
         )
 
 
-class Timing(_Frozen):
+class Timing(FrozenModel):
     """Times in seconds by a monotonic clock. Only `model_s` counts towards the time budget.
 
     Parts that were not measured (such as for answers recorded elsewhere) are None.
@@ -94,7 +90,7 @@ class Timing(_Frozen):
     retry_s: float | None = None
 
 
-class Answer(_Frozen):
+class Answer(FrozenModel):
     """A system's answer to an item.
 
     `parsed` is the value that the item's answer format parsed from `text`. If parsing failed it is None, and `problem`
@@ -115,7 +111,7 @@ class Answer(_Frozen):
     extra: KeptObject = Field(default_factory=dict)
 
 
-class Score(_Frozen):
+class Score(FrozenModel):
     """The score of an answer by a metric and a scorer. `label` is the level in words; `vote_key` is the key of the
     judgement on which it is based.
 
@@ -131,7 +127,7 @@ class Score(_Frozen):
     vote_key: str = ""
 
 
-class Judgement(_Frozen):
+class Judgement(FrozenModel):
     """A cached reply of a judge. The key is a hash of the whole request, so that no call is repeated.
 
     `flags` are reasons for review by a person (contradictions, attempts to steer the judge).

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from proctor.core.errors import InputError
 from proctor.core.files import first_problem
+from proctor.core.validation import FrozenModel
 from proctor.core.yaml_files import read_yaml
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+\S*$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
 
 
-class Download(BaseModel):
+class Download(FrozenModel):
     """A downloadable archive or file. `hosts` are the hosts to which its URL may redirect. `folders` maps the folders
     or files to extract from an archive to their destinations ({}: extract all). `sha256` is the hash of the download,
     `content` that of the extracted files (see `proctor.interchange.content_sha256`); "" is unknown.
@@ -24,17 +25,15 @@ class Download(BaseModel):
     {}
     """
 
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
-
     url: Url
     hosts: tuple[str, ...] = ()
     most_mb: int = Field(gt=0)
-    folders: dict[str, str] = {}
+    folders: dict[str, str] = Field(default_factory=dict)
     sha256: Sha256 = ""
     content: Sha256 = ""
 
 
-class DataSource(BaseModel):
+class DataSource(FrozenModel):
     """The `owner` and `licence` of the data, the `page` that states them, what the data folder `holds`, and
     instructions (`ask`) if there is no `download`. `confirmed` names the sources of the URLs; `media` is where the
     videos or images are.
@@ -42,8 +41,6 @@ class DataSource(BaseModel):
     >>> DataSource(owner="A hospital", licence="CC BY 4.0", page="https://example.org", holds="a.csv", ask="Ask them.").media
     ''
     """
-
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     owner: str = Field(min_length=1)
     licence: str = Field(min_length=1)

@@ -16,9 +16,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import Frame, InfrastructureError, InputError, JudgementCache, NoVerdictError
+from proctor.core import Frame, FrozenModel, InfrastructureError, InputError, JudgementCache, NoVerdictError
 from proctor.judges.cached_model import (
     CachedModel,
     PromptedModel,
@@ -44,10 +44,10 @@ _MIN_SHARE, _SIDE = 0.05, 768
 _QUALITY = MediaSettings(max_side=_SIDE, quality=90)
 
 
-class CloserLook(BaseModel):
+class CloserLook(FrozenModel):
     """A part of a picture, its edges as fractions of width and height from the upper left corner."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True)
 
     picture: int = Field(ge=1, description="The picture's number.")
     left: float = Field(default=0.0, ge=0, le=1)
@@ -99,14 +99,13 @@ async def look_closer(case: Case, request: CloserLook, pictures: Pictures) -> To
     return ToolResult("the picture follows", (frame,))
 
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid", strict=True)
 _MOST_CASES = 5
 
 
-class SimilarTo(BaseModel):
+class SimilarTo(FrozenModel):
     """Which rated answers to other questions are wanted."""
 
-    model_config = _FROZEN
+    model_config = ConfigDict(strict=True)
 
     by: Literal["text", "pictures"] = Field(default="text", description="What is to be alike.")
     count: int = Field(default=3, ge=1, le=_MOST_CASES)
@@ -158,10 +157,10 @@ class SimilarCases:
         return mean / (float(np.linalg.norm(mean)) or 1.0)
 
 
-class Nothing(BaseModel):
+class Nothing(FrozenModel):
     """Nothing is asked."""
 
-    model_config = _FROZEN
+    model_config = ConfigDict(strict=True)
 
 
 async def learned_scores(case: Case, judges: Sequence[DimensionJudge]) -> ToolResult:
@@ -177,18 +176,18 @@ async def learned_scores(case: Case, judges: Sequence[DimensionJudge]) -> ToolRe
     return ToolResult(told, failed=all(isinstance(one, str) for one in told.values()))
 
 
-class VisualQuestion(BaseModel):
+class VisualQuestion(FrozenModel):
     """A question about what the pictures show."""
 
-    model_config = _FROZEN
+    model_config = ConfigDict(strict=True)
 
     question: str = Field(min_length=3, max_length=400)
 
 
-class VisualAnswer(BaseModel):
+class VisualAnswer(FrozenModel):
     """What the pictures show."""
 
-    model_config = _FROZEN
+    model_config = ConfigDict(strict=True)
 
     answer: str = Field(max_length=2000)
 

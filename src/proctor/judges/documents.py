@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import (
     ConfigurationError,
+    FrozenModel,
     InputError,
     content_hash,
     count_of,
@@ -128,11 +129,9 @@ _SEGMENT = re.compile(r"[^\n]*?(?:[。！？；]+|(?<![.!?;])[.!?;]++(?=\s)|\n+|
 _LONG_WORD = 12  # characters per token at most, so that text without spaces is divided too
 
 
-class Chunking(BaseModel):
+class Chunking(FrozenModel):
     """The length of passages in tokens (words, or characters in Chinese), and the largest number of tokens that a passage
     shares with the one before."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     size: int = Field(default=160, ge=8, le=2000)
     overlap: int = Field(default=32, ge=0)

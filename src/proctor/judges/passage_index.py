@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, InputError, content_hash, count_of, pip_install, read_text
+from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, count_of, pip_install, read_text
 from proctor.judges.documents import Chunking, Passage, document_hashes, passages_of, read_document
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder, tokens
@@ -224,11 +224,9 @@ _BUILDING = ".building-"
 _MARK = 24  # hex digits
 
 
-class IndexSettings(BaseModel):
+class IndexSettings(FrozenModel):
     """Settings that change an index. `encoder` is "all-MiniLM-L6-v2" (embedded; trained on English) or a folder with a
     model of sentence-transformers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     chunking: Chunking = Chunking()
     encoder: str = EMBEDDED_ENCODER

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
-from proctor.core import ConfigurationError, InputError, content_hash, pip_install, read_model
+from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, pip_install, read_model
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, Case, DimensionScores, encounter_marks, injection_flags
 from proctor.judges.dimensions.factories import NoOptions
 from proctor.judges.dimensions.fitted import PerFold
@@ -266,10 +266,7 @@ def _known_as(name: str) -> str:
     return weights_hash(Path(name)) or name
 
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class LinearRating(BaseModel):
+class LinearRating(FrozenModel):
     """The expected rating, `start` + Σ `weights` · (signal − `centres`); a missing signal counts as its mean. `mean` and
     `spread` (standard deviation) are those of the expected ratings of the training answers.
 
@@ -277,8 +274,6 @@ class LinearRating(BaseModel):
     >>> one.expected({"length": 2.0}), one.expected({"length": None}), round(one.relative({"length": 2.0}), 9)
     (0.7, 0.5, 0.7)
     """
-
-    model_config = _FROZEN
 
     start: float
     weights: dict[str, float]
@@ -303,15 +298,13 @@ class LinearRating(BaseModel):
         return min(max(0.5 + 0.1 * (self.expected(signals) - self.mean) / self.spread, 0.0), 1.0)
 
 
-class PipelineFit(BaseModel):
+class PipelineFit(FrozenModel):
     """Linear functions by language and dimension ("en/overall"), and the fold of each training encounter, by its name and
     by its marks.
 
     Such an encounter is judged by the functions without its fold, any other by those on everything. So no encounter's own
     ratings are used to judge it, in any language. `signals` are the settings of the `SignalReader`, `levels` those of
     each dimension, `penalties` the ridge penalties by language."""
-
-    model_config = _FROZEN
 
     kind: Literal["proctor pipeline 1"] = "proctor pipeline 1"
     signals: dict[str, JsonValue]

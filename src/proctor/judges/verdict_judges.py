@@ -16,12 +16,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool
+from pydantic import BaseModel, Field, JsonValue, StrictBool
 
 from proctor.core import (
     Answer,
     Briefing,
     Criterion,
+    FrozenModel,
     Item,
     JudgementCache,
     Metric,
@@ -66,10 +67,6 @@ CUT_FLAG = "cut"
 V = TypeVar("V", bound=BaseModel)
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class RightOrWrong(StrEnum):
     """What a judge of a panel may say."""
 
@@ -77,7 +74,7 @@ class RightOrWrong(StrEnum):
     WRONG = "wrong"
 
 
-class BinaryVerdict(_Form):
+class BinaryVerdict(FrozenModel):
     """What a judge says of one short answer: strictly typed, nothing beside it.
 
     >>> BinaryVerdict.model_validate_json('{"explanation": "the same object", "verdict": "right"}').verdict
@@ -88,7 +85,7 @@ class BinaryVerdict(_Form):
     verdict: RightOrWrong = Field(description="Whether the answer is right or wrong.")
 
 
-class CriterionVerdict(_Form):
+class CriterionVerdict(FrozenModel):
     """What a judge says of one answer and one criterion: strictly typed, nothing beside it.
 
     >>> CriterionVerdict.model_validate_json('{"explanation": "it names it", "criteria_met": true}').criteria_met
@@ -99,14 +96,14 @@ class CriterionVerdict(_Form):
     criteria_met: StrictBool = Field(description="Whether the answer meets the criterion.")
 
 
-class Aspect(_Form):
+class Aspect(FrozenModel):
     """One aspect: the reason first, then the score."""
 
     reason: str = Field(description="One or two sentences.")
     score: int = Field(strict=True, ge=1, le=5, description="1 to 5, 5 is best.")
 
 
-class RationaleVerdict(_Form):
+class RationaleVerdict(FrozenModel):
     """What a judge says of one rationale: four aspects from 1 to 5, each with its reason."""
 
     coverage: Aspect = Field(description="Whether it speaks of every frame.")

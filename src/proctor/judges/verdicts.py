@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from proctor.core import ACCURACY, Metric, NoVerdictError, RatingScheme, Score, cell_number, human
+from proctor.core import ACCURACY, FrozenModel, Metric, NoVerdictError, RatingScheme, Score, cell_number, human
 
 _FREE = ("free_text",)
 
@@ -51,7 +51,7 @@ _VALUE = {ErrorType.NONE: 2, ErrorType.WRONG_CONCLUSION: 1, ErrorType.WRONG_VISU
 _LABEL = dict(zip(_VALUE, RUBRIC_LABELS, strict=True))
 
 
-class Verdict(BaseModel):
+class Verdict(FrozenModel):
     """What a judge says of one free response: strictly typed, nothing beside it.
 
     >>> Verdict.model_validate({"score": 0, "error_type": "both_fail", "explanation": "other organ"}).error_type
@@ -59,8 +59,6 @@ class Verdict(BaseModel):
     >>> Verdict(score=0, error_type=ErrorType.WRONG_CONCLUSION, explanation="").contradicts_itself
     True
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     explanation: str = Field(description="One or two sentences that give the reason.")
     error_type: ErrorType = Field(description="Which half of the answer is wrong.")

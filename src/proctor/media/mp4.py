@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from proctor.core import InputError, Region, whole_file
+from proctor.core import FrozenModel, InputError, Region, whole_file
 from proctor.media.pictures import fitted, open_picture, upright
 from proctor.media.redaction import (
     CoarseError,
@@ -223,11 +222,9 @@ _FINER, _NEAR_LOSSLESS = {**_X264, "crf": "8"}, {**_X264, "crf": "2"}
 _MP4 = {"movflags": "+faststart", "fflags": "+bitexact"}
 
 
-class RedactedVideo(BaseModel):
+class RedactedVideo(FrozenModel):
     """The result of `redact`: whether packets were `copied` or pictures `encoded`, which parts of the original are
     where, and the check."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     how: Literal["copied", "encoded"]
     pieces: tuple[VideoPiece, ...]

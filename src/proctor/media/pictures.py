@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from proctor.core import InputError, Region, Scan
+from proctor.core import FrozenModel, InputError, Region, Scan
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
 
-class MediaSettings(BaseModel):
+class MediaSettings(FrozenModel):
     """Settings that change what a system sees; recorded with a run.
 
     `max_side` is the longest side in pixels (None: unscaled; pictures are never enlarged), `quality` is JPEG's. A
@@ -31,8 +31,6 @@ class MediaSettings(BaseModel):
     >>> MediaSettings().model_dump(mode="json")
     {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0, 'overlay': 'none'}
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     max_side: int | None = Field(default=512, ge=16)
     quality: int = Field(default=85, ge=1, le=95)

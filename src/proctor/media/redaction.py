@@ -12,9 +12,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from proctor.core import InputError, Region, count_of
+from proctor.core import FrozenModel, InputError, Region, count_of
 from proctor.media.decode import VideoSource, decode_at
 from proctor.media.pictures import upright
 from proctor.media.video import FrameIndex, metadata_of, probe, read_index
@@ -25,7 +25,7 @@ BLOCKS = 8
 Pixels = NDArray[np.uint8]
 
 
-class Redaction(BaseModel):
+class Redaction(FrozenModel):
     """Hides the whole picture or a region of it from `start` up to `end` (seconds of the video's clock; None: to its
     end).
 
@@ -36,8 +36,6 @@ class Redaction(BaseModel):
     >>> Redaction(start=3.0, end=7.5).how
     'blur'
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     start: float = Field(default=0.0, ge=0)
     end: float | None = None
@@ -53,10 +51,8 @@ class Redaction(BaseModel):
         return self
 
 
-class VideoPiece(BaseModel):
+class VideoPiece(FrozenModel):
     """The part from `start` to `end` of the original, shown from `at` on in the result; seconds of each one's clock."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     start: float
     end: float
@@ -216,13 +212,11 @@ class CoarseError(InputError):
     """Pictures that the encoder changed too much: it smooths what is shown and the edges of what is hidden."""
 
 
-class RedactionCheck(BaseModel):
+class RedactionCheck(FrozenModel):
     """The result of `verify_redaction`. `pictures` were compared, `hidden` of them have something hidden. `worst_psnr`
     (dB) is the minimum over pictures outside the hidden areas, None where all are equal to the bit or nothing is
     outside. `detail_left` is the largest share of the original's detail found in a hidden area, from 0 to 1, None where
     nothing is hidden or it had no detail."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pictures: int
     hidden: int

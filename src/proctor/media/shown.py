@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from proctor.core import Frame, View, count_of
+from proctor.core import Frame, FrozenModel, View, count_of
 from proctor.media.audio import Sound
 from proctor.media.entries import StoredPicture
 
@@ -22,7 +22,7 @@ _MAX_RECORDS = 200
 As = Literal["frames", "files", "originals", "sounds"]
 
 
-class ShownRecord(BaseModel):
+class ShownRecord(FrozenModel):
     """One request to a view and its result, in the order shown.
 
     `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
@@ -35,8 +35,6 @@ class ShownRecord(BaseModel):
     ('7692c3ad', '3fc4ccfe')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     asked_as: As = "frames"
     count: int | None = None
     fps: float | None = None
@@ -45,7 +43,7 @@ class ShownRecord(BaseModel):
     ends: tuple[float, ...] = Field(default=(), exclude_if=lambda given: not given)
     prefixes: tuple[str, ...] = ()
     sha256: str
-    media: dict[str, str] = {}
+    media: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
     def of(

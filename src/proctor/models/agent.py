@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
-from proctor.core import ConfigurationError, Frame, SystemFaultError, Usage
+from proctor.core import ConfigurationError, Frame, FrozenModel, SystemFaultError, Usage
 from proctor.models.client import ModelClient, Part, content_of
 from proctor.models.reply import Reply, UnreadableReplyError, arguments_text, read_arguments
 
@@ -48,12 +48,10 @@ class AgentTool(Generic[A]):
     use: Callable[[A], Awaitable[ToolResult]]
 
 
-class AgentLimits(BaseModel):
+class AgentLimits(FrozenModel):
     """An agent's limits: replies of the model (`steps`), tool calls, tokens in and out of all steps, and dollars, as far
     as prices are known. In the last step, and after the last call, the model can only give the value; once tokens or
     dollars are spent there is no further step."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     steps: int = Field(default=8, ge=2, le=40)
     calls: int = Field(default=12, ge=1, le=100)
@@ -61,10 +59,8 @@ class AgentLimits(BaseModel):
     cost: float | None = Field(default=None, gt=0)
 
 
-class AgentReply(BaseModel):
+class AgentReply(FrozenModel):
     """The arguments of the final call as JSON, and the transcript of steps, with pictures by their hashes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: dict[str, JsonValue]
     transcript: list[dict[str, JsonValue]]

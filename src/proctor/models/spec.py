@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from proctor.core import ConfigurationError, InputError, Usage, UsageError, looks_secret
+from proctor.core import ConfigurationError, FrozenModel, InputError, Usage, UsageError, looks_secret
 
 TRANSCRIPTION, WHISPER = "openai-transcription:", "faster-whisper:"
 """Prefixes of the names of speech recognisers."""
@@ -27,7 +27,7 @@ RESERVED = {
 _MILLION = 1_000_000
 
 
-class ModelSpec(BaseModel):
+class ModelSpec(FrozenModel):
     """A model and how to call it: plain JSON, without secrets (those come from the environment).
 
     `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of pydantic-ai), or
@@ -44,7 +44,7 @@ class ModelSpec(BaseModel):
     and a million output tokens in US dollars, for a model that the price list lacks; it changes no reply.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     name: str = Field(min_length=1)
     base_url: str | None = None

@@ -11,23 +11,20 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
-from proctor.core import FailedPolicy, InputError, Metric, read_model, write_whole
+from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, read_model, write_whole
 from proctor.runs.run_scores import RunScores, load_run_scores
 from proctor.runs.store import Store
 from proctor.runs.table import ItemTable, chosen_runs, load_items
 from proctor.stats import Estimate, GroupSums, Pair, Resampling
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 Count = Annotated[int, Field(ge=0)]
 
 
-class MetricSums(BaseModel):
+class MetricSums(FrozenModel):
     """The sums of one metric by one scorer under one condition (fields as in `GroupSums`). Lacking items count as wrong;
     `lacking` gives their number by system. `left_out` are systems with an item without a value (it waits for a judge)."""
-
-    model_config = _FROZEN
 
     condition: str
     metric: str
@@ -40,7 +37,7 @@ class MetricSums(BaseModel):
     products: tuple[tuple[float, ...], ...]
     above: tuple[tuple[Count, ...], ...]
     below: tuple[tuple[Count, ...], ...]
-    lacking: dict[str, Count] = {}
+    lacking: dict[str, Count] = Field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -73,10 +70,8 @@ class MetricSums(BaseModel):
         )
 
 
-class SumsFile(BaseModel):
+class SumsFile(FrozenModel):
     """The file of one institution, without answers, items and names of groups."""
-
-    model_config = _FROZEN
 
     kind: Literal["proctor group sums 1"] = "proctor group sums 1"
     benchmark: str

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, select, true, update
 
-from proctor.core import Answer, InputError, Item, Status, first_problem, generator
+from proctor.core import Answer, FrozenModel, InputError, Item, Status, first_problem, generator
 from proctor.runs import schema
 from proctor.runs.bulk import in_parts, whole_numbers
 from proctor.runs.database import StoreAwayError, clock, clock_of, refuse_owned
@@ -36,15 +36,13 @@ if TYPE_CHECKING:
 _LONGEST = 50_000_000
 
 
-class Order(BaseModel):
+class Order(FrozenModel):
     """How runs of a benchmark are made, as far as it does not depend on the machine.
 
     `systems` are names, `options` those of the run; `prompt` is the name and the hash of the prompt of models, `media`
     the hash of the list of media ("" where none is shown), `left_out` the items with broken media, `scorers` those that
     come with the benchmark's files, each with its metric.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     form: Literal[1] = 1
     benchmark: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 from typing_extensions import TypeIs
 
 from proctor import core
@@ -62,10 +62,8 @@ def _parameters(factory: object) -> frozenset[str]:
     return frozenset(signature(factory).parameters)
 
 
-class SystemOptions(BaseModel):
+class SystemOptions(core.FrozenModel):
     """The base class of the options of systems: unknown options are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 T = TypeVar("T", bound=SystemOptions)

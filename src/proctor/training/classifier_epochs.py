@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from proctor.core import content_hash, generator, read_model, replacing, write_whole
+from proctor.core import FrozenModel, content_hash, generator, read_model, replacing, write_whole
 from proctor.judges.classifier import (
     LevelClassifier,
     Loss,
@@ -90,11 +89,9 @@ class TrainingRows:
         return network.features(*batch([self.states[k] for k in places], [self.inputs[k] for k in places]))
 
 
-class FittedEpoch(BaseModel):
+class FittedEpoch(FrozenModel):
     """The best epoch so far: its number, its agreement on the answers that choose the epoch, and the number of epochs
     `done`. After the last one, `outside` are the probabilities of left-out answers (dimension × rows × levels)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: str
     done: int = 0

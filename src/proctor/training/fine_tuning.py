@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import InputError, ProctorError, content_hash
+from proctor.core import FrozenModel, InputError, ProctorError, content_hash
 from proctor.models import ORIGIN, Query, Weights, check_adapter, weights_hash
 from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
 
@@ -125,15 +125,13 @@ def _check_labels(weights: Weights, batch: dict[str, Any], examples: Sequence[Ch
 BESIDE_LANGUAGE = r".*(vision_tower|vision_model|visual|multi_modal_projector).*"
 
 
-class LoraSettings(BaseModel):
+class LoraSettings(FrozenModel):
     """The settings of fine-tuning. The defaults are as published (Hao and Liu 2026: rank 16, α 32), on every linear layer of
     the language model, and with `vision` also of its picture encoder. A rank of 0 trains all weights.
 
     A step learns from `batch` × `accumulate` examples. The learning rate rises over the share `warmup` of all steps and
     then falls to 0. The model is evaluated and a checkpoint saved every `evaluate_every` steps (0: after each epoch).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     rank: int = Field(default=16, ge=0)
     alpha: int = Field(default=32, ge=1)

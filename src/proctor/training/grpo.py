@@ -21,9 +21,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import InputError, count_of
+from proctor.core import FrozenModel, InputError, count_of
 from proctor.models import Query, Weights
 from proctor.stats import Floats
 from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
@@ -196,12 +196,10 @@ class RatedPrompt:
     target: Target
 
 
-class GrpoSettings(BaseModel):
+class GrpoSettings(FrozenModel):
     """The settings of reinforcement learning. A step takes `prompts` prompts with `samples` replies each, sampled at
     `temperature` with at most `max_tokens`; `kl` is the weight of the distance from the initial judge. The judge is
     evaluated and a checkpoint saved every `evaluate_every` steps and after the last one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     reward: RewardKind = "graded"
     samples: int = Field(default=8, ge=2)

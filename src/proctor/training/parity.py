@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from proctor.core import Frame, InputError, Table, columns, content_hash, number, read_model, write_whole
+from proctor.core import Frame, FrozenModel, InputError, Table, columns, content_hash, number, read_model, write_whole
 from proctor.models import (
     Choices,
     FixedForm,
@@ -47,21 +47,17 @@ ITEMS = 50
 
 ParityPath = Literal["base", "memory", "reloaded", "merged", "served"]
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-
-class PathScores(BaseModel):
+class PathScores(FrozenModel):
     """The scores on one path: for each item and dimension the expected score (`scores`, as a share of the range) and the
     likeliest level (`levels`). Items without a score are left out. `prompts` are hashes of the items' prompt tokens,
     `template` and `tokenizer` hashes, `precision` the smallest number type that holds the weights; empty if a path does
     not reveal them (a server)."""
 
-    model_config = _FROZEN
-
     path: ParityPath
     scores: dict[str, dict[str, float]]
     levels: dict[str, dict[str, float]]
-    prompts: dict[str, str] = {}
+    prompts: dict[str, str] = Field(default_factory=dict)
     template: str = ""
     tokenizer: str = ""
     precision: str = ""
@@ -177,11 +173,9 @@ _EXPORTED = (*_WEIGHTS, "manifest.json", "README.md", _REPORT)
 _LISTED = 20  # the most alternatives to a token that servers list
 
 
-class ParityItem(BaseModel):
+class ParityItem(FrozenModel):
     """A question to a judge whose reply is a form, as it is stored. `texts` and `options` are those of the form; each
     place of the form has a dimension, and each of its options a level, as a share of the dimension's range."""
-
-    model_config = _FROZEN
 
     id: str
     system: str
@@ -345,10 +339,8 @@ def _hashes(run: Path) -> dict[str, str]:
     return {name: weights_hash(run / name) for name in _WEIGHTS if (run / name).is_dir()}
 
 
-class CheckedParity(BaseModel):
+class CheckedParity(FrozenModel):
     """The faults that a comparison found, and the hashes of the weights that were compared."""
-
-    model_config = _FROZEN
 
     faults: list[str]
     weights_sha256: dict[str, str]
@@ -396,9 +388,7 @@ def _served(spec: ModelSpec, items: Sequence[ParityItem]) -> PathScores:
     return asyncio.run(ask())
 
 
-class _ParityItems(BaseModel):
-    model_config = _FROZEN
-
+class _ParityItems(FrozenModel):
     items: tuple[ParityItem, ...]
 
 

@@ -8,19 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, field_validator, model_validator
 from sqlalchemy import Engine
 
-from proctor.core import InputError, ProblemsError, one_of, problem_texts, read_yaml
+from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
 from proctor.runs import open_engine
 from proctor.web.accounts import AccountsPlace, account_name
 from proctor.web.forms import FORMS, RatedDimension
@@ -51,11 +42,7 @@ Person = Annotated[str, AfterValidator(_account)]
 """The name of an account, as it is stored."""
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class StudyPlan(_Settings):
+class StudyPlan(FrozenModel):
     """Who reads what. A share `overlap` of the items is read by `readings` of the `readers`, the others by one. One of
     the `adjudicators` settles readings that differ. `gold` is a file of items with known readings, which are a share
     `gold_share` of each reader's work. All draws come from `seed`."""
@@ -82,7 +69,7 @@ class StudyPlan(_Settings):
         return self
 
 
-class StudySettings(_Settings):
+class StudySettings(FrozenModel):
     """One study: items to be read with one form and one plan. The items come from a file (`items`), a construction
     project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
     all, under one `condition`. At most `most` items are drawn, by the plan's seed."""
@@ -113,7 +100,7 @@ class StudySettings(_Settings):
         return self
 
 
-class ReviewSettings(_Settings):
+class ReviewSettings(FrozenModel):
     """All of `review.yaml`. `media` is the folder of the items' media, `address` the public URL of the review, such as
     `https://review.hospital.org`."""
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from proctor.core import Image, InputError, Item, Media, ProctorError, Region, VideoClip
+from proctor.core import FrozenModel, Image, InputError, Item, Media, ProctorError, Region, VideoClip
 from proctor.core.formats import FreeTextFormat
 from proctor.media import FrameIndex, MediaLibrary, Picture, Placed, pictures_at, scan_kind
 
@@ -28,7 +27,7 @@ _BLOCK = 8  # pictures that are decoded together: decoding starts at a keyframe 
 _MOST_TABLES = 64
 
 
-class FrameTable(BaseModel):
+class FrameTable(FrozenModel):
     """The pictures of a clip's whole video, in order.
 
     Timestamps count ticks of `time_base` (numerator, denominator): the `first`, as text because it may not fit a
@@ -37,8 +36,6 @@ class FrameTable(BaseModel):
     first picture; `start` and `end` of the clip are in item's time. `width` and `height` are those of the upright
     picture, `region` is the shown part (None for all), and `sha256` is the file's hash.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     first: str
     steps: tuple[int, ...]

@@ -105,11 +105,9 @@ def sockets_of(benchmark: str) -> PhaseSockets:
     )
 
 
-class PackedPart(BaseModel):
+class PackedPart(core.FrozenModel):
     """The questions of a phase in a pack. `settings` are those of a challenge with this one phase and paths beside this
     file; `fingerprint` is the hash of the questions with their references."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     settings: ChallengeSettings
     fingerprint: str

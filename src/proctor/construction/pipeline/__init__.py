@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         Call,
         DraftQuestion,
         FromSource,
-        Frozen,
         ProcedureEvent,
         Record,
         Refused,
@@ -82,7 +81,7 @@ else:
 
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Call",
-    "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen",
+    "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
     "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
     "ScreenSettings", "ScreenStage", "SourceVideo", "SplitSettings", "SplitStage",

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from proctor.construction.pipeline.records import Frozen
-from proctor.core import ConfigurationError, InputError, Region, read_yaml, refusal
+from proctor.core import ConfigurationError, FrozenModel, InputError, Region, read_yaml, refusal
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Store
 
@@ -25,7 +24,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 """A valid file name on every system."""
 
 
-class SourceVideo(Frozen):
+class SourceVideo(FrozenModel):
     """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. Used of it are
     the seconds `start` to `end` and the rectangle `region`; nothing is cut until a benchmark is written. All times in
     the project's records are seconds of the video's own clock. Sources of one `group` (a patient, a teacher) are always
@@ -50,7 +49,7 @@ class SourceVideo(Frozen):
         return self.group or self.id
 
 
-class ProjectSettings(Frozen):
+class ProjectSettings(FrozenModel):
     """The content of `project.yaml`. `models` maps roles (`writer`, `checker`, `screen`, `speech`) to one model or a
     list; `language` is the spoken language, for speech recognisers ("": detected); `stages` are settings by stage."""
 

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
+
+from proctor.core import FrozenModel
 
 _MOST_SHOWN = 400
 
 
-class Frozen(BaseModel):
-    """Base of all that is kept in a project's files: plain JSON; unknown fields are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Call(Frozen):
+class Call(FrozenModel):
     """A model's reply behind a record: its key in the project's journal, the model, the SHA-256 of the prompt's file
     ("" for recognised speech), and the number of the attempt, from 0."""
 
@@ -28,7 +24,7 @@ class Call(Frozen):
     attempt: int = Field(default=0, ge=0)
 
 
-class Record(Frozen):
+class Record(FrozenModel):
     """What one stage made. `id` is unique within its stage and stays the same when the stage runs again; `made_from`
     are the ids of records of earlier stages; `flags` say what a person should look at."""
 
@@ -38,7 +34,7 @@ class Record(Frozen):
     flags: tuple[str, ...] = ()
 
 
-class Refused(Frozen):
+class Refused(FrozenModel):
     """What a stage rejected, and why. `kind` names the cause, `found` is what was rejected, cut to 400 characters."""
 
     id: str
@@ -66,14 +62,14 @@ class Refused(Frozen):
         return Refused(id=place, kind=kind, reason=reason, found=text[:_MOST_SHOWN], made_from=made_from, calls=calls)
 
 
-class UnitFile(Frozen):
+class UnitFile(FrozenModel):
     """The content of `work/STAGE/UNIT.json`: what a stage made of one unit (a source, or all of them). `made_from` is
     the hash of all inputs: the unit is up to date while it stays the same. `notes` are shown with the funnel."""
 
     stage: str
     unit: str
     made_from: str
-    attempts: dict[str, int] = {}
+    attempts: dict[str, int] = Field(default_factory=dict)
     records: tuple[dict[str, JsonValue], ...] = ()
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
@@ -83,7 +79,7 @@ LOW_CONFIDENCE = "low confidence"
 """The flag of speech that a recogniser was not sure of."""
 
 
-class Word(Frozen):
+class Word(FrozenModel):
     """A spoken word, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave none."""
 
     text: str = Field(min_length=1)

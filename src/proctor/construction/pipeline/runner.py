@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.records import Frozen, Record, UnitFile
+from proctor.construction.pipeline.records import Record, UnitFile
 from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
 from proctor.core import (
+    FrozenModel,
     InfrastructureError,
     InputError,
     Registry,
@@ -117,7 +118,7 @@ class Folder(Generic[R]):
         return count
 
 
-class _Attempts(Frozen):
+class _Attempts(FrozenModel):
     units: dict[str, dict[str, int]]
 
 

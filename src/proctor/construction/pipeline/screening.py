@@ -10,10 +10,11 @@ from pydantic import BaseModel, Field
 from scipy.stats import binomtest
 
 from proctor.audits.items import audit_items
-from proctor.construction.pipeline.records import Call, DraftQuestion, Frozen, Record, Refused
+from proctor.construction.pipeline.records import Call, DraftQuestion, Record, Refused
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, several
 from proctor.core import (
     Answer,
+    FrozenModel,
     Item,
     NoVerdictError,
     Reference,
@@ -51,7 +52,7 @@ class ScreenSettings(StageSettings):
     baselines: bool = True
 
 
-class BlindVote(Frozen):
+class BlindVote(FrozenModel):
     """The answer of one model without the video; `right` is None if it could not be judged."""
 
     model: str

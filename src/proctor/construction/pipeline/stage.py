@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from proctor.construction.pipeline.project import Project, SourceVideo
-from proctor.construction.pipeline.records import Call, Frozen, Record, Refused, UnitFile
-from proctor.core import Frame, NoVerdictError, ProctorError, RefusalError, content_hash, generator, refusal
+from proctor.construction.pipeline.records import Call, Record, Refused, UnitFile
+from proctor.core import (
+    Frame,
+    FrozenModel,
+    NoVerdictError,
+    ProctorError,
+    RefusalError,
+    content_hash,
+    generator,
+    refusal,
+)
 from proctor.judges import CachedModel, as_said
 from proctor.media import Sound
 from proctor.models import load_prompt
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 R = TypeVar("R", bound=Record)
-S = TypeVar("S", bound=Frozen)
+S = TypeVar("S", bound=FrozenModel)
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 U = TypeVar("U")
@@ -34,7 +43,7 @@ ALL = "all"
 """The unit of a stage that takes all sources together."""
 
 
-class StageSettings(Frozen):
+class StageSettings(FrozenModel):
     """The settings of a stage, in `project.yaml` under its name; all have defaults."""
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from proctor.construction.pipeline.records import Frozen
-from proctor.core import InputError, content_hash, generator
+from proctor.core import FrozenModel, InputError, content_hash, generator
 from proctor.stats import Estimate, Resampling, mean_interval
 
 Pixels = NDArray[np.uint8]
@@ -115,7 +114,7 @@ def _patterns(grey: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate(found)
 
 
-class HeldOut(Frozen):
+class HeldOut(FrozenModel):
     """The performance of a finder on held-out videos, at thresholds chosen without them. Shares of frames with 95 %
     intervals over groups; an end is None if there are too few."""
 
@@ -130,7 +129,7 @@ class HeldOut(Frozen):
     groups: int
 
 
-class OutsideFinder(Frozen):
+class OutsideFinder(FrozenModel):
     """A logistic regression on features. Frames with a score of `threshold` or more are proposed as outside: the highest
     threshold that finds the share `target` of the labelled ones in cross-validation by group."""
 

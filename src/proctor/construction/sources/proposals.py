@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from proctor.construction.pipeline.records import Frozen
-from proctor.core import Region, TableFault, TableRow, cell_number, first_problem, read_table, write_whole
+from proctor.core import FrozenModel, Region, TableFault, TableRow, cell_number, first_problem, read_table, write_whole
 from proctor.media import Redaction, TextOverlay
 
 T = TypeVar("T")
@@ -27,7 +26,7 @@ _LABELS = ("source", "start", "end", "shows")
 _SAME = 0.5  # share of the shorter duration, and of the smaller area
 
 
-class Proposal(Frozen):
+class Proposal(FrozenModel):
     """A stretch to decide on, from `start` to `end`: the whole frame or a region; `score` is its highest score from 0 to
     1, None if a person added it."""
 

@@ -9,16 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue, SerializerFunctionWrapHandler, model_serializer
+from pydantic import JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from proctor.core.errors import ParseError
 from proctor.core.text import deferred
+from proctor.core.validation import FrozenModel
 
 
-class Format(BaseModel, ABC):
+class Format(FrozenModel, ABC):
     """How an item is to be answered: the instruction for the model, parsing and matching."""
-
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
     @abstractmethod
     def instruction(self, options: Sequence[str] = ()) -> str:

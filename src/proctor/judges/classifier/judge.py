@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from proctor.core import (
     ConfigurationError,
     Dimension,
+    FrozenModel,
     InfrastructureError,
     InputError,
     JudgementCache,
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
     from proctor.judges.classifier.network import FrozenEncoder, LevelClassifier
 
 
-class Caption(BaseModel):
+class Caption(FrozenModel):
     """What the pictures show."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     caption: str = Field(max_length=4000)
 
@@ -113,11 +114,9 @@ Loss = Literal["ordinal", "classes"]
 Readout = Literal["expected", "level"]
 
 
-class ClassifierMember(BaseModel):
+class ClassifierMember(FrozenModel):
     """One of the networks whose scores are averaged: its seed, the best epoch on the training answers that were set aside
     for this choice, and its agreement there (`chosen_by`), which is biased upwards."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     seed: int
     epoch: int
@@ -125,11 +124,9 @@ class ClassifierMember(BaseModel):
     weights_sha256: str
 
 
-class ClassifierLanguage(BaseModel):
+class ClassifierLanguage(FrozenModel):
     """A trained classifier of one language: `layers` top layers of an encoder, and heads. `cut` counts the answers whose
     input was too long, by the part that was cut."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     encoder: str
     encoder_sha256: str
@@ -141,11 +138,9 @@ class ClassifierLanguage(BaseModel):
     members: Annotated[tuple[ClassifierMember, ...], Field(min_length=1, max_length=100)]
 
 
-class ClassifierManifest(BaseModel):
+class ClassifierManifest(FrozenModel):
     """The identity and origin of a trained classifier. `captions` names the model whose captions of pictures it reads (''
     if it knows nothing of pictures), `trained_on` are the marks of its training encounters."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     format: Literal[1]
     judge: Literal["classifier-judge"]

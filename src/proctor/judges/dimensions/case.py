@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from proctor.core import (
     Dimension,
+    FrozenModel,
     Image,
     InputError,
     Item,
@@ -27,11 +28,9 @@ from proctor.core import (
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection
 
 
-class ReferenceAnswer(BaseModel):
+class ReferenceAnswer(FrozenModel):
     """A clinician's answer. `frequency` says how common it is among clinicians, `completeness` how complete it is; higher
     is more, None is unknown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     text: str
     frequency: float | None = Field(default=None, ge=0)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, create_model, model_validator
 
-from proctor.core import InputError, JudgementCache
+from proctor.core import FrozenModel, InputError, JudgementCache
 from proctor.judges.cached_model import PromptedModel, Prompts, as_said, load_prompts, together
 from proctor.judges.dimensions.case import Case, injection_flags
 from proctor.judges.dimensions.model_judge import Context, with_passages
@@ -26,7 +26,6 @@ from proctor.models import ModelClient
 
 _MAX_REFERENCES = 5  # the most reliable ones; each is a query
 _MAX_CLAIM = 400  # characters
-_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 INJECTION_IN_PASSAGE = "steering-passage"
@@ -94,10 +93,10 @@ class ModelReranker:
         return Ranked(tuple(matches[number - 1] for number in best), (vote.key,))
 
 
-class _Order(BaseModel):
+class _Order(FrozenModel):
     """The passages that help."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(strict=True)
 
 
 @lru_cache(maxsize=64)
@@ -196,10 +195,10 @@ class Passages:
         return Context(shown, flags=_injection_in(case, found.matches), votes=found.votes, passages=found.matches)
 
 
-class ClaimList(BaseModel):
+class ClaimList(FrozenModel):
     """What the candidate claims."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(strict=True)
 
     claims: list[str]
 
@@ -214,10 +213,10 @@ def _claims_form(most: int) -> type[ClaimList]:
     return Claims
 
 
-class Grounding(BaseModel):
+class Grounding(FrozenModel):
     """What was found of the claim."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(strict=True)
 
     reason: str = Field(description="One sentence that gives the reason.")
     verdict: Literal["supported", "contradicted", "not-found"]

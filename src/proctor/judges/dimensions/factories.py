@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import ConfigurationError, InputError
+from proctor.core import ConfigurationError, FrozenModel, InputError
 from proctor.judges.cached_model import load_prompts
 from proctor.judges.dimensions.contexts import Claims, ModelReranker, PairReranker, Passages, Retriever
 from proctor.judges.dimensions.ensemble import RecordedJudge, median_ensemble
@@ -39,10 +39,8 @@ _LIKES: dict[str, JsonValue] = {"temperature": 0.0, "openai_logprobs": True, "op
 _LOCAL_LIKES: dict[str, JsonValue] = {"temperature": 0.0, "fill_form": True}
 
 
-class NoOptions(BaseModel):
+class NoOptions(FrozenModel):
     """The options of a judge without options, and the base of the others'."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RatingOptions(ShownCase):

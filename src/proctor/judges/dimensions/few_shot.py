@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import (
+    FrozenModel,
     InfrastructureError,
     InputError,
     JudgementCache,
@@ -239,13 +240,9 @@ def _short(text: str, most: int) -> str:
 
 _STOPPED = "not judged: stopped before"
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-
-class SearchPlan(BaseModel):
+class SearchPlan(FrozenModel):
     """The size of a search: `sets` of `shots` examples, each tried on one answer of each of `held_out` encounters."""
-
-    model_config = _FROZEN
 
     sets: int = Field(default=8, ge=2, le=200)
     shots: int = Field(default=4, ge=1, le=24)
@@ -253,10 +250,8 @@ class SearchPlan(BaseModel):
     seed: int = 0
 
 
-class HeldOutAnswer(BaseModel):
+class HeldOutAnswer(FrozenModel):
     """A held-out answer: its ratings by dimension, and its scores with each set of examples."""
-
-    model_config = _FROZEN
 
     mark: str
     encounter: str
@@ -264,10 +259,8 @@ class HeldOutAnswer(BaseModel):
     scores: list[dict[str, float]]
 
 
-class LanguageSearch(BaseModel):
+class LanguageSearch(FrozenModel):
     """The search in one language. Examples are named by their marks, in the order in which they are shown."""
-
-    model_config = _FROZEN
 
     sets: list[list[str]] = Field(min_length=2)
     held_out: list[HeldOutAnswer]
@@ -290,10 +283,8 @@ class LanguageSearch(BaseModel):
         return float(np.mean(found)) if found else 0.0
 
 
-class ExampleSearch(BaseModel):
+class ExampleSearch(FrozenModel):
     """All scores of a search, by language, and the hash of its rated answers."""
-
-    model_config = _FROZEN
 
     kind: Literal["proctor exemplars 1"] = "proctor exemplars 1"
     judge: str

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from proctor.audits import (
     ALL,
@@ -29,17 +29,14 @@ from proctor.audits import (
     RatingsTable,
     paired,
 )
-from proctor.core import InputError, content_hash, count_of, generator, read_model
+from proctor.core import FrozenModel, InputError, content_hash, count_of, generator, read_model
 from proctor.stats import Floats, Ints, Resamples, Sampled, average
 
 T = TypeVar("T")
-_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PerFold(BaseModel, Generic[T]):
+class PerFold(FrozenModel, Generic[T]):
     """What was fitted for a dimension of a language: on everything, and without each fold."""
-
-    model_config = _FROZEN
 
     everything: T
     without: list[T]
@@ -82,14 +79,12 @@ class RatedScore:
     rating: float
 
 
-class Curve(BaseModel):
+class Curve(FrozenModel):
     """A rising piecewise linear function, constant before the first point and after the last.
 
     >>> Curve(scores=[0.2, 0.6], ratings=[0.0, 1.0]).at(0.4), Curve(scores=[0.2], ratings=[0.5]).at(0.9)
     (0.5, 0.5)
     """
-
-    model_config = _FROZEN
 
     scores: list[float] = Field(min_length=1)
     ratings: list[float] = Field(min_length=1)
@@ -107,14 +102,12 @@ class Curve(BaseModel):
         return round(float(np.interp(score, self.scores, self.ratings)), 12)
 
 
-class Calibration(BaseModel):
+class Calibration(FrozenModel):
     """Curves by language and dimension ("en/overall"), and the fold of each encounter that they were fitted on.
 
     Such an encounter is judged by the curve without its fold, any other by the curve on everything. So no encounter's
     own ratings are used to judge it, in any language.
     """
-
-    model_config = _FROZEN
 
     kind: Literal["proctor calibration 1"] = "proctor calibration 1"
     judge: str
@@ -200,15 +193,13 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
     return sum(one.observed for one in found) / len(found) if all(one.defined for one in found) else None
 
 
-class HonestRow(BaseModel):
+class HonestRow(FrozenModel):
     """The cross-validated agreement of the choice on a dimension ('': the mean over a language's dimensions).
 
     `value` (with its interval) is the mean over folds of the agreement in a fold of the judge that was chosen without
     it, over the `folds` with varying ratings; None, with the `reason`, if it is undefined. `apparent` is the same for
     the judge chosen on everything, on the ratings that it was chosen by: it is biased upwards.
     """
-
-    model_config = _FROZEN
 
     language: str
     dimension: str
@@ -222,14 +213,12 @@ class HonestRow(BaseModel):
     reason: str = ""
 
 
-class DimensionChoice(BaseModel):
+class DimensionChoice(FrozenModel):
     """The judge for each language and dimension ("en/overall"), and the fold of each encounter in the choice.
 
     Such an encounter is scored by the judge that was chosen without its fold, any other by the judge chosen on
     everything. So no encounter's ratings decide which judge scores it, in any language.
     """
-
-    model_config = _FROZEN
 
     kind: Literal["proctor choice 1"] = "proctor choice 1"
     judges: list[str] = Field(min_length=1)

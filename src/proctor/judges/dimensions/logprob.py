@@ -17,9 +17,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-from proctor.core import ConfigurationError, Dimension, InfrastructureError, InputError, JudgementCache, read_model
+from proctor.core import (
+    ConfigurationError,
+    Dimension,
+    FrozenModel,
+    InfrastructureError,
+    InputError,
+    JudgementCache,
+    read_model,
+)
 from proctor.judges.cached_model import CachedModel, StoredReply, load_prompts, prompt_hashes
 from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, encounter_marks, refuse_unlearned
 from proctor.judges.dimensions.fitted import Calibration, read_calibration
@@ -42,11 +50,9 @@ _CERTAIN = 0.99  # a token of this probability needs no listed alternatives
 _LEVEL = re.compile(rb'[\s":]*(\d)[\s,}]*')
 
 
-class Chances(BaseModel):
+class Chances(FrozenModel):
     """The probability of each level (lowest first) by dimension, as far as the server lists it, and the index of the
     sampled level."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     chances: dict[str, list[float]]
     drawn: dict[str, int]
@@ -153,7 +159,7 @@ _TRAINED = "a judge that was trained (proctor train generative-judge)"
 Readout = Literal["expected", "sampled"]
 
 
-class GenerativeManifest(BaseModel):
+class GenerativeManifest(FrozenModel):
     """The identity and origin of a trained judge.
 
     `base` is the path of the base weights; `base_sha256` is the hash of weights, tokenizer and chat template (see
@@ -162,8 +168,6 @@ class GenerativeManifest(BaseModel):
     seen in training or in the choice of the checkpoint; `held_out` is the agreement with people on other encounters, an
     entry for each language and dimension.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     format: Literal[1] = 1
     judge: Literal["generative-judge"] = "generative-judge"
@@ -180,8 +184,8 @@ class GenerativeManifest(BaseModel):
     encounters: int
     trained_on: tuple[str, ...]
     held_out: tuple[dict[str, JsonValue], ...] = ()
-    settings: dict[str, JsonValue] = {}
-    versions: dict[str, JsonValue] = {}
+    settings: dict[str, JsonValue] = Field(default_factory=dict)
+    versions: dict[str, JsonValue] = Field(default_factory=dict)
     licence: str = ""
 
 
@@ -231,9 +235,7 @@ class GenerativeJudge(ModelJudge):
         return await look(case, self._manifest.pictures)
 
 
-class _Options(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
+class _Options(FrozenModel):
     folder: Path
     base: str = ""
     readout: Readout = "expected"

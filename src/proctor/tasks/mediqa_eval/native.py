@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from proctor import core
 from proctor.audits import Key, MetricScores, Rating, RatingsTable
@@ -123,11 +123,9 @@ class Entry(AnswerRow):
     row: int = field(kw_only=True)
 
 
-class Encounter(BaseModel):
+class Encounter(core.FrozenModel):
     """A patient's question in one language, and clinicians' answers. `images` are paths below the folder of images. A
     reference in a file is a text, or `{"text": …, "frequency": …, "completeness": …}`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dataset: str
     encounter_id: str = Field(min_length=1)

@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
-from proctor.core import SHEET_SUFFIXES, Excerpt, FailedPolicy, InputError, TableFault, input_text, natural
+from proctor.core import SHEET_SUFFIXES, Excerpt, FailedPolicy, FrozenModel, InputError, TableFault, input_text, natural
 from proctor.core.formats import AnswerFormat
 
 NAME = "benchmark.yaml"
 _MOST_CHARS = 1_000_000
 
 
-class Settings(BaseModel):
+class Settings(FrozenModel):
     """What `benchmark.yaml` may say; every field has a default."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: str = Field(default="", pattern=r"^[\w.-]{0,80}$", description="its name in stores and commands")
     title: str = Field(default="", max_length=200, description="its name for people")

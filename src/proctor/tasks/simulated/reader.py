@@ -27,8 +27,8 @@ FORMAT_VERSION = 1
 _EDGE_S = 0.05  # a clip may end this much later than its video, since durations are rounded to frames
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+class _Strict(core.FrozenModel):
+    model_config = ConfigDict(strict=True)
 
 
 class SimulatedVideo(_Strict):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from proctor.core import generator
+from proctor.core import FrozenModel, generator
 
 EventKind = Literal["inserted", "moved", "hidden", "retrieved"]
 Hand = Literal["left", "right"]
@@ -29,11 +29,7 @@ _REST = 0.9  # seconds between two events of an object
 _COLUMNS, _ROWS = (0.17, 0.39, 0.61, 0.83), (0.30, 0.69)
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Event(_Frozen):
+class Event(FrozenModel):
     """One event of one instance; times in seconds of the video, places as fractions of the frame without drift.
 
     `inserted`: from its centre crossing the frame's edge until the instrument releases it. `moved`: from the grasp to
@@ -51,7 +47,7 @@ class Event(_Frozen):
     cover: Literal["tissue", "retractor"] | None = None
 
 
-class Script(_Frozen):
+class Script(FrozenModel):
     """All events of one video in order of their start; the content of `events/*.json`."""
 
     video: str

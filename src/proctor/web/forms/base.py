@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints
 
-from proctor.core import InputError, kept_text, one_of, validated
+from proctor.core import FrozenModel, InputError, kept_text, one_of, validated
 from proctor.core.formats import matching
 from proctor.stats import times_paired
 
@@ -37,10 +37,8 @@ Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-class FormModel(BaseModel):
+class FormModel(FrozenModel):
     """A model of bounded plain JSON, without unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)

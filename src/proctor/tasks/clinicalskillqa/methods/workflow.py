@@ -11,9 +11,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import Field, JsonValue, StringConstraints, ValidationError
 
-from proctor.core import ConfigurationError, InputError, content_hash, input_bytes
+from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, input_bytes
 
 Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
 """Lower-case letters, digits and underscores; names appear in prompts and replies."""
@@ -21,25 +21,21 @@ Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$
 Words = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=300)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Lasting(_Frozen):
+class Lasting(FrozenModel):
     """A fact that stays true from the step `since` to the step `until` (None: to the end)."""
 
     since: Name
     until: Name | None = None
 
 
-class Fact(_Frozen):
+class Fact(FrozenModel):
     """Something that a picture shows or does not show, in words."""
 
     seen: Words
     lasts: Lasting | None = None
 
 
-class Step(_Frozen):
+class Step(FrozenModel):
     """A step of the procedure. A picture shows it where all facts of `shown_by` are true and none of `never_with` is.
     `after` are its direct predecessors; an `optional` step may be left out."""
 
@@ -51,14 +47,14 @@ class Step(_Frozen):
     optional: bool = False
 
 
-class Variant(_Frozen):
+class Variant(FrozenModel):
     """Steps whose order among each other is free, and why."""
 
     free: tuple[Name, ...] = Field(min_length=2)
     why: Words
 
 
-class Workflow(_Frozen):
+class Workflow(FrozenModel):
     """A procedure. `words` are the words by which a question names it; `start` are the steps that it can begin with.
 
     Consistency (known names, no cycle …) is checked when a file is read; see `load_workflow`.

@@ -10,8 +10,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from proctor.construction.pipeline import Frozen, Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
-from proctor.core import Frame, InputError, count_of, one_of
+from proctor.construction.pipeline import Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
+from proctor.core import Frame, FrozenModel, InputError, count_of, one_of
 from proctor.media import MediaLibrary, Picture
 from proctor.tasks.clinicalskillqa.construction import DrawnFrames, InstancePlan, dealt_labels, draw_frames
 from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, scenario_named
@@ -33,7 +33,7 @@ class FramesSettings(StageSettings):
         return self
 
 
-class LabelledFrame(Frozen):
+class LabelledFrame(FrozenModel):
     """A frame: its label, its time, and the SHA-256 of its JPEG."""
 
     label: str

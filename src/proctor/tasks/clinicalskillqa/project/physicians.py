@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 
 from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import (
-    Frozen,
     Made,
     Project,
     ProjectSettings,
@@ -25,7 +24,7 @@ from proctor.construction.pipeline import (
     WaitingError,
     Work,
 )
-from proctor.core import Frame, InputError, content_hash, count_of, number_interval, one_of, write_whole
+from proctor.core import Frame, FrozenModel, InputError, content_hash, count_of, number_interval, one_of, write_whole
 from proctor.metrics.ordering import compare_orders
 from proctor.runs import safe_cell
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
@@ -48,7 +47,7 @@ class PhysiciansSettings(StageSettings):
     b: str = "sources/physician-b.csv"
 
 
-class SentenceVerdict(Frozen):
+class SentenceVerdict(FrozenModel):
     """One physician's verdict on a sentence; with `correct`, the `correction` replaces it."""
 
     verdict: Literal["keep", "correct", "remove"]
@@ -56,14 +55,14 @@ class SentenceVerdict(Frozen):
     comment: str = ""
 
 
-class OrderVerdict(Frozen):
+class OrderVerdict(FrozenModel):
     """The order by one physician; empty where it is unclear."""
 
     order: tuple[str, ...]
     comment: str = ""
 
 
-class ReviewedSentence(Frozen):
+class ReviewedSentence(FrozenModel):
     """A sentence, in the version that both physicians saw, with their verdicts."""
 
     id: str

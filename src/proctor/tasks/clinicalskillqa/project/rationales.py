@@ -15,14 +15,14 @@ from pydantic import BaseModel, Field
 
 from proctor.construction import pipeline
 from proctor.construction.annotators import given_files
-from proctor.core import Frame, InputError, RefusalError, count_of
+from proctor.core import Frame, FrozenModel, InputError, RefusalError, count_of
 from proctor.judges import has_injection
 from proctor.tasks.clinicalskillqa.keypoints import Pose, PoseSource, open_pose
 from proctor.tasks.clinicalskillqa.pose import facts_of
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
 
 
-class CitedSentence(pipeline.Frozen):
+class CitedSentence(FrozenModel):
     """A sentence of a rationale, and the frames that show what it says, in the order of time."""
 
     text: str = Field(min_length=1)
