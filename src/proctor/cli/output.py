@@ -191,7 +191,7 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
         def update(tally: JudgeTally) -> None:
             parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
-            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            parts += spent(paid)
             line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
@@ -204,7 +204,7 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 
         def update(progress: SearchProgress) -> None:
             parts = [f"{progress.missing} with a score missing"] if progress.missing else []
-            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            parts += spent(paid)
             line.update(progress.done, progress.total, ", ".join(parts))
 
         yield update
@@ -213,6 +213,12 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 def cost_of(usage: Usage) -> str:
     """The cost in dollars, if it is known."""
     return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+
+
+def spent(paid: PaidVotes) -> list[str]:
+    """What new judgements cost, and calls that gave none; empty if nothing was paid."""
+    lost = f" and {count_of(paid.lost, 'call')} without one" if paid.lost else ""
+    return [f"{count_of(paid.count, 'new judgement')}{lost}, {cost_of(paid.usage)}"] if paid.count or lost else []
 
 
 @contextmanager

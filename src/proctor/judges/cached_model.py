@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -20,6 +20,7 @@ from proctor.core import (
     ProctorError,
     RefusalError,
     SystemFaultError,
+    Usage,
     content_hash,
     count_of,
 )
@@ -52,6 +53,14 @@ class StoredReply(Generic[T]):
 def as_said(form: type[M]) -> StoredReply[M]:
     """A reply that is stored as it came."""
     return StoredReply(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
+
+
+@runtime_checkable
+class CountsCost(Protocol):
+    """A judgement cache that adds up what is paid."""
+
+    def add_cost(self, usage: Usage) -> None:
+        """Counts what was paid for a question that no judgement came of."""
 
 
 class CachedModel:
@@ -109,8 +118,12 @@ class CachedModel:
             vote = self._votes.get(key)
             if vote is None:
                 reply = await self._replied(make)
-                kept = stored.dump(reply)
-                noted = flags(self._loaded(stored, kept, key))
+                try:
+                    kept = stored.dump(reply)
+                    noted = flags(self._loaded(stored, kept, key))
+                except ProctorError:
+                    self._add_cost(reply.usage)
+                    raise
                 new = Judgement(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
                 self._votes.put(new)
                 vote = self._votes.get(key) or new  # if another process was first, its judgement stays
@@ -130,18 +143,20 @@ class CachedModel:
             )
         try:
             reply = await make()
-        except InfrastructureError:
-            self._failures += 1
-            raise
-        except SystemFaultError as error:
-            self._failures += 1
-            reason = str(error)
-        except RefusalError as error:
+        except ProctorError as error:
+            self._add_cost(usage := error.usage or Usage())
+            self._failures += isinstance(error, InfrastructureError | SystemFaultError)
+            if not isinstance(error, SystemFaultError | RefusalError):
+                raise
             reason = str(error)
         else:
             self._failures = 0
             return reply
-        raise NoVerdictError(f"{self.judge}: no verdict: {reason}")
+        raise NoVerdictError(f"{self.judge}: no verdict: {reason}").after(usage)
+
+    def _add_cost(self, usage: Usage) -> None:
+        if usage.requests and isinstance(self._votes, CountsCost):
+            self._votes.add_cost(usage)
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
         asked = {name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None}

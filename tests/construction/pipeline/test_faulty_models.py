@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor.construction.pipeline import Project, funnel, run_stages
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.scribe import scribe
 
@@ -120,6 +120,8 @@ def test_no_log_at_all_is_listed(folder: Path, server: FaultyServer, said: objec
     ran(folder, "events")
     (refused,) = file(folder, "events")["refused"]
     assert (refused["kind"], len(refused["made_from"])) == ("no draft", 3)
+    (row,) = [one for one in funnel(Project(folder)) if one.stage == "events"]
+    assert (row.calls, row.tokens > 0) == (3, True)  # no draft came of them, and all were paid for
 
 
 CHOICE = {
