@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -55,6 +55,10 @@ def as_said(form: type[M]) -> StoredReply[M]:
     return StoredReply(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
 
 
+_UNDER_WAY: WeakKeyDictionary[JudgementCache, WeakValueDictionary[str, asyncio.Lock]] = WeakKeyDictionary()
+"""By cache and key, what is asked at this moment, by whichever `CachedModel`."""
+
+
 @runtime_checkable
 class CountsCost(Protocol):
     """A judgement cache that adds up what is paid."""
@@ -68,7 +72,8 @@ class CachedModel:
 
     The key of a judgement is the hash of the model, its server or weights, its settings, and `content` (the judge's
     kind, the hash of its prompt, and everything that the prompt was filled with). Tasks that ask for the same content
-    at the same time share one call. After `give_up_after` failures in a row the model is not asked again, so that a
+    at the same time share one call, also through several `CachedModel`s of one cache; an error is not shared: the next
+    task asks again. After `give_up_after` failures in a row the model is not asked again, so that a
     panel does not wait through every retry of one judge that is down.
     """
 
@@ -80,7 +85,7 @@ class CachedModel:
         self._failures = 0
         self._client = client
         self._votes = votes
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks = _UNDER_WAY.setdefault(votes, WeakValueDictionary())
 
     async def ask(
         self,
