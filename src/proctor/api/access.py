@@ -65,7 +65,7 @@ class ModelAccess:
 
         if self.batch is not None:
             return
-        await reachable(url for client in self.opened for url in client.spec.servers)
+        await reachable(url for client in self.opened for url in client.servers)
 
     @asynccontextmanager
     async def closing(self) -> AsyncIterator[None]:
