@@ -371,6 +371,16 @@ def test_what_is_wrong_with_a_file_is_one_sentence(folder: Path) -> None:
         with pytest.raises(ConfigurationError) as refused:
             answers(f"{folder}/{name}.py:It")
         assert str(refused.value) == f"{folder}/{name}.py: can't be loaded: {said}"
+    (folder / "needs.py").write_text(
+        "\n\nclass It:\n    def __init__(self, level, *more, name, kind=1, **rest):\n        self.level = level\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(InputError) as needs:
+        answers(f"{folder}/needs.py:It")
+    assert str(needs.value) == (
+        f"{folder}/needs.py: line 3: found the class It, which needs 'level', 'name', expected defaults for all, or an "
+        f"object: mine = It(…), named as {folder}/needs.py:mine"
+    )
     given = answers(f"{folder}/mine.py:broken", limit=1)
     assert [answer.reason for answer in given.values()] == ["IndexError: string index out of range (mine.py, line 33)"]
 

@@ -52,6 +52,8 @@ def without_one(folder: Path) -> Any:
     return made
 
 
+VERBS: tuple[Any, ...] = (proctor.results, proctor.compare, proctor.rank, proctor.leaderboard, proctor.analyze)
+
 REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
     ("--system and --model: found neither, expected what is to answer", lambda _s, _f: run()),
     ("--system: found random twice, expected each once", lambda _s, _f: run("random", "random")),
@@ -64,11 +66,11 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
      lambda _s, _f: run(proctor.system(name="openai:m")(no), model="openai:m")),
     ("settings: found temperature, expected none: they are those of a model",
      lambda _s, _f: run(yes, settings={"temperature": 0})),
-    ("--concurrency: found 0, expected a number of 1 or more", lambda _s, _f: run(yes, concurrency=0)),
-    ("--concurrency: found True, expected a number of 1 or more", lambda _s, _f: run(yes, concurrency=True)),
-    ("--limit: found -1, expected a number of 1 or more", lambda _s, _f: run(yes, limit=-1)),
-    ("--limit: found 0, expected a number of 1 or more", lambda _s, _f: run(yes, limit=0)),
-    ("--limit: found 2.5, expected a number of 1 or more", lambda _s, _f: run(yes, limit=2.5)),
+    ("--concurrency: found 0, expected a whole number of 1 or more", lambda _s, _f: run(yes, concurrency=0)),
+    ("--concurrency: found True, expected a whole number of 1 or more", lambda _s, _f: run(yes, concurrency=True)),
+    ("--limit: found -1, expected a whole number of 1 or more", lambda _s, _f: run(yes, limit=-1)),
+    ("--limit: found 0, expected a whole number of 1 or more", lambda _s, _f: run(yes, limit=0)),
+    ("--limit: found 2.5, expected a whole number of 1 or more", lambda _s, _f: run(yes, limit=2.5)),
     ("--budget: found 'a', expected a number of 0.001 or more", lambda _s, _f: run(yes, budget_s="a")),
     ("lamps: found ids twice: room-1/q1, room-1/q2, room-1/q3, expected each id once",
      lambda _s, _f: proctor.run(replace(lamps(), items=lamps().items * 2), yes, conditions="text-only", store=":memory:")),
@@ -98,6 +100,14 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
      lambda s, _f: proctor.api.official_summary(s, NAME, metrics="accuracy")),
     (f"--protocol: found 'official', expected no --protocol: {NAME} has no summary of its own",
      lambda s, _f: proctor.api.official_summary(s, NAME)),
+    *((f"--draws: found {draws!r}, expected a whole number of 100 or more", lambda s, _f, of=of, draws=draws: of(s, NAME, draws=draws))
+      for of in VERBS for draws in (1, 99, "x", 150.5, True, None, float("nan"))),
+    *((f"--seed: found {seed!r}, expected a whole number", lambda s, _f, of=of, seed=seed: of(s, NAME, seed=seed))
+      for of in VERBS for seed in ("a", 0.5, None, False)),
+    ("--level: found 'x', expected a number", lambda s, _f: proctor.results(s, NAME, level="x")),
+    ("--max-side: found 2000, expected a whole number from 16 to 1024",
+     lambda s, f: proctor.report(s, f / "r.html", NAME, max_side=2000)),
+    ("--timeout: found 0, expected a number of 0.1 or more", lambda _s, _f: run(model="openai:m", timeout_s=0)),
     ("failed: found 'never', expected one of wrong, exclude", lambda s, _f: proctor.results(s, NAME, failed="never")),
     ("against: found 'alpha', expected SYSTEM/CONDITION", lambda s, _f: proctor.compare(s, NAME, against="alpha")),
     ("against: found '/video', expected SYSTEM/CONDITION", lambda s, _f: proctor.compare(s, NAME, against="/video")),

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 import proctor
 from proctor import Evaluation, InputError
 from proctor.api import ComparisonTable, RankingTable, ResultsTable
+from proctor.api.tables import LeaderboardTable
 from tests.support.lamp_benchmark import lamps
 
 
@@ -69,6 +70,15 @@ def test_a_ranking_has_places_and_baselines(made: Evaluation) -> None:
     frame = table.to_pandas().set_index("system")
     assert frame["place"].dropna().to_dict() == {"right": 1.0, "yes": 2.0}
     assert bool(frame.loc["random", "baseline"])
+
+
+def test_a_leaderboard_of_what_was_just_run(made: Evaluation) -> None:
+    """Only its own systems, under its first condition, as with a store that names them."""
+    board = made.leaderboard("balanced_accuracy", draws=200)
+    assert isinstance(board, LeaderboardTable)
+    named = {"systems": made.systems, "condition": made.conditions[0], "metric": "balanced_accuracy", "draws": 200}
+    assert board.rows == proctor.leaderboard(made.store, made.benchmark, **named).rows
+    assert made.leaderboard(draws=200).rows != board.rows
 
 
 def test_an_analysis_is_frames_by_name(made: Evaluation, tmp_path: Path) -> None:

@@ -380,6 +380,19 @@ def test_what_a_judge_without_a_known_price_costs_can_be_said(tmp_path: Path) ->
         assert (code, server.count) == (0, 3), said
 
 
+def test_replies_that_never_fit_the_form_are_paid_for_and_counted(tmp_path: Path) -> None:
+    """Three answers, each asked for three times; 4 tokens a reply at a million dollars a million tokens."""
+    store = stored(tmp_path)
+    with FaultyServer("I would rather") as server:
+        code, said = score(store, "--price", "0/1000000", server=server)
+        assert (code, server.count) == (3, 9), said
+        assert "0 new judgements and 3 calls without one, $36.0000" in said
+        server._reply = reply
+        code, said = score(store, "--price", "0/1000000", server=server)
+        assert (code, server.count) == (0, 12), said
+        assert "3 new judgements, $" in said
+
+
 def test_a_system_answers_the_questions_and_is_judged_like_the_recorded_ones(tmp_path: Path) -> None:
     """MEDIQA-EVAL as a benchmark to run: its questions are asked in both languages, without the references, and any
     judge or metric scores what was said."""

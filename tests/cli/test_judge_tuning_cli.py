@@ -265,7 +265,7 @@ def chosen(folder: Path, ratings: list[list[str]], constant: set[str]) -> Fitted
         wanted = ("import", "mediqa-eval", folder / f"{name}.csv", "--data", folder.parent, "--store", store, *more)
         code, said = within(*wanted)
         assert code == 0, said
-    return proctor.fit_judge(store, "mediqa-eval", method="choice", out=folder / "c.json", folds=3, draws=50)
+    return proctor.fit_judge(store, "mediqa-eval", method="choice", out=folder / "c.json", folds=3, draws=100)
 
 
 def test_where_a_choice_has_no_agreement_it_says_why(tmp_path: Path) -> None:

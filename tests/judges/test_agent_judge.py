@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from proctor.core import ConfigurationError, Frame, InputError
+from proctor.core import ConfigurationError, Frame, InputError, JudgementCache
 from proctor.judges.agent import CloserLook, SimilarCases, SimilarTo, Toolbox, enlarge, learned_scores
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, RatedPool, ReferenceAnswer
 from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.dimensions.few_shot import refuse_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec
+from proctor.runs import PaidVotes
 from tests.support.dimension_cases import ENGLISH, built_from, case, judged, picture, setup
 from tests.support.faulty_server import Calls, Fault, FaultyServer, Request
 from tests.support.rated_pool import RATED, one_port
@@ -50,7 +51,7 @@ def agent(
     script: Script | Sequence[Calls | str],
     what: Case | None = None,
     *,
-    votes: Votes | None = None,
+    votes: JudgementCache | None = None,
     options: Mapping[str, str] | None = None,
     rated: Sequence[RatedCase] = (),
     price: tuple[float, float] | None = None,
@@ -88,6 +89,23 @@ def steps_of(said: DimensionScores) -> list[Any]:
 
 
 # ── the loop ──
+
+
+@pytest.mark.parametrize(
+    ("script", "faults", "paid"),
+    [
+        ([Calls([("similar_cases", {"count": 2})])], (), 3),  # no scores within three steps
+        ([Calls([("similar_cases", {"count": 2})]), rate()], (None, Fault.CONTENT_FILTER), 2),
+        ([Calls([("similar_cases", {"count": 2})]), rate()], (None, Fault.BAD_REQUEST), 1),
+    ],
+)
+def test_steps_that_led_to_no_scores_are_counted(
+    script: list[Calls], faults: Sequence[Fault | None], paid: int
+) -> None:
+    votes = PaidVotes(Votes())
+    said, _ = agent(script, votes=votes, rated=RATED, options={"steps": "3"}, faults=faults)
+    assert not said.values
+    assert (votes.count, votes.lost, votes.usage.requests) == (0, 1, paid)
 
 
 def test_tools_are_used_before_the_scores_are_given_and_the_transcript_is_the_vote() -> None:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from proctor.core import ConfigurationError, InputError
-from proctor.judges.dimensions import Case, DimensionScores
+from proctor.judges.dimensions import Case, ClientPool, DimensionScores
 from proctor.judges.dimensions.ensemble import median_ensemble, pooled
+from proctor.models import ModelSpec
 from proctor.runs import Store
-from tests.support.dimension_cases import case, judged, rating
+from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.rated_task import CHINESE, score, stored
 from tests.support.votes import Votes
@@ -163,6 +164,17 @@ def test_an_unknown_option_is_refused_with_those_that_there_are() -> None:
 def test_the_temperatures_are_the_ensembles_own() -> None:
     with FaultyServer(rating()) as server, pytest.raises(ConfigurationError, match="leave temperature out"):
         judged("temperature-ensemble", server, [case()], settings={"temperature": 0.5})
+
+
+def test_a_model_without_a_temperature_is_no_ensemble_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another judge would like a temperature of 0, and does without it."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "no-key-at-all")
+    pool = ClientPool([ModelSpec(name="anthropic:claude-opus-4-7", base_url="http://127.0.0.1:9")])
+    text = r"claude-opus-4-7: Sampling parameters \['temperature'\] are not supported"
+    with pytest.raises(ConfigurationError, match=text):
+        built_from("temperature-ensemble", setup(pool, Votes()))
+    assert built_from("persona-ensemble", setup(pool, Votes())).name == "persona-ensemble[anthropic:claude-opus-4-7]"
+    asyncio.run(pool.aclose())
 
 
 def test_the_result_is_held_to_the_rules_again() -> None:

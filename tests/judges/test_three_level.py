@@ -113,6 +113,36 @@ def test_no_call_is_paid_twice() -> None:
     assert len({scores[0].vote_key for scores in at_once}) == 1
 
 
+def asked_at_once(server: FaultyServer, judges: int) -> list[list[Score] | BaseException]:
+    """One answer, judged by several judges of one model and cache at the same time."""
+    votes = Votes()
+
+    async def run() -> list[list[Score] | BaseException]:
+        client = ModelClient(ModelSpec(name="openai:judge", base_url=server.url, retries=0))
+        try:
+            made = [three_level(client, votes) for _ in range(judges)]
+            marks = (one.score(item(), said("It slides.")) for one in made)
+            return await asyncio.gather(*marks, return_exceptions=True)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def test_judges_of_one_cache_that_ask_the_same_at_once_share_one_call() -> None:
+    with FaultyServer(verdict(2, "none")) as server:
+        found = asked_at_once(server, 5)
+    assert server.count == 1
+    assert all(one == found[0] for one in found)
+
+
+def test_an_error_is_not_shared_with_those_who_asked_the_same() -> None:
+    with FaultyServer(verdict(2, "none"), script=[Fault.SERVER_ERROR]) as server:
+        found = asked_at_once(server, 5)
+    assert server.count == 2
+    assert [isinstance(one, InfrastructureError) for one in found] == [True, False, False, False, False]
+
+
 @pytest.mark.parametrize(
     "changed",
     [

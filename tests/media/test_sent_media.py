@@ -23,7 +23,7 @@ from proctor.runs import Limits, Store, execute, plan
 from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, shown_by_decoding, write_clock_video
 from tests.support.faulty_server import Fault, FaultyServer
-from tests.support.gemini_server import Gemini, gemini_server
+from tests.support.provider_server import ProviderServer, candidate
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +80,15 @@ def _pictures(messages: list[Any]) -> list[str]:
 
 
 @pytest.fixture
-def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProviderServer]:
     monkeypatch.setenv("GOOGLE_API_KEY", "no-key-at-all")
-    with gemini_server() as url:
-        yield url
+    with ProviderServer(candidate("Answer: B")) as server:
+        yield server
 
 
-def answered(gemini: str, root: Path, item: Item, condition: str = "video") -> Answer:
+def answered(gemini: ProviderServer, root: Path, item: Item, condition: str = "video") -> Answer:
     async def run() -> Answer:
-        client = ModelClient(ModelSpec(name="google:gemini-3-pro", base_url=gemini, retries=0))
+        client = ModelClient(ModelSpec(name="google:gemini-3-pro", base_url=gemini.url, retries=0))
         system = ModelSystem(client, sampling=Sampling(video_as="file"))
         shown = view(item, condition, MediaLibrary(root, cache_dir=root / "cache"))
         try:
@@ -99,29 +99,29 @@ def answered(gemini: str, root: Path, item: Item, condition: str = "video") -> A
     return asyncio.run(run())
 
 
-def test_a_clip_is_sent_as_a_video_file_where_the_provider_takes_it(gemini: str, root: Path) -> None:
+def test_a_clip_is_sent_as_a_video_file_where_the_provider_takes_it(gemini: ProviderServer, root: Path) -> None:
     got = answered(gemini, root, question("q", "a", 1.0, 3.0))
-    parts = Gemini.asked[0]["contents"][0]["parts"]
+    parts = gemini.asked[0].body["contents"][0]["parts"]
     assert parts[0]["inlineData"]["mime_type"] == "video/mp4"
     mp4 = base64.urlsafe_b64decode(parts[0]["inlineData"]["data"])
     with av.open(io.BytesIO(mp4), "r") as container:
         assert sum(1 for _ in container.decode(video=0)) == 20
     assert [list(part) for part in parts] == [["inlineData"], ["text"]]
     assert parts[1]["text"].startswith("The video above is a recording, or a part of one.")
-    assert (got.text, got.usage.cached_tokens) == ("Answer: B", 60)
+    assert (got.text, got.usage.cached_tokens) == ("Answer: B", 50)
     assert (got.extra["frames"], got.extra["video_bytes"]) == (0, len(mp4))
 
 
-def test_where_a_time_is_asked_for_the_model_is_told_when_the_clip_begins(gemini: str, root: Path) -> None:
+def test_where_a_time_is_asked_for_the_model_is_told_when_the_clip_begins(gemini: ProviderServer, root: Path) -> None:
     answered(gemini, root, question("q", "a", 1.0, 3.0, TimestampsFormat()))
-    parts = Gemini.asked[0]["contents"][0]["parts"]
+    parts = gemini.asked[0].body["contents"][0]["parts"]
     assert parts[0]["text"] == "this video begins at 00:00:01 of the recording"
     assert "inlineData" in parts[1]
 
 
-def test_a_blind_run_sends_no_file(gemini: str, root: Path) -> None:
+def test_a_blind_run_sends_no_file(gemini: ProviderServer, root: Path) -> None:
     got = answered(gemini, root, question("q", "a", 1.0, 3.0), "text-only")
-    (part,) = Gemini.asked[0]["contents"][0]["parts"]
+    (part,) = gemini.asked[0].body["contents"][0]["parts"]
     assert part["text"].startswith("Question: What is q?")
     assert "video_bytes" not in got.extra
 
@@ -189,8 +189,8 @@ def test_where_the_model_takes_no_files_it_is_said_before_anything_is_asked(monk
         ModelSystem(client, sampling=Sampling(video_as="file"))
 
 
-def test_a_broken_video_is_no_file(gemini: str, root: Path) -> None:
+def test_a_broken_video_is_no_file(gemini: ProviderServer, root: Path) -> None:
     (root / "broken.mp4").write_bytes(b"no video")
     with pytest.raises(InputError, match=r"broken\.mp4: found an unreadable video"):
         answered(gemini, root, question("q", "broken", 0.0, 1.0))
-    assert Gemini.asked == []
+    assert gemini.asked == []

@@ -29,7 +29,7 @@ from proctor.models import ModelClient, ModelSpec, rejection
 from proctor.runs import Limits, Outcome, PlanOptions, Reproducer, Store, estimate_runs, execute, plan, recorded
 from proctor.systems import ModelSystem, Sampling, prompt_as_sent, prompt_for_benchmark, system
 from tests.support.faulty_server import FaultyServer
-from tests.support.gemini_server import Gemini, gemini_server
+from tests.support.provider_server import ProviderServer, candidate
 from tests.support.sounds import heard, sounding, tones, write_sound, write_video
 
 
@@ -42,10 +42,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def gemini(monkeypatch: pytest.MonkeyPatch) -> Iterator[ProviderServer]:
     monkeypatch.setenv("GOOGLE_API_KEY", "no-key-at-all")
-    with gemini_server() as url:
-        yield url
+    with ProviderServer(candidate("Answer: B")) as server:
+        yield server
 
 
 CLIP = VideoClip(source="v.mp4", start=0.5, end=3.0, audio=True)
@@ -167,9 +167,9 @@ def test_benchmarks_without_sound_are_asked_as_ever(root: Path) -> None:
     assert prompt_for_benchmark("toy").name == "model_answer.txt.j2"
 
 
-def test_google_gets_audio_parts(gemini: str, root: Path) -> None:
+def test_google_gets_audio_parts(gemini: ProviderServer, root: Path) -> None:
     async def run() -> Answer:
-        client = ModelClient(ModelSpec(name="google:gemini-3-pro", base_url=gemini, retries=0))
+        client = ModelClient(ModelSpec(name="google:gemini-3-pro", base_url=gemini.url, retries=0))
         item = question("q", CLIP, RECORDING)
         shown = view(item, "video", MediaLibrary(root, cache_dir=root / "cache"))
         try:
@@ -178,7 +178,7 @@ def test_google_gets_audio_parts(gemini: str, root: Path) -> None:
             await client.aclose()
 
     asyncio.run(run())
-    parts = [part["inlineData"] for part in Gemini.asked[0]["contents"][0]["parts"] if "inlineData" in part]
+    parts = [part["inlineData"] for part in gemini.asked[0].body["contents"][0]["parts"] if "inlineData" in part]
     assert [part["mime_type"] for part in parts] == ["video/mp4", "audio/wav", "audio/wav"]
     library = MediaLibrary(root, cache_dir=root / "cache")
     assert [base64.urlsafe_b64decode(part["data"]) for part in parts[1:]] == [

@@ -7,6 +7,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from proctor.runs.engine import Job, ask_all
 from tests.runs.test_engine import BlindView, Scripted
 from tests.runs.test_store import a_benchmark, an_answer
 from tests.support.faulty_server import FaultyServer
-from tests.support.program import proctor
+from tests.support.program import proctor, start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 40
@@ -199,3 +200,41 @@ def test_run_with_workers_asks_each_item_once(tmp_path: Path) -> None:
     assert f"Asked {ITEMS}: {ITEMS} answered" in done.stdout
     assert set(asked.values()) == {1}
     assert len(asked) == ITEMS
+
+
+def children_of(pid: int) -> set[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(child) for task in tasks for child in task.read_text().split()}
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of another parent still runs; one that ended and waits for that parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_workers_of_a_killed_run_keep_the_answers_under_way_and_ask_nothing_more(tmp_path: Path) -> None:
+    folder, path = write_text_folder(tmp_path / "data", ITEMS), tmp_path / "runs.db"
+    words = ("run", "simulated", "--data", folder, "--store", path, "--condition", "text-only", "--model", "local")
+    with FaultyServer(answer_tray, holds_after=6) as server:
+        given = (*words, "--base-url", server.url, "--concurrency", "2")
+        run = start_proctor(*given, "--workers", "2")
+        wait_for(lambda: server.count == 10, run)  # 6 were answered, 2 of each worker are under way
+        workers = children_of(run.pid)
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate()
+        server.release()
+        ends = time.monotonic() + 600
+        while any(map(is_alive, workers)):
+            assert time.monotonic() < ends, "the workers go on"
+            time.sleep(0.01)
+        assert (len(workers), server.count) == (2, 10)
+        store = Store(path, create=False)
+        OPEN.append(store)
+        (own,) = [one for one in store.runs("simulated") if one.system == "local"]
+        assert store.count_answers(own) == (10, 0)
+        assert proctor(*given, "--workers", "2").returncode == 0
+        asked = Counter(item_of(request) for request in server.requests)
+    assert asked == Counter({f"q{number:03d}": 1 for number in range(ITEMS)})

@@ -212,6 +212,20 @@ def test_a_key_goes_to_no_server_that_only_the_store_names(
     assert (done.returncode, done.stdout) == (0, "Asked 3: 3 answered\n")
 
 
+def test_the_key_of_another_provider_goes_to_no_such_server_either(
+    tmp_path: Path, server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    store = str(tmp_path / "runs.db")
+    placed(**text_options(tmp_path, server, store, 3) | {"model": "anthropic:claude-opus-4-5"})
+    found, said = worked(store)
+    assert (found.runs, server.requests) == (0, [])
+    why = (
+        f"the key for anthropic:claude-opus-4-5 would go to {server.url}, which the store names: allow it by --base-url"
+    )
+    assert said == [f"not joined: simulated (anthropic:claude-opus-4-5 / text-only): {why}"]
+
+
 def with_order(store: str, order: Order, **changed: Any) -> None:
     """Puts a changed order into a store."""
     opened = Store(store)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.core import JudgementCache
 from proctor.judges import JUDGES
 from proctor.judges.dimensions import (
     Case,
@@ -70,7 +71,7 @@ def rating(scores: Mapping[str, Any] = ENGLISH, /, reason: str | None = "because
     return json.dumps(start | {name: value for name, value in said.items() if value is not None})
 
 
-def setup(pool: ClientPool, votes: Votes, options: Mapping[str, str] | None = None, **more: Any) -> JudgeSetup:
+def setup(pool: ClientPool, votes: JudgementCache, options: Mapping[str, str] | None = None, **more: Any) -> JudgeSetup:
     """What a judge of MEDIQA-EVAL's dimensions is made from, with the task's own prompts."""
     return JudgeSetup(pool, votes, options or {}, prompts=READER.judge_prompts, own="mediqa-judge", **more)
 

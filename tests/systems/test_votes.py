@@ -261,18 +261,25 @@ def test_a_refusal_of_one_is_told_and_of_all_is_a_refusal(instances: Instances) 
         answer = run_method("consensus", one, server, samples=3)[0]
     members: Any = answer.extra["members"]
     assert one.right([answer]) == 1.0
+    assert answer.usage.requests == server.count == 3  # the refusal was paid for, too
     assert [bool(member["order"]) for member in members] == [True, False, True]
     assert members[1]["why"].startswith("refused: openai:m")
     with FaultyServer(KeyFrameModel(instances.places), script=[Fault.CONTENT_FILTER] * 3) as server:
         answer = run_method("consensus", one, server, samples=3)[0]
-    assert (answer.status, answer.text) == (Status.REFUSED, "")
+    assert (answer.status, answer.text, answer.usage.requests) == (Status.REFUSED, "", 3)
     assert answer.reason.startswith("consensus: all 3 members refused: refused: openai:m")
 
 
 def test_a_fault_of_one_fails_the_answer(instances: Instances) -> None:
     with FaultyServer(KeyFrameModel(instances.places), script=[None, *[Fault.UNAVAILABLE] * 3]) as server:
         answer = run_method("consensus", instances.first(4), server, samples=2)[0]
-    assert (answer.status, answer.text) == (Status.FAILED, "")
+    assert (answer.status, answer.text, answer.usage.requests) == (Status.FAILED, "", 1)
+
+
+def test_what_a_method_paid_before_its_error_is_counted(instances: Instances) -> None:
+    with FaultyServer(KeyFrameModel(instances.places), script=[None, None, Fault.CONTENT_FILTER]) as server:
+        answer = run_method("pairwise-vote", instances.first(4), server, samples=1)[0]
+    assert (answer.status, answer.usage.requests, server.count) == (Status.REFUSED, 3, 3)
 
 
 @pytest.mark.parametrize(

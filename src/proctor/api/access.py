@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proctor.api.model_options import ModelOptions, RunOptions
-from proctor.api.option_values import check_limits
 from proctor.api.options import listed
 from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
 
@@ -66,7 +65,7 @@ class ModelAccess:
 
         if self.batch is not None:
             return
-        await reachable(url for client in self.opened for url in client.spec.servers)
+        await reachable(url for client in self.opened for url in client.servers)
 
     @asynccontextmanager
     async def closing(self) -> AsyncIterator[None]:
@@ -109,7 +108,6 @@ def build_systems(
     """
     from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
 
-    check_limits(options)
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
         raise UsageError("--system and --model", "what is to answer", found="neither")

@@ -207,7 +207,7 @@ async def _captions(
         pool.only(_CLASSIFIER), {"temperature": 0.0}
     )  # as the judge asks it, or all would be asked twice
     try:
-        await reachable(client.spec.servers)
+        await reachable(client.servers)
         texts = [one.case for one in cases]
         found = await write_captions(texts, client, paid, judge_prompts_of(benchmark), given["concurrency"])
     finally:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Any
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, get_args
 
-from proctor.core import BENCHMARKS, InputError, Registry, UsageError
+from proctor.core import BENCHMARKS, InputError, Option, Registry, UsageError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -39,14 +41,25 @@ def conditions_of(given: Any) -> tuple[str, ...]:
     return names
 
 
-def check_limits(given: Any) -> None:
-    """Raises `UsageError` for limits of a run that are not numbers, or too small."""
-    known = (("concurrency", "--concurrency", 1), ("budget_s", "--budget", 0.001), ("limit", "--limit", 1))
-    for name, option, least in known:
-        value = given.get(name)
-        number = isinstance(value, int if name == "limit" else int | float) and not isinstance(value, bool)
-        if value is not None and not (number and value >= least):
-            raise UsageError(option, f"a number of {least:g} or more", found=repr(value))
+def check_number(name: str, kind: Any, option: Option, value: Any) -> None:
+    """Raises `UsageError` for the value of an option that is declared as a number, and is none, or out of its range. The
+    shell refuses the same.
+
+    >>> check_number("draws", int, Option(low=100), 100)
+    >>> check_number("draws", int, Option(low=100), 1)
+    Traceback (most recent call last):
+    proctor.core.errors.UsageError: --draws: found 1, expected a whole number of 100 or more
+    """
+    kinds = get_args(kind) or (kind,)
+    if not all(one in (int, float, NoneType) for one in kinds) or (value is None and NoneType in kinds):
+        return
+    number = isinstance(value, Real if float in kinds else Integral) and not isinstance(value, bool)
+    least, most = option.low, option.high
+    if not number or not (least is None or value >= least) or not (most is None or value <= most):
+        what = "a number" if float in kinds else "a whole number"
+        bounds = "" if least is None else f" of {least:g} or more" if most is None else f" from {least:g} to {most:g}"
+        shown = next((one for one in option.name.split() if one.startswith("--")), f"--{name.replace('_', '-')}")
+        raise UsageError(shown, f"{what}{bounds}", found=repr(value)[:80])
 
 
 def texts(pairs: Sequence[str]) -> dict[str, str]:

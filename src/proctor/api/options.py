@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, c
 
 from proctor.api.option_values import (
     benchmark_names,
+    check_number,
     columns_of,
     condition_names,
     facets_of,
@@ -34,14 +35,16 @@ _MODEL, _MEDIA, _LIMITS = "Model", "Media", "Limits"
 
 
 def filled(function: str, kind: type[Given], given: Given) -> Given:
-    """The options with their defaults. Raises `TypeError` for an unknown option, as Python does for a parameter."""
-    known = {name: option.default for name, (_, option) in declared(kind).items()}
-    for name in given:
+    """The options with their defaults. Raises `TypeError` for an unknown option, as Python does for a parameter, and
+    `UsageError` for a number out of its range."""
+    known = declared(kind)
+    for name, value in given.items():
         if name not in known:
             near = get_close_matches(name, known, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
-    return cast("Given", {**known, **given})
+        check_number(name, *known[name], value)
+    return cast("Given", {**{name: option.default for name, (_, option) in known.items()}, **given})
 
 
 def declared(kind: Any) -> dict[str, tuple[Any, Option]]:

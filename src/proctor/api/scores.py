@@ -265,7 +265,7 @@ async def _by_dimensions(
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
     scorer = build_dimension_judge(name, setup, scheme, store if votes is None else NoVotes(), images)
-    await reachable(url for client in pool.opened for url in client.spec.servers)
+    await reachable(url for client in pool.opened for url in client.servers)
     of_file = scheme if given["dimensions"] else None
     return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True, scheme=of_file)
 

@@ -30,7 +30,7 @@ from proctor.core import (
 
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
-    from proctor.api.tables import AnalysisTables, ComparisonTable, RankingTable, ResultsTable
+    from proctor.api.tables import AnalysisTables, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
     from proctor.reports import ReportSummary
     from proctor.runs import Outcome, Run, Store
 
@@ -89,6 +89,12 @@ class Evaluation:
         from proctor.api.analysis import rank
 
         return rank(self, **options)
+
+    def leaderboard(self, metric: str = "", **options: Any) -> LeaderboardTable:
+        """See `proctor.leaderboard`."""
+        from proctor.api.analysis import leaderboard
+
+        return leaderboard(self, metric=metric, **options)
 
     def analyze(self, **options: Any) -> AnalysisTables:
         """See `proctor.analyze`."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
+from proctor.api.access import checked
 from proctor.api.benchmarks import media_at
 from proctor.api.execution import Arranged, PreparedRun, arrange
 from proctor.api.model_options import RunOptions
@@ -277,12 +278,22 @@ def _asked(order: "Order", given: WorkOptions) -> dict[str, Any]:
     servers = listed(own.get("base_url"))
     if servers and given["base_url"]:
         own["base_url"] = given["base_url"]
-    elif servers and os.environ.get("OPENAI_API_KEY"):
-        raise ConfigurationError(
-            f"the key in OPENAI_API_KEY would go to {servers[0]}, which the store names: allow it by --base-url, or "
-            "unset the key"
-        )
+    elif servers:
+        _refuse_keys(listed(own.get("model")), servers[0])
     return own
+
+
+def _refuse_keys(models: Sequence[str], server: str) -> None:
+    """Raises `ConfigurationError` if a key of this machine would go to a server that only the store names."""
+    from proctor.models import ModelSpec, is_compatible
+
+    where = f"would go to {server}, which the store names: allow it by --base-url"
+    names = [model.split()[0] for model in models if model.strip()]
+    other = next((one for one in names if not is_compatible(checked(ModelSpec, name=one, base_url=server))), None)
+    if other is not None:
+        raise ConfigurationError(f"the key for {other} {where}")
+    if os.environ.get("OPENAI_API_KEY"):
+        raise ConfigurationError(f"the key in OPENAI_API_KEY {where}, or unset the key")
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from proctor.cli.output import (
     show,
     show_steps,
     show_trials,
+    spent,
     watched,
 )
 from proctor.core import DASH, InputError, Option, Usage, count_of, output_file, plain_table
@@ -78,8 +79,7 @@ def fit(
     print_blocks(*made.tables)
     note(*made.notes)
     say(made.done)
-    if paid is not None and paid.count:
-        note(f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}, kept in {opened.shown}")
+    note(*(f"{line}, kept in {opened.shown}" for line in (spent(paid) if paid is not None else ())))
 
 
 def compare(
@@ -134,7 +134,7 @@ def grid(benchmark: BenchmarkName, options: GridOptions, store: StoreUrl = None)
     count, usage = sum(one.judgements for one in found.cells), sum((one.usage for one in found.cells), Usage())
     note(
         f"{count_of(count, 'new judgement')}, {cost_of(usage)}, kept in {opened.shown}"
-        if count
+        if count or usage.requests
         else "no new judgements"
     )
 

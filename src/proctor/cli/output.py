@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
 import signal
 import sys
 import time
@@ -190,7 +191,7 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
         def update(tally: JudgeTally) -> None:
             parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
-            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            parts += spent(paid)
             line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
@@ -203,7 +204,7 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 
         def update(progress: SearchProgress) -> None:
             parts = [f"{progress.missing} with a score missing"] if progress.missing else []
-            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            parts += spent(paid)
             line.update(progress.done, progress.total, ", ".join(parts))
 
         yield update
@@ -212,6 +213,12 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 def cost_of(usage: Usage) -> str:
     """The cost in dollars, if it is known."""
     return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+
+
+def spent(paid: PaidVotes) -> list[str]:
+    """What new judgements cost, and calls that gave none; empty if nothing was paid."""
+    lost = f" and {count_of(paid.lost, 'call')} without one" if paid.lost else ""
+    return [f"{count_of(paid.count, 'new judgement')}{lost}, {cost_of(paid.usage)}"] if paid.count or lost else []
 
 
 @contextmanager
@@ -237,10 +244,18 @@ def at_work(what: str) -> Iterator[None]:
         yield
 
 
+_STDIN = 0
+
+ATTACHED = "PROCTOR_ATTACHED"
+"""An environment variable: set for a process that stops once its standard input, which the command that started it
+holds open, has ended. A killed command can't send a signal."""
+
+
 @contextmanager
 def stopping() -> Iterator[asyncio.Event]:
-    """An event that is set by the first Ctrl-C (or SIGTERM): running requests are completed, and no more are sent. The
-    second one interrupts at once. Use it inside a running event loop."""
+    """An event that is set by the first Ctrl-C (or SIGTERM), and by the end of the command that this process is
+    attached to: running requests are completed, and no more are sent. A second Ctrl-C interrupts at once. Use it
+    inside a running event loop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -252,12 +267,19 @@ def stopping() -> Iterator[asyncio.Event]:
         sys.stderr.write("\nstopping: waiting for the answers under way (again to stop at once)\n")
         stop.set()
 
+    def left_alone() -> None:
+        loop.remove_reader(_STDIN)
+        stop.set()
+
     signals = (signal.SIGINT, signal.SIGTERM)
     try:
         for one in signals:
             loop.add_signal_handler(one, pressed)
+        if ATTACHED in os.environ:
+            loop.add_reader(_STDIN, left_alone)  # nothing is ever written to it
         yield stop
     finally:
+        loop.remove_reader(_STDIN)
         for one in signals:
             loop.remove_signal_handler(one)
 

@@ -24,13 +24,13 @@ from proctor.cli.output import (
     Output,
     OutputFormat,
     at_work,
-    cost_of,
     note,
     print_blocks,
     print_json,
     say,
     show,
     show_judging,
+    spent,
     watched,
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
@@ -113,8 +113,8 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
     if tally is None:
         raise ValueError("a judge without a tally")
     _tell_dimensions(one, scored, output) if one.dimensions else _tell_judge(one, scored, drawn, output)
-    if output is not OutputFormat.JSON and paid.count:
-        say(f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}")
+    for line in spent(paid) if output is not OutputFormat.JSON else ():
+        say(line)
     left = tally.left if one.options["limit"] is None else tally.unmarked + tally.awaiting
     if left:
         lack = "judgement" if tally.awaiting == left else "verdict"
@@ -135,7 +135,7 @@ def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) 
     rows, breaks, flags = rating_summary(store, one.where.benchmark, one.runs, one.scorer.name)
     if output is OutputFormat.JSON and tally is not None:
         counts = {"scored": tally.marked, "without_a_score": tally.unmarked, "left": tally.left}
-        cost = {"new_votes": paid.count, "cost_usd": paid.usage.cost_usd if paid.count else 0.0}
+        cost = {"new_votes": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
         said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
         print_json({"judge": one.scorer.name, "store": store.shown, **counts, **cost, **said})
         return
@@ -307,8 +307,7 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
         note(*found.notes)
     else:
         show(output, found.rows)
-    spent = {id(one): one for one in paid if one.count}
-    note(*(f"{count_of(one.count, 'new judgement')}, {cost_of(one.usage)}" for one in spent.values()))
+    note(*(line for one in {id(one): one for one in paid}.values() for line in spent(one)))
 
 
 def _refuse_old(benchmark: str, more: list[str]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.api import WorkOptions
 from proctor.cli.challenge import ExecutorName
-from proctor.cli.output import note, say, show_asking, stopping
+from proctor.cli.output import ATTACHED, note, say, show_asking, stopping
 from proctor.cli.web import check_extra
 from proctor.core import ConfigurationError, Option, Status, count_of
 
@@ -114,7 +114,12 @@ async def _started(log: Path) -> asyncio.subprocess.Process:
     with log.open("wb") as file:
         command = [sys.executable, "-m", "proctor", *shared_command(sys.argv[1:])]
         return await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+            env={**os.environ, ATTACHED: "1"},
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import Frame, FrozenModel, InfrastructureError, InputError, JudgementCache, NoVerdictError
+from proctor.core import Frame, FrozenModel, InfrastructureError, InputError, JudgementCache, NoVerdictError, Usage
 from proctor.judges.cached_model import (
     CachedModel,
     PromptedModel,
@@ -206,7 +206,7 @@ async def ask_about_pictures(
             frames=pictures.frames,
         )
     except NoVerdictError as error:
-        return ToolResult(f"no answer: {error}", failed=True)
+        return ToolResult(f"no answer: {error}", failed=True, usage=error.usage or Usage())
     told: dict[str, JsonValue] = {"a model's answer, not a physician's": sanitize(reply.answer)}
     return ToolResult(told, votes=(vote.key,), usage=vote.usage)
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -20,6 +20,7 @@ from proctor.core import (
     ProctorError,
     RefusalError,
     SystemFaultError,
+    Usage,
     content_hash,
     count_of,
 )
@@ -54,12 +55,25 @@ def as_said(form: type[M]) -> StoredReply[M]:
     return StoredReply(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
 
 
+_UNDER_WAY: WeakKeyDictionary[JudgementCache, WeakValueDictionary[str, asyncio.Lock]] = WeakKeyDictionary()
+"""By cache and key, what is asked at this moment, by whichever `CachedModel`."""
+
+
+@runtime_checkable
+class CountsCost(Protocol):
+    """A judgement cache that adds up what is paid."""
+
+    def add_cost(self, usage: Usage) -> None:
+        """Counts what was paid for a question that no judgement came of."""
+
+
 class CachedModel:
     """Asks `client` for replies of a given form and stores each in `votes`, under the name `judge`.
 
     The key of a judgement is the hash of the model, its server or weights, its settings, and `content` (the judge's
     kind, the hash of its prompt, and everything that the prompt was filled with). Tasks that ask for the same content
-    at the same time share one call. After `give_up_after` failures in a row the model is not asked again, so that a
+    at the same time share one call, also through several `CachedModel`s of one cache; an error is not shared: the next
+    task asks again. After `give_up_after` failures in a row the model is not asked again, so that a
     panel does not wait through every retry of one judge that is down.
     """
 
@@ -71,7 +85,7 @@ class CachedModel:
         self._failures = 0
         self._client = client
         self._votes = votes
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks = _UNDER_WAY.setdefault(votes, WeakValueDictionary())
 
     async def ask(
         self,
@@ -109,8 +123,12 @@ class CachedModel:
             vote = self._votes.get(key)
             if vote is None:
                 reply = await self._replied(make)
-                kept = stored.dump(reply)
-                noted = flags(self._loaded(stored, kept, key))
+                try:
+                    kept = stored.dump(reply)
+                    noted = flags(self._loaded(stored, kept, key))
+                except ProctorError:
+                    self._add_cost(reply.usage)
+                    raise
                 new = Judgement(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
                 self._votes.put(new)
                 vote = self._votes.get(key) or new  # if another process was first, its judgement stays
@@ -130,18 +148,20 @@ class CachedModel:
             )
         try:
             reply = await make()
-        except InfrastructureError:
-            self._failures += 1
-            raise
-        except SystemFaultError as error:
-            self._failures += 1
-            reason = str(error)
-        except RefusalError as error:
+        except ProctorError as error:
+            self._add_cost(usage := error.usage or Usage())
+            self._failures += isinstance(error, InfrastructureError | SystemFaultError)
+            if not isinstance(error, SystemFaultError | RefusalError):
+                raise
             reason = str(error)
         else:
             self._failures = 0
             return reply
-        raise NoVerdictError(f"{self.judge}: no verdict: {reason}")
+        raise NoVerdictError(f"{self.judge}: no verdict: {reason}").after(usage)
+
+    def _add_cost(self, usage: Usage) -> None:
+        if usage.requests and isinstance(self._votes, CountsCost):
+            self._votes.add_cost(usage)
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
         asked = {name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from proctor.models.faults import rejection
     from proctor.models.prefix_cache import NOT_REUSED
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
-    from proctor.models.provider import reachable
+    from proctor.models.provider import is_compatible, reachable
     from proctor.models.reply import Reply
     from proctor.models.servers import near
     from proctor.models.spec import ModelSpec, parse_price, parse_settings
@@ -35,6 +35,6 @@ __all__ = [
     "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices",
     "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part",
     "Prompt", "Query", "Reply", "SeenMedia", "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter",
-    "chosen_prompt", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
+    "chosen_prompt", "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
     "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

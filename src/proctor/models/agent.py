@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.core import ConfigurationError, Frame, FrozenModel, SystemFaultError, Usage
+from proctor.core import ConfigurationError, Frame, FrozenModel, ProctorError, SystemFaultError, Usage
 from proctor.models.client import ModelClient, Part, content_of
 from proctor.models.reply import Reply, UnreadableReplyError, arguments_text, read_arguments
 
@@ -101,19 +101,29 @@ class Agent:
         steps: list[dict[str, JsonValue]] = []
         own, beside, calls = Usage(), Usage(), 0
         for step in range(1, self._limits.steps + 1):
-            self._refuse_spent(own + beside)
             left = 0 if step == self._limits.steps else self._limits.calls - calls
-            response, usage = await self._client.converse(messages, self._offered(left))
+            try:
+                self._refuse_spent(own + beside)
+                response, usage = await self._client.converse(messages, self._offered(left))
+            except ProctorError as error:
+                error.after(own)
+                raise
             own += usage
             said = (response.text or "").strip()
-            turn = await self._turn(response, left)
+            try:
+                turn = await self._turn(response, left)
+            except ProctorError as error:
+                error.usage = own  # a tool's calls are counted where they are kept
+                raise
             steps.append({**({"said": said[:_SAID]} if said else {}), "calls": turn.told})
             if turn.value is not None:
                 reply = AgentReply(value=turn.value.model_dump(mode="json"), transcript=steps)
                 return Reply(said, reply, own, response.finish_reason, response.model_name or "")
             calls, beside = calls + turn.used, beside + turn.usage
             messages += [response, ModelRequest(parts=turn.answers)]
-        raise SystemFaultError(f"{self._client.name}: no call of {self._final!r} in {self._limits.steps} steps")
+        raise SystemFaultError(f"{self._client.name}: no call of {self._final!r} in {self._limits.steps} steps").after(
+            own
+        )
 
     def _refuse_spent(self, usage: Usage) -> None:
         tokens, most = usage.input_tokens + usage.output_tokens, self._limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -65,16 +65,22 @@ _BROKEN = (ValueError, TypeError, AttributeError, LookupError, AssertionError)
 class ModelClient:
     """A client for one model, with one connection pool for all requests; close it with `aclose()`.
 
-    With `batch`, replies are read from that folder, and `ask` raises `PendingError` for replies that are not there. The
-    constructor raises `ConfigurationError`: unknown provider, no API key, unknown setting, a batch for another protocol.
+    With `batch`, replies are read from that folder, and `ask` raises `PendingError` for replies that are not there.
+    `likes` are settings where the specification has none; unlike its own, they are ignored by a model that does not
+    take them. The constructor raises `ConfigurationError`: unknown provider, no API key, a setting that is unknown or
+    not taken, a batch for another protocol.
     """
 
-    def __init__(self, spec: ModelSpec, batch: BatchFolder | None = None) -> None:
+    def __init__(
+        self, spec: ModelSpec, batch: BatchFolder | None = None, *, likes: Mapping[str, JsonValue] | None = None
+    ) -> None:
         from proctor.models.provider import build_model, http_client
 
+        own, likes = spec.settings, likes or {}
+        spec = ModelSpec.model_validate(spec.model_dump() | {"settings": {**likes, **own}}) if likes else spec
         self.spec = spec
         self._http = http_client(spec.timeout_s)
-        self._model = build_model(spec, self._http)
+        self._model = build_model(spec, self._http, {name: one for name, one in likes.items() if name not in own})
         self._servers: ModelServers | None = getattr(self._model, "servers", None)
         self._empty_tries = _EMPTY_TRIES if batch is None else 0
         if batch is not None:
@@ -104,6 +110,11 @@ class ModelClient:
             "model_settings": dict(self.spec.settings),
             "structured": self.spec.structured,
         }
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The addresses of servers with OpenAI's protocol; none for other protocols, which take other keys."""
+        return self.spec.servers if self._servers is not None or self.spec.hears else ()
 
     @property
     def takes_video(self) -> bool:
@@ -189,9 +200,12 @@ class ModelClient:
                 usage += self.spec.priced(read_usage(outcome, self._unpriced))
                 if outcome.finish_reason == "content_filter":
                     raise RefusalError(f"{self.name}: the model or its provider declined to answer").after(usage)
-                if empty == self._empty_tries or outcome.finish_reason == "length" or _says_something(outcome):
+                if not _is_whole(outcome):
+                    fault, faults = Fault(InfrastructureError("the reply broke off"), again=True), faults + 1
+                elif empty == self._empty_tries or outcome.finish_reason == "length" or _says_something(outcome):
                     return outcome, usage
-                fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
+                else:
+                    fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
             rebook(seconds, "retry")
             if fault.elsewhere:
                 continue
@@ -208,7 +222,7 @@ class ModelClient:
         if self._servers is None:
             outcome, seconds = await self._timed(messages, parameters)
             if isinstance(outcome, Fault) and self.spec.base_url is not None:
-                outcome = replace(outcome, error=_placed(outcome.error, self.spec.base_url))
+                outcome = replace(outcome, error=_placed(outcome.error, self.spec.base_url, below=""))
             return outcome, seconds
         async with self._servers.place() as server:
             outcome, seconds = await self._timed(messages, parameters)
@@ -287,14 +301,21 @@ class ModelClient:
         return jitter if asked_for is None else min(limit, asked_for + min(jitter, 1.0))
 
 
-def _placed(error: ProctorError, url: str) -> ProctorError:
-    """The error with the server's address, where the address may be wrong."""
+def _placed(error: ProctorError, url: str, below: str = "/v1") -> ProctorError:
+    """The error with the server's address, where the address may be wrong. Most servers of the protocol answer `below`
+    it."""
     said = str(error)
     if said.startswith("Connection error"):
         return type(error)(f"{said} at {url}")
-    if said.startswith("HTTP 404") and not url.endswith("/v1"):
-        return type(error)(f"{said} (at {url}: most servers answer at …/v1)")
+    if said.startswith("HTTP 404") and not url.endswith(below):
+        return type(error)(f"{said} (at {url}: most servers answer at …{below})")
     return error
+
+
+def _is_whole(response: ModelResponse) -> bool:
+    """Whether a reply says why it ended, in the library's words or the provider's own. A stream that was cut off and a
+    reply without any candidate say nothing of it."""
+    return response.finish_reason is not None or bool((response.provider_details or {}).get("finish_reason"))
 
 
 def _says_something(response: ModelResponse) -> bool:

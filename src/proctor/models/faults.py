@@ -46,15 +46,24 @@ _POLICY = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument"
+    r"(?<!contains an )(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument"
     r"|setting)\b(?!_error)"
     r"|unsupported_value|extra (inputs|fields)|unknown part type|at most 0 (image|video|audio)|not a multimodal model"
-    r"|does not support|is not supported with this model",
+    r"|does not support|is not supported with this model|modality is not enabled|location is not supported",
     re.IGNORECASE,
 )
+_VALUE = re.compile(
+    r"\b(temperature|top_p|top_k|max_(completion_|output_)?tokens|budget(_tokens)?|thinking)\b.{0,60}(cannot|may only"
+    r"|must be|deprecated|is not supported|is invalid|too large|greater than|less than|maximum allowed)",
+    re.IGNORECASE,
+)
+"""What is said of a setting's value, which is the same for every item."""
+
+_WINDOW = re.compile(r"context.?(length|window|limit)", re.IGNORECASE)
 _CONTENT = re.compile(
-    r"context.?(length|window)|too many tokens|tokens? .*exceed|exceed.* tokens?"
-    r"|\btoo (long|short|large|small|big)\b|(image|video|frame|clip|media|audio).{0,60}(corrupt|invalid|unreadable"
+    rf"{_WINDOW.pattern}|too many tokens|token count|tokens? .*exceed|exceed.* tokens?"
+    r"|\btoo (long|short|large|small|big)\b|dimensions?.{0,20}exceed|(payload|image|video|file).{0,20}exceeds (\d|the limit)"
+    r"|(image|video|frame|clip|media|audio).{0,60}(corrupt|invalid|unreadable"
     r"|can.?not be|could not be)"
     r"|(invalid|corrupt|could not process|cannot process|unable to process|failed to (decode|process)).{0,40}(image"
     r"|video|frame|clip|media|audio)",
@@ -144,7 +153,7 @@ def rejection(said: str, code: str = "") -> ProctorError:
     words = f"{code} {said}"
     if _POLICY.search(words):
         return RefusalError(said)
-    if _SETTING.search(words):
+    if _SETTING.search(words) or (_VALUE.search(words) and not _WINDOW.search(words)):
         return ConfigurationError(said)
     return SystemFaultError(said) if _CONTENT.search(words) else InfrastructureError(said)
 

@@ -9,15 +9,17 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, get_type_hints
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError, first_problem, one_of
@@ -31,9 +33,18 @@ if TYPE_CHECKING:
     from pydantic_ai.providers import Provider
 
 
+NO_LIKES: Mapping[str, JsonValue] = MappingProxyType({})
+
 _CONNECT_S = 10.0
 _OPENAI = "https://api.openai.com/v1"
 _PROVIDERS = ("openai", "anthropic", "google", "groq", "mistral", "cohere", "azure", "bedrock", "transformers")
+_OWN_SERVERS = {
+    "openai": ("OPENAI_BASE_URL", _OPENAI),
+    "anthropic": ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+    "google": ("GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com"),
+}
+"""By provider, the environment variable by which its library would call another server, and the provider's own one."""
+
 _MAKERS = {"gpt": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
 
 
@@ -67,8 +78,9 @@ def _trusted(*named: str | None) -> SSLContext:
     return httpx2.create_ssl_context()
 
 
-def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
-    """The model, ready to be asked. Raises `ConfigurationError`: no key, unknown provider, bad setting."""
+def build_model(spec: ModelSpec, http: httpx2.AsyncClient, likes: Mapping[str, JsonValue] = NO_LIKES) -> Model:
+    """The model, ready to be asked. Raises `ConfigurationError`: no key, unknown provider, a bad setting, or one that
+    would be ignored, unless it is among the `likes`."""
     from pydantic_ai import UsageExtractionFailedWarning
     from pydantic_ai.exceptions import UserError
 
@@ -82,6 +94,7 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
         reason = _in_our_words(str(error))
     else:
         _check_settings(model, spec)
+        _refuse_ignored(spec, {name for name in spec.settings if name not in likes})
         _no_retries(model)
         return model
     with suppress(UserError, ImportError):  # report a wrong setting before the missing key
@@ -95,13 +108,13 @@ class _NoKeyError(Exception):
 
 def _made(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None = None) -> Model:
     """The model with this key (None: that of the environment)."""
-    if spec.replicas and not _is_compatible(spec):
+    if spec.replicas and not is_compatible(spec):
         raise ConfigurationError(f"{spec.name}: found several servers, expected one: only OpenAI's protocol is spread")
     if spec.is_local:
         return _local(spec)
     if spec.hears:
         return _transcription(spec, http, key)
-    return _compatible(spec, http, key) if _is_compatible(spec) else _of_provider(spec, http, key)
+    return _compatible(spec, http, key) if is_compatible(spec) else _of_provider(spec, http, key)
 
 
 def _local(spec: ModelSpec) -> Model:
@@ -131,7 +144,7 @@ def _key(url: str) -> str | None:
     return key
 
 
-def _is_compatible(spec: ModelSpec) -> bool:
+def is_compatible(spec: ModelSpec) -> bool:
     """Whether the name and the base URL mean an OpenAI-compatible server."""
     provider = spec.name.partition(":")[0]
     if spec.base_url is None or spec.is_local or spec.hears:
@@ -157,6 +170,12 @@ def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> 
     provider, _, model = spec.name.partition(":")
     if not model or not _known(provider):
         raise ConfigurationError(_unknown(spec.name))
+    variable, own = _OWN_SERVERS.get(provider.partition("-")[0], ("", ""))
+    if spec.base_url is None and os.environ.get(variable, own).rstrip("/") != own:
+        raise ConfigurationError(
+            f"{spec.name}: {variable} names another server, which would not be recorded: name it with --base-url, or "
+            "unset the variable"
+        )
 
     def create(name: str) -> Provider[Any]:
         kind = infer_provider_class(name)
@@ -245,6 +264,56 @@ def _known_settings(model: Model) -> dict[str, Any]:
             if name.endswith("ModelSettings") and is_typeddict(kind):
                 known |= get_type_hints(kind)
     return known
+
+
+_OVERHEARD = {"openai", "openai-chat", "openai-responses", "anthropic", "google"}
+"""Providers whose requests can be made without sending them."""
+
+
+def _refuse_ignored(spec: ModelSpec, names: Set[str]) -> None:
+    """Raises `ConfigurationError` for a setting that this model does not take: the library would leave it out, and the
+    record would hold it. Found by a request that goes nowhere."""
+    known = is_compatible(spec) or spec.name.partition(":")[0] in _OVERHEARD
+    if not names or not known or spec.is_local or spec.hears:
+        return
+    with ThreadPoolExecutor(1) as thread:  # a loop may be running here
+        said = thread.submit(asyncio.run, _overheard(spec, names)).result()
+    if said:
+        raise ConfigurationError(f"{spec.name}: {said}: leave it out of the settings")
+
+
+def _not_sent(_: httpx2.Request) -> httpx2.Response:
+    raise OSError("not sent")
+
+
+class _Nowhere:
+    async def post(self, *_: object) -> NoReturn:
+        raise OSError("not sent")
+
+
+async def _overheard(spec: ModelSpec, names: Set[str]) -> str:
+    """What the library says of settings that it leaves out; "" if it sends all of them."""
+    import httpx2
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.exceptions import AgentRunError
+    from pydantic_ai.messages import ModelRequest
+    from pydantic_ai.models import ModelRequestParameters
+
+    settings: Any = {name: spec.settings[name] for name in names}
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(_not_sent), timeout=spec.timeout_s) as http:
+        model: Any = _made(spec, http, "none")
+        _no_retries(model)
+        if is_compatible(spec):
+            model.post_by(_Nowhere())
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            _, form = model.prepare_request(settings, ModelRequestParameters())
+            with suppress(AgentRunError, OSError):
+                await model_request(model, [ModelRequest.user_text_prompt("?")], model_settings=settings)
+    ignored = (str(one.message) for one in told if "will be ignored" in str(one.message))
+    lost = "this model does not think: 'thinking' would be ignored"
+    default = lost if settings.get("thinking") and form.thinking is None else ""
+    return one_line(re.split(r"[.;] th", next(ignored, default), maxsplit=1, flags=re.IGNORECASE)[0])
 
 
 def _no_retries(model: Model) -> None:

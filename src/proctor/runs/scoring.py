@@ -62,11 +62,13 @@ class JudgeLimits:
 
 
 class PaidVotes:
-    """A judgement cache that adds up the cost of new judgements."""
+    """A judgement cache that adds up what is paid. `count` is the number of new judgements, `lost` that of questions
+    that were paid for and no judgement came of; `usage` is that of both."""
 
     def __init__(self, votes: core.JudgementCache) -> None:
         self._votes = votes
         self.count = 0
+        self.lost = 0
         self.usage = core.Usage()
 
     def get(self, key: str) -> core.Judgement | None:
@@ -78,6 +80,11 @@ class PaidVotes:
         self._votes.put(vote)
         self.count += 1
         self.usage += vote.usage
+
+    def add_cost(self, usage: core.Usage) -> None:
+        """Counts what was paid for a question that no judgement came of."""
+        self.lost += 1
+        self.usage += usage
 
 
 @dataclass

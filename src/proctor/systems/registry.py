@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
+from inspect import getsourcefile, getsourcelines, signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -255,10 +255,12 @@ def is_file_address(text: str) -> bool:
 def system_in_file(address: str, *, name: str = "") -> core.System:
     """The system at `path/to/file.py:name`: a function, a class without arguments, or a system.
 
-    Raises `InputError` where there is no such object, and `ConfigurationError` for another kind of object.
+    Raises `InputError` where there is no such object, or its class needs arguments, and `ConfigurationError` for
+    another kind of object.
     """
     found = core.object_in_file(address)
     if isinstance(found, type):
+        _refuse_arguments(found, address)
         try:
             found = found()
         except core.ProctorError:
@@ -270,8 +272,30 @@ def system_in_file(address: str, *, name: str = "") -> core.System:
     if is_system(found):
         return Renamed(found, name) if name else found
     if not callable(found):
-        raise core.ConfigurationError(f"found {type(found).__name__}, expected a function or a system")
+        raise core.ConfigurationError(f"{address}: found {type(found).__name__}, expected a function or a system")
     return FunctionSystem(found, name=name)
+
+
+def _refuse_arguments(kind: type[object], address: str) -> None:
+    """Raises `InputError` for a class that can't be called without arguments, with the place of its definition."""
+    file, _, name = address.rpartition(":")
+    try:
+        takes = signature(kind).parameters.values()
+        where = f"line {getsourcelines(kind)[1]}"
+    except (ValueError, TypeError, OSError):  # not written in Python
+        return
+    needed = [
+        repr(one.name)
+        for one in takes
+        if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+    ]
+    if needed:
+        raise core.InputError(
+            getsourcefile(kind),
+            where,
+            found=f"the class {name}, which needs {', '.join(needed)}",
+            expected=f"defaults for all, or an object: mine = {name}(…), named as {file}:mine",
+        )
 
 
 def is_system(found: object) -> TypeIs[core.System]:

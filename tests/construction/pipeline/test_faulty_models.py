@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, run_stages
+from proctor.construction.pipeline import Project, funnel, run_stages
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.scribe import scribe
 
@@ -120,6 +120,8 @@ def test_no_log_at_all_is_listed(folder: Path, server: FaultyServer, said: objec
     ran(folder, "events")
     (refused,) = file(folder, "events")["refused"]
     assert (refused["kind"], len(refused["made_from"])) == ("no draft", 3)
+    (row,) = [one for one in funnel(Project(folder)) if one.stage == "events"]
+    assert (row.calls, row.tokens > 0) == (3, True)  # no draft came of them, and all were paid for
 
 
 CHOICE = {
@@ -191,3 +193,18 @@ def test_a_server_that_breaks_loses_nothing(folder: Path, server: FaultyServer) 
     assert states[0] == "waiting"
     assert states[-1] == "made"
     assert {stage: file(folder, stage) for stage in whole} == whole
+
+
+def test_sources_with_the_same_words_are_asked_about_once(folder: Path, server: FaultyServer) -> None:
+    """Two sources are worked on at once; what is asked about them is the same."""
+    settings = yaml.safe_load((folder / "project.yaml").read_text())
+    (folder / "sources" / "b.mp4").symlink_to((folder / "sources" / "a.mp4").resolve())
+    (one,) = settings["sources"]
+    settings["sources"] = [one, {**one, "id": "b", "video": "sources/b.mp4"}]
+    (folder / "project.yaml").write_text(yaml.safe_dump(settings))
+    server.latency_s = 0.05
+    assert ran(folder, "events")["events"] == "made"
+    texts = [request.text for request in server.requests]
+    assert len(texts) == len(set(texts)) > 0
+    mine, other = (json.loads((folder / "work" / "events" / f"{name}.json").read_text()) for name in "ab")
+    assert [one["calls"] for one in mine["records"]] == [one["calls"] for one in other["records"]]

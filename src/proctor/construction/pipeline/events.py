@@ -68,7 +68,7 @@ class EventsStage(Stage[ProcedureEvent]):
                 reply, call = await asker.ask(_Drafts, part[0].id, values)
             except RefusalError as error:
                 ids = tuple(one.id for one in part)
-                refused.append(Refused.of(part[0].id, "no draft", "a list of events", str(error), ids))
+                refused.append(Refused.of(part[0].id, "no draft", "a list of events", error, ids))
                 continue
             drafts += [(one, call, part) for one in reply.events]
         made: list[ProcedureEvent] = []

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.core import FrozenModel
+from proctor.core import FrozenModel, ProctorError, Usage
 
 _MOST_SHOWN = 400
 
@@ -35,7 +35,8 @@ class Record(FrozenModel):
 
 
 class Refused(FrozenModel):
-    """What a stage rejected, and why. `kind` names the cause, `found` is what was rejected, cut to 400 characters."""
+    """What a stage rejected, and why. `kind` names the cause, `found` is what was rejected, cut to 400 characters.
+    `usage` is that of replies that no record of the journal holds: they never had the form, or declined."""
 
     id: str
     kind: str
@@ -43,6 +44,7 @@ class Refused(FrozenModel):
     found: str = ""
     made_from: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
+    usage: Usage = Usage()
 
     @staticmethod
     def of(
@@ -53,13 +55,16 @@ class Refused(FrozenModel):
         made_from: tuple[str, ...] = (),
         calls: tuple[Call, ...] = (),
     ) -> Refused:
-        """A rejection of anything that can be written as text.
+        """A rejection of anything that can be written as text; of an error, with its usage.
 
         >>> Refused.of("v1-e3", "times", "ends before it starts", {"start": 3, "end": 2}).found
         "{'start': 3, 'end': 2}"
         """
         text = found if isinstance(found, str) else str(found)
-        return Refused(id=place, kind=kind, reason=reason, found=text[:_MOST_SHOWN], made_from=made_from, calls=calls)
+        usage = (found.usage if isinstance(found, ProctorError) else None) or Usage()
+        return Refused(
+            id=place, kind=kind, reason=reason, found=text[:_MOST_SHOWN], made_from=made_from, calls=calls, usage=usage
+        )
 
 
 class UnitFile(FrozenModel):

@@ -119,7 +119,7 @@ async def screen(
         try:
             return await _vote(work, draft, asker, seed, judge)
         except RefusalError as error:
-            return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", str(error), (draft.id,))
+            return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", error, (draft.id,))
 
     results = await several(one, jobs, _AT_ONCE)
     guessed = guessable(among or drafts, work) if settings.baselines else {}

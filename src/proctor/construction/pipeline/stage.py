@@ -20,6 +20,7 @@ from proctor.core import (
     NoVerdictError,
     ProctorError,
     RefusalError,
+    Usage,
     content_hash,
     generator,
     refusal,
@@ -143,7 +144,7 @@ class Asker:
                     form, failed.id, {**values, "refused": reason}, pictures=pictures, draw=draw
                 )
             except RefusalError as error:
-                return Refused.of(failed.id, failed.kind, failed.reason, str(error), failed.made_from, calls)
+                return Refused.of(failed.id, failed.kind, failed.reason, error, failed.made_from, calls)
             calls = (*calls, call)
             made = check(reply, calls)
             if not isinstance(made, str):
@@ -165,7 +166,7 @@ class Asker:
         try:
             value, vote = await self._cached.ask(as_said(form), parts, content=content, item_id=item, system=system)
         except NoVerdictError as error:
-            raise RefusalError(str(error).replace("no verdict", "no draft")) from error
+            raise RefusalError(str(error).replace("no verdict", "no draft")).after(error.usage or Usage()) from error
         prompt = self._prompt.sha256 if self._prompt is not None else ""
         return value, Call(key=vote.key, model=self._client.name, prompt_sha256=prompt, attempt=attempt)
 

@@ -60,6 +60,7 @@ def funnel(project: Project) -> list[FunnelRow]:
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
+        usage = sum((entry.usage for entry in refused), usage)
         rows.append(
             FunnelRow(
                 stage.name,

@@ -266,15 +266,18 @@ class _EnsembleOptions(NoOptions):
 def temperature_ensemble(setup: JudgeSetup) -> DimensionJudge:
     """Three temperatures (0.0, 0.3, 0.7) of each model: the median of the scores, the majority of the flag.
 
-    Raises `ConfigurationError` where the settings name a temperature.
+    Raises `ConfigurationError` where the settings name a temperature, and for a model that takes none.
     """
     name = "temperature-ensemble"
     specs = setup.clients.some(name)
     if any("temperature" in one.settings for one in specs):
         raise ConfigurationError(f"{name}: the temperatures are its own: leave temperature out of the settings")
-    return _ensemble(
-        name, setup, [_member(setup, spec, one, f"temperature-{one:g}") for spec in specs for one in TEMPERATURES]
-    )
+    hot = [  # a setting, which a model has to take: without it the three would be one
+        (one, spec.model_copy(update={"settings": {**spec.settings, "temperature": one}}))
+        for spec in specs
+        for one in TEMPERATURES
+    ]
+    return _ensemble(name, setup, [_member(setup, spec, one, f"temperature-{one:g}") for one, spec in hot])
 
 
 @RatesDimensions

@@ -70,11 +70,9 @@ class ClientPool:
         """Access to a model; `likes` are defaults for its settings."""
         from proctor.models import ModelClient
 
-        settings = {**(likes or {}), **spec.settings}
-        wanted = ModelSpec.model_validate(spec.model_dump() | {"settings": settings})
-        key = content_hash(wanted)
+        key = content_hash([spec.model_dump(mode="json"), {**(likes or {})}])
         if key not in self._open:
-            self._open[key] = ModelClient(wanted)
+            self._open[key] = ModelClient(spec, likes=likes)
         return self._open[key]
 
     async def aclose(self) -> None:

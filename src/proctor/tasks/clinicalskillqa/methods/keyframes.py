@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import Answer, Frame, InputError, Item, ParseError, Usage, View
+from proctor.core import Answer, Frame, InputError, Item, ParseError, ProctorError, Usage, View
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, Part, Prompt, load_prompt
 from proctor.systems import NO_OPTIONS, Demonstrations, Picked, SystemOptions, only_model, read_options, say
@@ -189,7 +189,12 @@ class CountedModel:
         system, user = prompt.render(**values)
         self.calls += 1
         self.images += sum(isinstance(part, Frame) for part in shown)
-        reply = await self._client.ask([*shown, user], system=system, schema=schema)
+        try:
+            reply = await self._client.ask([*shown, user], system=system, schema=schema)
+        except ProctorError as error:
+            self.usage += error.usage or Usage()
+            error.usage = self.usage  # that of the answer, if this error ends it
+            raise
         self.usage += reply.usage
         return reply.value
 

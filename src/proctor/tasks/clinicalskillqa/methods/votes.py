@@ -19,6 +19,7 @@ from proctor.core import (
     Frame,
     Item,
     ParseError,
+    ProctorError,
     RefusalError,
     Status,
     System,
@@ -366,12 +367,19 @@ class ConsensusOfSystems:
         """Raises `RefusalError` where all members refuse, `SystemFaultError` where none can handle the item,
         `InfrastructureError` where a call of one fails for good, `ValueError` for another format."""
         labels = ordering_labels(item)
-        votes = [await _vote_of(name, system, item, view) for name, system in self._voters]
+        votes, usage = list[_Vote](), Usage()
+        for name, system in self._voters:
+            try:
+                votes.append(await _vote_of(name, system, item, view))
+            except ProctorError as error:
+                error.after(usage)
+                raise
+            usage += votes[-1].usage
         if all(vote.why.startswith(_REFUSED) for vote in votes):
-            raise RefusalError(f"{CONSENSUS}: all {len(votes)} members refused: {votes[0].why}")
+            raise RefusalError(f"{CONSENSUS}: all {len(votes)} members refused: {votes[0].why}").after(usage)
         if all(vote.why.startswith((_REFUSED, _ERROR)) for vote in votes):
             faults = [vote.why for vote in votes if vote.why.startswith(_ERROR)]
-            raise SystemFaultError(f"{CONSENSUS}: none of {len(votes)} members answered: {faults[0]}")
+            raise SystemFaultError(f"{CONSENSUS}: none of {len(votes)} members answered: {faults[0]}").after(usage)
         tally = VoteTally(labels, [Ballot(pair, 1, "") for vote in votes for pair in combinations(vote.order, 2)])
         found = tally.consensus()
         order = found.order if found is not None else ()
@@ -385,7 +393,6 @@ class ConsensusOfSystems:
             ],
         }
         rationale = chosen.rationale if chosen is not None else ""
-        usage = sum((vote.usage for vote in votes), Usage())
         return order_answer(item, order, rationale=rationale, usage=usage, extra=extra)
 
 
@@ -393,9 +400,9 @@ async def _vote_of(name: str, system: System, item: Item, view: View) -> _Vote:
     try:
         answer = await system.answer(item, view)
     except RefusalError as error:
-        return _Vote(name, why=f"{_REFUSED}{error}")
+        return _Vote(name, why=f"{_REFUSED}{error}", usage=error.usage or Usage())
     except SystemFaultError as error:
-        return _Vote(name, why=f"{_ERROR}{error}")
+        return _Vote(name, why=f"{_ERROR}{error}", usage=error.usage or Usage())
     order, why = _order_in(answer, item)
     rationale = answer.extra.get("rationale")
     return _Vote(name, order, why, rationale if isinstance(rationale, str) else "", answer.usage)

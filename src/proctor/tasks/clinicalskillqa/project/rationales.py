@@ -254,6 +254,7 @@ class RefineStage(pipeline.Stage[DraftRationale]):
         shown = await asyncio.to_thread(pictures_of, work.project, one, list(one.order))
         values = {**_prompt_values(work, one), "sentences": draft.sentences}
         calls: tuple[pipeline.Call, ...] = ()
+        found: object
         try:
             reply, call = await asker.ask(_Said, name, values, pictures=shown)
             calls, sentences = (call,), _cited(reply, one.order)
@@ -261,7 +262,7 @@ class RefineStage(pipeline.Stage[DraftRationale]):
             reason = reason or added(sentences, draft.sentences, work.settings(RefineSettings).new_words)
             kind, found = reason.partition(":")[0], reply.model_dump_json()
         except RefusalError as error:
-            sentences, kind, reason, found = (), "no draft", "a refined rationale", str(error)
+            sentences, kind, reason, found = (), "no draft", "a refined rationale", error
         made_from = (draft.id,)
         if not reason:
             return _record(name, one, sentences, made_from, calls), None
@@ -393,7 +394,7 @@ class EvidenceStage(pipeline.Stage[CheckedSentence]):
             else:
                 verdict, why = reply.verdict, " ".join(reply.why.split())
         except RefusalError as error:
-            refused = pipeline.Refused.of(name, "no verdict", "a verdict", str(error), (rationale.id,))
+            refused = pipeline.Refused.of(name, "no verdict", "a verdict", error, (rationale.id,))
         flags += [UNCHECKED] if not verdict else [] if verdict == "supported" else [verdict]
         if poses is not None:
             against = await asyncio.to_thread(denied_by_poses, sentence.text, poses.look, shown, pictures)
