@@ -313,12 +313,10 @@ class LeaderboardTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why a system that answered everything has no rank."""
-        from proctor.reports import DOUBTFUL_LINE, UNDEFINED_LINE
+        """Why systems have no rank."""
+        from proctor.reports import leaderboard_notes
 
-        rows = self.data.rows
-        doubtful, undefined = any(row.rank is None and row.doubtful for row in rows), any(row.undefined for row in rows)
-        return (*([DOUBTFUL_LINE] if doubtful else []), *([UNDEFINED_LINE] if undefined else []))
+        return tuple(leaderboard_notes(self.data))
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""

@@ -129,7 +129,8 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
         )
 
     def declared(card: BenchmarkCard) -> BenchmarkCard:
-        update: dict[str, Any] = {"scorers": {**card.scorers, scorer.name: now}}
+        gives = {scorer.name: tuple(metric.name for metric in scorer.metrics)}
+        update: dict[str, Any] = {"scorers": card.scorers | {scorer.name: now}, "gives": card.gives | gives}
         return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
 
     store.change_card(benchmark, declared)

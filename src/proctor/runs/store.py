@@ -137,7 +137,7 @@ class Store:
                 schema.insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
-            kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers")}
+            kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers", "gives")}
             card = card.with_metrics(before.metrics).model_copy(update=kept)
             if card != before:
                 schema.write_card(connection, known["id"], card)
