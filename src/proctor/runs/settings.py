@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
 
 if TYPE_CHECKING:
@@ -167,5 +167,5 @@ def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
 
 def delete_command(store: Store, benchmark: str, scorer: str) -> str:
     return (
-        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {shell_word(store.shown)}"
+        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {store_word(store.shown)}"
     )
