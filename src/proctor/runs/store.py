@@ -81,6 +81,10 @@ class Store:
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open; they are not stored."""
 
+    def __repr__(self) -> str:
+        """The path or URL, without a password."""
+        return f"Store({self.shown!r})"
+
     @property
     def dialect(self) -> str:
         """The database: "sqlite" or "postgresql"."""
