@@ -76,7 +76,7 @@ WAYS = {
         proctor.audit,
         AuditOptions,
         "audits:compared_tables audits:AuditReport",
-        {"scores": [], "ratings": RatingsTable(())},
+        {"scores": [], "ratings": RatingsTable(()), "benchmark": ""},
         {"power": "a plan: a test of its own", "rater_agreement": "in the plan", "all_items": "refused"},
         {"scorer": "scorers", "lead_over": "over"},
     ),

@@ -23,7 +23,7 @@ Dots = dict[tuple[str, str], tuple[float, float | None, float | None]]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return fuzzed(tmp_path_factory.mktemp("plots"), 1, items=40).store
+    return fuzzed(tmp_path_factory.mktemp("plots"), 1, items=40, waits=0.0).store
 
 
 def drawn(figure: Figure) -> Dots:

@@ -67,7 +67,7 @@ def text_of(*tables: tuple[Any, dict[str, Any]]) -> str:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return fuzzed(tmp_path_factory.mktemp("tables"), 51, items=60).store
+    return fuzzed(tmp_path_factory.mktemp("tables"), 51, items=60, waits=0.0).store
 
 
 def test_results(store: Any) -> None:

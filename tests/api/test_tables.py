@@ -14,6 +14,10 @@ import proctor
 from proctor import Evaluation, InputError
 from proctor.api import ComparisonTable, RankingTable, ResultsTable
 from proctor.api.tables import LeaderboardTable
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
+from proctor.core.formats import FreeTextFormat
+from proctor.reports import ReportSummary, Story
+from proctor.runs import Store
 from tests.support.lamp_benchmark import lamps
 
 
@@ -259,3 +263,26 @@ def test_a_store_in_memory_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     del made
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_notebook_shows_of_a_report_is_short(tmp_path: Path) -> None:
+    """A drawing of the first screen is in the summary, and would fill the cell."""
+    summary = ReportSummary(tmp_path / "r.html", 1, (), 0, 0, 0, (), Story("<svg>" * 9, ()))
+    assert "svg" not in repr(summary)
+    assert "r.html" in repr(summary)
+    assert repr(Store(tmp_path / "runs.db")) == f"Store({str(tmp_path / 'runs.db')!r})"
+
+
+def test_without_a_headline_the_first_metric_that_has_values_is_drawn(tmp_path: Path) -> None:
+    item = Item(id="q1", group="v", question="?", answer=FreeTextFormat(), reference=Reference(answer="a"))
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(Benchmark("free", "Free", (item,), (ACCURACY,), "accuracy"))
+    store.declare_metrics("free", [Metric("clarity", "Clarity")])
+    for system in ("a", "b"):
+        run = store.start_run("free", system, "video", {})
+        score = Score(item_id="q1", metric="clarity", value=0.5, scorer="judge")
+        store.write(run, [(Answer(item_id="q1", text="a", parsed="a"), [score])])
+    assert "Clarity" in proctor.results(store).plot().axes[0].get_xlabel()
+    assert "Clarity" in proctor.compare(store).plot().axes[0].get_xlabel()
+    with pytest.raises(InputError, match="metric: found 'accuracy', expected one with values: clarity"):
+        proctor.results(store).plot("accuracy")

@@ -18,6 +18,7 @@ from proctor.audits import Key, Rating, RatingsTable, recorded_by_system
 from proctor.core import Benchmark, Dimension, InputError, Item, RatingScheme, Reference, UsageError, generator
 from proctor.core.formats import FreeTextFormat
 from proctor.runs import Store, add_recorded_scores, import_systems
+from tests.support.program import within
 
 SCHEME = RatingScheme(
     dimensions=(
@@ -217,3 +218,13 @@ def test_names_that_figures_are_told_by_are_refused(
         RatingsTable((of_python,))
     ratings[column] = ratings[column].replace(name, name.swapcase())
     assert proctor.audit(scores, ratings, draws=0).rows
+
+
+def test_a_benchmark_beside_tables_is_refused(tmp_path: Path) -> None:
+    """Tables name no benchmark, so its name would say nothing; the official figures need it."""
+    with pytest.raises(UsageError, match="benchmark: found 'mine', expected a store with it: tables name none"):
+        proctor.audit(tmp_path / "scores.csv", tmp_path / "ratings.csv", benchmark="mine")
+    given = ("--scores", tmp_path / "scores.csv", "--ratings", tmp_path / "ratings.csv")
+    code, said = within("audit", "mine", *given)
+    assert code != 0
+    assert "BENCHMARK: found 'mine', expected a store with it, or --protocol official: tables name none" in said

@@ -147,3 +147,23 @@ def test_metrics_with_the_same_figures_cannot_be_told_apart(times: float) -> Non
     again = MetricScores("again", {key: times * (one or 0.0) for key, one in first.scores.items()})
     with pytest.raises(InputError, match=r"^power: found two metrics with the same figures, expected two that differ$"):
         power(table, first, again, PowerPlan(sizes=(50,)))
+
+
+def test_the_observed_lead_is_that_of_the_audit_over_all_ratings() -> None:
+    """The first rater follows the blunt metric, the second the sharp one: the first alone would turn the lead round."""
+    rng = np.random.default_rng(5)
+    ratings: list[Rating] = []
+    scores: dict[str, dict[tuple[str, str, str], float | None]] = {name: {} for name in NOISE}
+    for number in range(60):
+        blunt, sharp = rng.normal(), rng.normal()
+        for rater, seen in (("a", blunt + 0.3 * rng.normal()), ("b", sharp + 0.1 * rng.normal())):
+            value = float(np.digitize(seen, CUTS)) / 2
+            ratings.append(Rating(f"e{number}", "…", "x", "overall", rater, value))
+        for name, value in (("sharp", sharp), ("blunt", blunt)):
+            scores[name][ratings[-1].key] = float(value)
+    table, both = RatingsTable(tuple(ratings)), [MetricScores(name, one) for name, one in scores.items()]
+    frame = RatingCells(table, CorrelationSettings(draws=0))
+    first, second = (frame.measure(frame.cells[0], *paired(frame.cells[0], one)).mean.observed for one in both)
+    assert first > second
+    shown = [row.lead for row in power(table, *both, PowerPlan((50,), (0.1,), agreement=0.9)).rows if row.observed]
+    assert shown == pytest.approx([first - second] * 2)

@@ -4,11 +4,14 @@ quotes a whole page fits on a line."""
 from __future__ import annotations
 
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from proctor.cli.run import causes
+from proctor.core import store_word
+from proctor.runs import shown_url
 from proctor.runs.engine import Tally
 from tests.support.program import proctor
 
@@ -36,3 +39,17 @@ def command_in(told: str, begins: str) -> list[str]:
 def test_a_long_reason_is_cut() -> None:
     tally = Tally(causes={f"ValueError: {'y' * 100_000}": 12, "odd returned int": 1})
     assert [len(line) for line in causes(tally)] == [205, 20]
+
+
+def test_a_hidden_password_is_read_from_the_environment() -> None:
+    """`***` can't be copied: without the variable the shell says what is expected, and runs nothing."""
+    word = store_word(shown_url("postgresql://me:secret@db/runs"))
+    assert "secret" not in word
+    command = f"printf %s {word}"
+    url = "postgresql://me:se'cret$x@db/runs"
+    done = subprocess.run(["sh", "-c", command], env={"PROCTOR_STORE": url}, capture_output=True, text=True, check=True)
+    assert done.stdout == url
+    unset = subprocess.run(["sh", "-c", command], env={}, capture_output=True, text=True, check=False)
+    assert unset.returncode != 0
+    assert "export the URL of the store, with its password" in unset.stderr
+    assert store_word("all my runs/a.db") == "'all my runs/a.db'"

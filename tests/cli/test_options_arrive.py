@@ -121,7 +121,7 @@ WAYS = (
     Way("train check-parity", "folder", "api:check_parity"),
     Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers"),
-    Way("merge", "a.db", "api:open_store", {**FORMAT, "sources": "opened afterwards"}),
+    Way("merge", "a.db", "api:join_stores", FORMAT),
     Way("pool", "a.json", "stats:Resampling runs:pool_sums", FORMAT),
     Way(
         "score",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor import api
-from proctor.cli.output import at_work
+from proctor.cli.output import OutputFormat, at_work, show
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
@@ -277,3 +277,19 @@ def test_metrics_do_not_go_with_what_is_of_no_metric(with_it: tuple[str, ...], s
     done = proctor("results", "clips", "--store", two_metrics, "--metric", "speed", *with_it)
     assert done.returncode in {1, 2}
     assert done.stderr == f"proctor: {said}\n"
+
+
+def test_no_flagged_judgement_is_a_header_alone_for_a_program_and_a_sentence_for_people(path: Path) -> None:
+    def flags(*more: str) -> str:
+        done = proctor("results", "clips", "--store", path, "--flags", *more)
+        assert done.returncode == 0
+        return done.stdout
+
+    assert flags("--format", "csv").splitlines() == ["system,condition,item,judge,flags,reply,text"]
+    assert flags().strip() == "clips: no flagged judgement"
+    assert json.loads(flags("--format", "json")) == []
+
+
+def test_a_table_without_records_prints_no_blank_line_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    show(OutputFormat.CSV, [])
+    assert capsys.readouterr().out == ""

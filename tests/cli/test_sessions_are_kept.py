@@ -207,7 +207,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def named(tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """What the words in capitals stand for, and a store where a session begins."""
-    made = fuzzed(tmp_path, 41, items=60)
+    made = fuzzed(tmp_path, 41, items=60, waits=0.0)
     made.store.close()
     store = tmp_path / "fuzzed-41.db"
     monkeypatch.setenv("PROCTOR_STORE", str(store))

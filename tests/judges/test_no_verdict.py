@@ -25,6 +25,7 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, TIE, UNRESOLVED, WithFallback
 from proctor.judges.verdicts import RUBRIC
+from proctor.reports import Prose, comparison_blocks
 from proctor.runs import (
     BOTH,
     JudgeLimits,
@@ -33,11 +34,15 @@ from proctor.runs import (
     Run,
     Store,
     compare,
+    declare_scorer,
+    delete_scores,
     judge_all,
     leaderboard,
     load_items,
+    public_copy,
     results,
 )
+from proctor.runs.decisions import open_answers
 from proctor.runs.table import load_labels
 
 QUESTIONS = 8
@@ -204,3 +209,69 @@ def test_refusals_do_not_give_a_judge_up_and_a_server_that_is_down_does(store: S
     down = Rubric("gone", down=True)
     assert judged(store, [run], down, give_up_after=3) == (8, 0, 3)
     assert len(down.asked) == 3
+
+
+def rubrics(store: Store) -> list[tuple[str, str, float | None, float | None, int]]:
+    found = results(store, "told", Options(draws=100)).rows
+    return [(one.metric, one.scorer, one.if_wrong, one.if_excluded, one.unresolved) for one in found]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_judge_without_any_verdict_has_its_metric_all_the_same(store: Store, older: bool) -> None:
+    """An older store doesn't know what a scorer gives; of a judge of a built-in kind its name tells."""
+    run = run_of(store, "one", *["TRIP"] * 8)
+    judge = Rubric("three-level[m]" if older else "judge", "TRIP")
+    if not older:
+        declare_scorer(store, "told", judge)
+    judged(store, [run], judge)
+    (one,) = (one for one in rubrics(store) if one[0] == RUBRIC.name)
+    assert one == (RUBRIC.name, judge.name, 0.0, None, 8)
+    assert {entry.metric.name for entry in open_answers(store, "told")} == {RUBRIC.name}
+
+
+def test_a_public_copy_shows_that_metric_without_the_judges_name(store: Store) -> None:
+    run, judge, unused = run_of(store, "one", *["TRIP"] * 8), Rubric("judge", "TRIP"), Rubric("secret model")
+    for one in (judge, unused):
+        declare_scorer(store, "told", one)
+    judged(store, [run], judge)
+    copy = public_copy(store, "told")
+    assert (RUBRIC.name, "judge A", 0.0, None, 8) in rubrics(copy)
+    assert copy.card("told").gives == {"judge A": (RUBRIC.name,)}
+
+
+def test_a_deleted_judge_without_any_verdict_leaves_no_metric(store: Store) -> None:
+    run, judge = run_of(store, "one", *["TRIP"] * 8), Rubric("judge", "TRIP")
+    judge.metrics = (Metric("clarity", "Clarity"),)
+    declare_scorer(store, "told", judge)
+    judged(store, [run], judge)
+    assert ("clarity", "judge", 0.0, None, 8) in rubrics(store)
+    assert delete_scores(store, "told", "judge") == 8
+    assert "clarity" not in {metric.name for metric in store.card("told").metrics}
+    assert [one[0] for one in rubrics(store)] == [RUBRIC.name]  # waits for a judge again
+
+
+def notes_of(store: Store, failed: FailedPolicy) -> str:
+    (one,) = compare(store, "told", Options(draws=100, failed=failed), metrics=[RUBRIC.name]).comparisons
+    return " ".join(block.text for block in comparison_blocks(one, RUBRIC) if isinstance(block, Prose))
+
+
+def test_a_comparison_says_which_items_are_not_in_its_table_and_why(store: Store) -> None:
+    runs = [run_of(store, "honest", *["right"] * 8), run_of(store, "tripper", *["right"] * 3, *["TRIP"] * 5)]
+    judged(store, runs, Rubric("three-level[m]", "TRIP"))
+    for number, run in enumerate(runs):
+        own = [f"q{place}" for place in range(8 if number == 0 else 3)]
+        labels = ["1" if (item, number) == ("q0", 0) else "2" for item in own]
+        store.add_scores(
+            run,
+            [
+                Score(item_id=item, metric=RUBRIC.name, value=float(label), scorer="three-level[m]", label=label)
+                for item, label in zip(own, labels, strict=True)
+            ],
+        )
+    contradictory = "Not in the table: 1 item with another outcome (1: score and error type contradict each other)."
+    wrong = notes_of(store, FailedPolicy.WRONG)
+    assert contradictory in wrong
+    assert "Not in the table: 5 items without an outcome on one side or both, which counts as wrong." in wrong
+    left_out = notes_of(store, FailedPolicy.EXCLUDE)
+    assert contradictory in left_out
+    assert "counts as wrong" not in left_out

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.chromium import Page, open_page
+from tests.support.web_page import faults
 
 T = TypeVar("T")
 
@@ -274,6 +275,17 @@ def test_dark_and_light_have_enough_contrast(chromium: str, report: Path) -> Non
     for *inks, paper in (light, dark):
         for ink in inks:
             assert _contrast(ink, paper) >= 4.5, (ink, paper)
+
+
+def test_everything_on_the_page_can_be_read(chromium: str, report: Path) -> None:
+    """Zeros and the edges of fields too, with all folds open, at 1280, 820 and 390 px, in light and dark."""
+
+    async def work(page: Page) -> dict[str, dict[str, Any]]:
+        await page.open(report.as_uri())
+        await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        return await faults(page)
+
+    assert in_browser(chromium, work) == {}
 
 
 def _contrast(first: str, second: str) -> float:

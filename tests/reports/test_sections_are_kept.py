@@ -105,7 +105,7 @@ def text_of(sections: list[Section]) -> str:
 
 @pytest.mark.parametrize("policy", [None, FailedPolicy.WRONG])
 def test_sections_of_a_benchmark(tmp_path: Path, policy: FailedPolicy | None) -> None:
-    made = fuzzed(tmp_path, 51, items=60)
+    made = fuzzed(tmp_path, 51, items=60, waits=0.0)
     source = Source(made.store, NAME, Options(draws=100, failed=policy, all_items=policy is None), ("delta",))
     sections = [one(source) for one in SECTIONS]
     assert_frozen(

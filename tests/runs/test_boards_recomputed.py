@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import proctor
 from proctor.core import FailedPolicy
-from proctor.runs import Board, board_json, lead_rows, rank_runs, rule_rows
+from proctor.reports import board_notes
+from proctor.runs import Board, Contest, board_json, lead_rows, rank_runs, rule_rows
 from proctor.stats import RANK_RULES, Resampling, paired_difference, places
 from tests.support import recomputed_boards
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed
@@ -32,7 +34,7 @@ ALPHA = 0.1
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Fuzzed:
-    return fuzzed(tmp_path_factory.mktemp("fuzzed"), 11, items=120)
+    return fuzzed(tmp_path_factory.mktemp("fuzzed"), 11, items=120, waits=0.0)
 
 
 def close(value: object) -> object:
@@ -171,3 +173,19 @@ def test_without_options(made: Fuzzed) -> None:
     (full,) = proctor.rank(made.store, NAME, failed="wrong").boards
     assert [one.standing for one in full.runs] == list(wanted.standings.systems)
     assert bare.items == full.items == len(wanted.codes)
+
+
+@pytest.mark.parametrize("policy", [None, *FailedPolicy])
+def test_answers_that_wait_for_the_judge_leave_a_run_without_a_place(
+    tmp_path: Path, policy: FailedPolicy | None
+) -> None:
+    """The free text of gamma under text-only was not judged, that of the others was: its places would be those of the
+    questions that are left."""
+    made = fuzzed(tmp_path, 11, items=120, waits=0.0)
+    (board,) = rank_runs(made.store, NAME, Contest(condition="text-only", failed=policy))
+    found = {one.name: one.lacking.unmarked for one in board.unranked}
+    assert found["gamma"] > 0
+    assert "gamma" not in {one.standing.name for one in board.runs}
+    if policy is FailedPolicy.WRONG:
+        assert found.keys() == {"gamma"}
+    assert "Not ranked, since answers wait for the judge: gamma (proctor score marks them)." in board_notes(board)

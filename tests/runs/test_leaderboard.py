@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import FailedPolicy
-from proctor.reports import leaderboard_table, write_report
+from proctor.core import ACCURACY, FailedPolicy, Status
+from proctor.reports import leaderboard_notes, leaderboard_table, write_report
 from proctor.runs import Leaderboard, LeaderboardRow, Options, Store, leaderboard, results
-from tests.support.contest import NAME, Given, contest_store, skilled, write_run
+from tests.support.contest import JUDGE, NAME, Given, contest_store, skilled, write_run
 
 QUESTIONS = 240
 SYSTEMS = {"first": skilled(0.9, 0.8, seed=1), "second": skilled(0.9, 0.6, seed=2), "third": skilled(0.5, 0.3, seed=3)}
@@ -124,7 +124,73 @@ def test_the_table_of_a_terminal_has_what_the_rows_have(tmp_path: Path) -> None:
             else str(row.rank_low)
         )
         assert leads == ("–" if row.p_best is None else f"{100 * row.p_best:.0f} %")
-        assert note == ("oracle baseline" if row.system == "majority" else "")
+        assert note == {"majority": "oracle baseline", "unfinished": "140 not asked"}.get(row.system, "")
         if row.value is not None:
             assert value == f"{100 * row.value:.1f} %"
             assert interval == f"{100 * (row.ci_low or 0):.1f} to {100 * (row.ci_high or 0):.1f}"
+
+
+def judged_board(store: Store, failed: FailedPolicy | None = None) -> Leaderboard:
+    return leaderboard(
+        store, NAME, condition="video", metric=ACCURACY.name, scorer=JUDGE, options=Options(draws=200, failed=failed)
+    )
+
+
+def remarks_of(found: Leaderboard) -> dict[str, str]:
+    return {str(row[1]): str(row[-1]) for row in leaderboard_table(found, "").rows}
+
+
+def test_each_system_without_a_rank_has_a_reason(tmp_path: Path) -> None:
+    """All questions are free text that a judge marks."""
+    store = contest_store(tmp_path, failed=None, items=24, texts=24)
+    write_run(store, "good", ["right"] * 24)
+    write_run(store, "unfinished", ["right"] * 4)
+    write_run(store, "cut off", [*["right"] * 7, *[Status.FAILED] * 17])
+    write_run(store, "silent", ["none"] * 24)
+    write_run(store, "waits", ["unmarked"] * 24)
+    write_run(store, "never came", [Status.FAILED] * 24)
+    found = judged_board(store)
+    assert {row.system: row.rank for row in found.rows if row.rank} == {"good": 1}
+    assert remarks_of(found) == {
+        "good": "",
+        "unfinished": "20 not asked",
+        "cut off": "17 failed",
+        "silent": "24 unresolved",
+        "waits": "24 not marked",
+        "never came": "24 failed",
+    }
+    notes = " ".join(leaderboard_notes(found))
+    assert "A range is the score of an incomplete run" in notes
+    assert "A system without a score for every item has no rank." in notes
+    assert "always says the same" not in notes
+
+
+def test_who_lacks_everything_is_not_first_even_alone(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, items=10, texts=10)
+    write_run(store, "silent", ["none"] * 10)
+    (row,) = judged_board(store).rows
+    assert (row.rank, row.p_best, row.if_wrong, row.if_excluded, row.undefined) == (None, None, 0.0, None, False)
+    write_report(store, NAME, tmp_path / "report.html", options=Options(draws=200), max_items=0)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "No system has a score under video." in page
+    assert "has the best" not in page
+    assert judged_board(store, FailedPolicy.WRONG).rows[0].rank == 1  # as chosen
+
+
+def test_of_two_that_lack_equally_much_neither_is_first_by_its_name(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None)
+    for name, shift in (("a", 0), ("b", 1)):
+        write_run(store, name, [None if number % 2 == shift else True for number in range(QUESTIONS)])
+    assert [row.rank for row in board(store).rows] == [None, None]
+
+
+def test_one_of_two_incomplete_systems_is_not_ranked_alone(tmp_path: Path) -> None:
+    """The one that lacks less would be first of one, and the other might be better."""
+    store = contest_store(tmp_path, failed=None)
+    write_run(store, "a", [None if number % 2 else True for number in range(QUESTIONS)])
+    write_run(store, "b", [None if number % 3 else True for number in range(QUESTIONS)])
+    assert [row.rank for row in board(store).rows] == [None, None]
+    write_report(store, NAME, tmp_path / "report.html", options=Options(draws=200), max_items=0)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Not known: no system has a rank (the leaderboard says why). a reaches 50.0 % … 100.0 %" in page
+    assert "has the best" not in page

@@ -45,10 +45,13 @@ class Expected:
         self.places = [place for place in places if marked_by(part, made.items[place])]
         named = way.get("systems") or tuple(system for system, _ in made.runs)
         own = {one: made.runs[one] for one in sorted(made.runs) if one[1] == condition and one[0] in named}
-        self.runs = {system: given for (system, under), given in own.items() if part in parts_of((system, under))}
+        self.runs = {system: given for (system, _), given in own.items()}
+        self.scored = [system for system, under in own if part in parts_of((system, under))]
         self.out, self.plan = out, Resampling(way["draws"], way.get("level", 0.95), way.get("seed", 0))
         self.common = [
-            place for place in self.places if any(self.value(name, place, "wrong") is not None for name in self.entered)
+            place
+            for place in self.places
+            if any(self.value(name, place, "wrong") is not None for name in self.scored if name != out)
         ]
 
     @property
@@ -89,11 +92,14 @@ class Expected:
             gaps = [place for place in self.common if self.value(name, place, reading) is None]
             if not gaps:
                 decided.append(name)
-            elif self.failed == "both" and all(self.lacks(name, place) for place in gaps):
+            elif self.failed == "both" and len(gaps) < len(self.common) and all(self.lacks(name, one) for one in gaps):
                 undecided.append(name)
-        undecided.sort(key=lambda name: sum(self.lacks(name, place) for place in self.places))
+        lacking = {name: sum(self.lacks(name, place) for place in self.places) for name in undecided}
         while undecided and not self.hold(decided, undecided, best, worst):
-            undecided.pop()
+            most = max(lacking[name] for name in undecided)
+            undecided = [name for name in undecided if lacking[name] < most]
+        if len(undecided) == 1 and not decided and len(lacking) > 1:
+            undecided = []
         names = [*decided, *undecided]
         return self.ranks(dict.fromkeys(names, worst)) if names else []
 
@@ -122,11 +128,15 @@ def test_every_column(made: Fuzzed, condition: str, part: Part, given: dict[str,
     assert found.items == (len(wanted.common) if ranks else 0)
     assert found.left_out == (len(wanted.places) - len(wanted.common) if ranks else 0)
     named = [one.name for one in ranks]
-    worse_end = {name: rows[name]["if_wrong" if rows[name]["policy"] == "both" else "value"] for name in wanted.runs}
+    worse_end = {name: row["if_wrong" if row["policy"] == "both" else "value"] for name, row in rows.items()}
     sign = -1 if wanted.metric.higher_is_better else 1
-    unranked = sorted(set(wanted.runs) - set(named), key=lambda name: (sign * worse_end[name], name))
-    assert [row.system for row in found.rows] == [*named, *unranked]
+    unranked = sorted(set(wanted.scored) - set(named), key=lambda name: (sign * worse_end[name], name))
+    assert [row.system for row in found.rows if row.system in {*named, *wanted.scored}] == [*named, *unranked]
+    assert {row.system for row in found.rows} == set(wanted.runs)
     for row in found.rows:
+        if row.system not in wanted.scored:
+            assert (row.if_excluded, row.lacking > 0) == (None, True)
+            continue
         own, rank = rows[row.system], next((one for one in ranks if one.name == row.system), None)
         told = {name: own[name] for name in SCORES} | {name: getattr(rank, name, None) for name in RANKS}
         told |= {"system": row.system, "oracle_baseline": False, "disqualified": row.system == out}

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Status
+from proctor.reports import board_notes
 from proctor.runs import BASELINES, Board, Contest, Store, analyse, lead_rows, rank_runs
 from proctor.runs.ranking import _Maker, advancing
 from proctor.runs.run_scores import readings
@@ -448,3 +449,19 @@ def test_groups_that_are_enough_for_one_comparison_may_be_too_few_for_several(tm
     (board,) = rank_runs(store, NAME, plan=RankingPlan(stability=0, draws=100))
     verdicts = {row["bucket"]: row["verdict"] for row in lead_rows(board, "good", ("bad",))}
     assert verdicts == {"all": "ahead", "easy": "too few groups", "hard": "too few groups"}
+
+
+def test_who_has_no_score_has_no_place_even_alone(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, items=24, texts=24)
+    write_run(store, "silent", ["none"] * 24)
+    found = board(store)
+    assert (places(found), [one.name for one in found.unranked]) == ({}, ["silent"])
+    assert places(board(store, failed=FailedPolicy.WRONG)) == {"silent": 1}  # as chosen
+
+
+def test_a_board_without_a_question_that_has_a_score_has_no_place(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, items=24, texts=24)
+    write_run(store, "a", ["unmarked"] * 24)
+    found = board(store)
+    assert (places(found), found.items, found.left_out) == ({}, 0, 24)
+    assert "Not ranked, since no answer has a score: a." in board_notes(found)

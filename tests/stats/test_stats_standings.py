@@ -309,3 +309,13 @@ def test_places_under_readings_are_those_of_each_alone(seed: int) -> None:
         few = rng.choice(n, 2, replace=False)
         found = places.of(reading.tolist(), reading[few].tolist())
         assert [found[k] for k in few] == [expected[names[k]] for k in few]
+
+
+def test_a_system_without_any_value_stands_last_without_a_mean() -> None:
+    right = np.array([[1.0, 0.0] * 12, [np.nan] * 24])
+    first, last = rank_buckets(
+        right, ["a", "b"], np.repeat(np.arange(12), 2), [0] * 24, ["all"], RankingPlan(draws=100)
+    ).systems
+    assert (first.name, first.mean, first.win_rate, first.rank_low) == ("a", 0.5, 1.0, 1)
+    assert (last.place, last.scores, last.ranks) == (2, (None,), (None,))
+    assert (last.mean, last.win_rate, last.mean_rank, last.rank_low, last.rank_high) == (None,) * 5

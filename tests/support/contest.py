@@ -78,7 +78,8 @@ def write_run(
     oracle: bool = False,
 ) -> None:
     """A run of one answer a question: right or wrong, ended with a status, None for not asked. A text is that answer to
-    free text; the judge's verdict on it is its first word, right, wrong or none (it was asked, and gave none). An
+    free text; the judge's verdict on it is its first word: right, wrong or none (it was asked, and gave none). For
+    "unmarked" it was not asked. An
     `oracle` uses the reference answers."""
     items = {item.id: item for item in store.items(NAME)}
     run = store.start_run(NAME, system, condition, {"budget_s": budget_s, ORACLE: oracle})
@@ -93,7 +94,7 @@ def write_run(
             answer = Answer(item_id=name, status=one, timing=timing)
         elif isinstance(one, str):
             answer = Answer(item_id=name, text=one, parsed=one, timing=timing)
-            verdicts.append((name, one.split()[0]))
+            verdicts += [] if one == "unmarked" else [(name, one.split()[0])]
         else:
             answer = Answer(item_id=name, text="yes" if one else "no", parsed=bool(one), timing=timing)
         answers.append(answer)

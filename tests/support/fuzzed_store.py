@@ -62,8 +62,11 @@ class Fuzzed:
     runs: dict[tuple[str, str], list[Given]]
 
 
-def fuzzed(folder: Path, seed: int, *, failed: FailedPolicy | None = None, items: int = 72) -> Fuzzed:
-    """Five systems under two conditions, one of which is a baseline that answers no free text."""
+def fuzzed(
+    folder: Path, seed: int, *, failed: FailedPolicy | None = None, items: int = 72, waits: float = 0.15
+) -> Fuzzed:
+    """Five systems under two conditions, one of which is a baseline that answers no free text. The judge was not asked
+    about this share of the other texts (`waits`), nor about any of the run `UNJUDGED`."""
     rng = random.Random(seed)
     asked = [_item(number, rng) for number in range(items)]
     store = Store(folder / f"fuzzed-{seed}.db")
@@ -90,7 +93,7 @@ def fuzzed(folder: Path, seed: int, *, failed: FailedPolicy | None = None, items
             baseline = system == "random"
             if baseline and condition == "video":
                 continue
-            runs[system, condition] = [_given(one, skill, rng, baseline=baseline) for one in asked]
+            runs[system, condition] = [_given(one, skill, rng, baseline=baseline, waits=waits) for one in asked]
             if (system, condition) == UNJUDGED:
                 for one in runs[system, condition]:
                     one.unresolved = ""
@@ -118,7 +121,7 @@ def _item(number: int, rng: random.Random) -> Item:
     )
 
 
-def _given(item: Item, skill: float, rng: random.Random, *, baseline: bool) -> Given:
+def _given(item: Item, skill: float, rng: random.Random, *, baseline: bool, waits: float) -> Given:
     free = isinstance(item.answer, FreeTextFormat)
     if baseline:
         known = not free
@@ -138,7 +141,7 @@ def _given(item: Item, skill: float, rng: random.Random, *, baseline: bool) -> G
     right = fine and rng.random() < skill
     if not free:
         one.scores["accuracy", "code"] = (float(right), "right" if right else "wrong" if fine else "unreadable")
-    elif (drawn := rng.random()) < 0.85:
+    elif (drawn := rng.random()) < 1 - waits:
         one.unresolved = DECIDED if drawn < 0.1 else RESOLVED if drawn < 0.7 else TIE if drawn < 0.78 else NO_VERDICT
         if one.unresolved not in OPEN:
             level = rng.choice((1, 2)) if right else rng.choice((0, 0, 1)) if fine else 0

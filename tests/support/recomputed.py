@@ -249,6 +249,12 @@ def _pair(
         for place, one in kept
     ]
     inside = [pair for pair in said if set(pair) <= set(levels)]
+    others = [
+        pair
+        for (place, _), pair in zip(kept, said, strict=True)
+        if set(pair) - set(levels)
+        and not any(lacks(part, given[place], baseline=name == "random") for name, _, given in sides)
+    ]
     table = [[inside.count((row, column)) for column in levels] for row in levels] if levels else None
     recovered: tuple[int, int] | tuple[None, None] = (None, None)
     blind = [condition == "text-only" for _, condition, _ in sides]
@@ -269,7 +275,8 @@ def _pair(
         "only_second": sum(one[1] is not None and one[0] is None for _, one in found),
         "levels": list(levels),
         "table": table,
-        "other_levels": len(said) - len(inside) if levels else 0,
+        "other_levels": len(others) if levels else 0,
+        "counted_wrong": len(said) - len(inside) - len(others) if levels else 0,
         "recovered": recovered[0],
         "wrong_without_media": recovered[1],
         "policy": policy,

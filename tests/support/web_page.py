@@ -23,13 +23,19 @@ _LOOK = """
     const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
     return (high + 0.05) / (low + 0.05);
   };
+  const ink = (one) => {
+    const below = paper(one), said = numbers(getComputedStyle(one).color);
+    let veil = 1;
+    for (let up = one; up; up = up.parentElement) veil *= Number(getComputedStyle(up).opacity);
+    return said.slice(0, 3).map((value, k) => veil * value + (1 - veil) * below[k]);
+  };
   const seen = (one) => !one.closest('[aria-hidden=true]') && one.checkVisibility() && one.getBoundingClientRect().left > -99;
   const texts = [...document.querySelectorAll("body *")].filter((one) => seen(one)
     && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()));
   const fields = [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a[href]")].filter(seen);
   return {
-    faint: texts.map((one) => [one.tagName, one.textContent.trim().slice(0, 40),
-      ratio(numbers(getComputedStyle(one).color), paper(one))]).filter((one) => one[2] < 4.5),
+    faint: texts.filter((one) => !one.closest(":disabled")).map((one) => [one.tagName,
+      one.textContent.trim().slice(0, 40), ratio(ink(one), paper(one))]).filter((one) => one[2] < 4.5),
     edges: fields.filter((one) => ["INPUT", "SELECT", "TEXTAREA"].includes(one.tagName)
       && ratio(numbers(getComputedStyle(one).borderTopColor), paper(one.parentElement)) < 3).length,
     nameless: fields.filter((one) => !(one.labels?.length || one.getAttribute("aria-label")

@@ -84,6 +84,28 @@ def test_every_page_can_be_read(review: ReviewSite) -> None:
         assert asyncio.run(work(address)) == {}
 
 
+def test_all_frames_to_order_are_in_sight_on_a_phone(review: ReviewSite) -> None:
+    """Who compares frames can't scroll sideways for each pair of them."""
+    program = find_chromium()
+    if program is None:
+        missing("no Chromium here (Debian: apt-get install chromium)")
+    for name, role in PEOPLE.items():
+        join(review, name, role, "en")
+    path = f"/item/{studies_of_all_forms(review)['order'] + 1}"
+
+    async def work(address: str) -> list[bool]:
+        async with open_page(str(program)) as page:
+            with review.writing() as connection:
+                await come_in(page, review, connection, address, "anna")
+            await page.resize(390, 900)
+            await page.open(address + path)
+            seen = "[...document.querySelectorAll('[data-frame]')].map((one) => one.getBoundingClientRect())"
+            return list(await page.evaluate(f"{seen}.map((one) => one.left >= 0 && one.right <= innerWidth)"))
+
+    with served(review) as address:
+        assert asyncio.run(work(address)) == [True, True, True]
+
+
 def test_a_page_that_can_hardly_be_read_is_noticed(tmp_path: Path) -> None:
     program = find_chromium()
     if program is None:

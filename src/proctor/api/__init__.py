@@ -87,7 +87,7 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
     )
-    from proctor.api.sources import Evaluation, name_in, open_store
+    from proctor.api.sources import Evaluation, join_stores, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
     from proctor.api.training import (
         AnswererOptions,
@@ -124,7 +124,7 @@ __all__ = [
     "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable",
     "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity",
     "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch",
-    "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge",
+    "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "join_stores", "judge",
     "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "names_in",
     "official_summary", "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes",
     "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",

@@ -187,6 +187,8 @@ def audit(
         found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
     elif every:
         raise UsageError("--all-items", "a store with it: of tables every answer counts", found="tables")
+    elif benchmark:
+        raise UsageError("benchmark", "a store with it: tables name none", found=repr(benchmark))
     else:
         found = tables_of(scores, ratings, *both, allow_missing=missing)
     return AuditTable(AuditReport(*found, settings, **asked))

@@ -14,7 +14,7 @@ from proctor.api.model_options import RunOptions
 from proctor.api.option_values import conditions_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
-from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, count_of, reader_or_default
+from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, count_of, reader_or_default, store_word
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -152,7 +152,7 @@ class PreparedRun:
         own = benchmark.judge or (None if reader_or_default(benchmark.name).rubric_judge else "three-level")
         for count, judge in ((len(ruled), "criteria"), (len(free) - len(ruled), "three-level" if ruled else own)):
             command = f"proctor score {benchmark.name} --model PROVIDER:MODEL"
-            command += f"{f' --judge {judge}' if judge else ''} --store {self.store.shown}"
+            command += f"{f' --judge {judge}' if judge else ''} --store {store_word(self.store.shown)}"
             what = "with criteria" if judge == "criteria" else "in free text"
             if count:
                 told.append(f"{count_of(count, 'question')} {what}: a judge has to score the answers ({command})")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from proctor.api.scores import Scored
     from proctor.api.tables import AnalysisTables, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
     from proctor.reports import ReportSummary
-    from proctor.runs import Outcome, Run, Store
+    from proctor.runs import MergedRows, Outcome, Run, Store
 
 P = ParamSpec("P")
 
@@ -179,7 +179,29 @@ def open_store(store: Store | str | Path | None = None, *, create: bool = True) 
         made = Store(Path(folder) / "memory.db")
         when_gone(made, shutil.rmtree, folder, ignore_errors=True)
         return made
-    return Store(store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE, create=create)
+    named = store or os.environ.get("PROCTOR_STORE")
+    if not (named or create or Path(DEFAULT_STORE).exists()):
+        raise InputError(DEFAULT_STORE, found="no such file", expected="a store (name it with --store)")
+    return Store(named or DEFAULT_STORE, create=create)
+
+
+def join_stores(sources: Sequence[str], store: str | Path | None = None) -> tuple[Store, list[MergedRows]]:
+    """Merge stores into another one (see `proctor.runs.merge_stores`). If that raises an error, no new store is left."""
+    from proctor.runs import merge_stores, store_files
+
+    opened = [open_store(one, create=False) for one in sources]
+    there = store_files(str(store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE))
+    new = [file for file in there if not file.exists()] if there and not there[0].exists() else []
+    target, done = open_store(store), False
+    try:
+        found = merge_stores(target, opened)
+        done = True
+    finally:
+        if new and not done:
+            target.close()
+            for file in new:
+                file.unlink(missing_ok=True)
+    return target, found
 
 
 def stored(

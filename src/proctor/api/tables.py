@@ -137,11 +137,11 @@ class ResultsTable(FrameLike):
         return results_tables(replace(self.data, rows=[row for row in self.data.rows if row.metric not in few]))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
-        """Plot one metric (by default the headline) with intervals: a line for each system, a colour for each
-        condition, and a dashed line at the chance level, if there is one for all items."""
+        """Plot one metric (by default the headline, else the first that has values) with intervals: a line for each
+        system, a colour for each condition, and a dashed line at the chance level, if there is one for all items."""
         card = self.data.card
-        declared = card.metric(metric or card.headline)
-        rows = _of_metric([row for row in self.data.rows if row.scorer], declared.name, "one with values")
+        rows = _of_metric([row for row in self.data.rows if row.scorer], metric, card.headline, "one with values")
+        declared = card.metric(rows[0].metric)
         several = len({row.scorer for row in rows}) > 1
         marks = [
             Mark(
@@ -219,10 +219,10 @@ class ComparisonTable(FrameLike):
         return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside)))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
-        """Plot the differences in one metric (by default the headline) with their intervals."""
+        """Plot the differences in one metric (by default the headline, else the first) with their intervals."""
         card = self.data.card
-        declared = card.metric(metric or card.headline)
-        found = _of_metric(self.data.comparisons, declared.name, "one that was compared")
+        found = _of_metric(self.data.comparisons, metric, card.headline, "one that was compared")
+        declared = card.metric(found[0].metric)
         marks = [
             Mark(
                 ", ".join([f"{one.first} minus {one.second}", *one.facets.values()]),
@@ -313,12 +313,10 @@ class LeaderboardTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why a system that answered everything has no rank."""
-        from proctor.reports import DOUBTFUL_LINE, UNDEFINED_LINE
+        """Why systems have no rank."""
+        from proctor.reports import leaderboard_notes
 
-        rows = self.data.rows
-        doubtful, undefined = any(row.rank is None and row.doubtful for row in rows), any(row.undefined for row in rows)
-        return (*([DOUBTFUL_LINE] if doubtful else []), *([UNDEFINED_LINE] if undefined else []))
+        return tuple(leaderboard_notes(self.data))
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
@@ -409,8 +407,11 @@ class AuditTable(FrameLike):
         return tuple(f"{one.name}: {note}" for one in self.data.metrics for note in one.notes)
 
 
-def _of_metric(rows: Sequence[R], name: str, expected: str) -> list[R]:
-    found = [row for row in rows if row.metric == name]
+def _of_metric(rows: Sequence[R], name: str, headline: str, expected: str) -> list[R]:
+    """The rows of the named metric; if none is named those of the headline, else of the first metric that is there."""
+    names = [row.metric for row in rows]
+    usual = headline if headline in names or not names else names[0]
+    found = [row for row in rows if row.metric == (name or usual)]
     if not found:
         known = ", ".join(sorted({row.metric for row in rows})) or "none"
         raise InputError("metric", found=repr(name), expected=f"{expected}: {known}")

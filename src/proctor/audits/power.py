@@ -79,7 +79,7 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
     of an answer with similar scores by both metrics. The probability is such that two ratings correlate by the agreement.
     The mean of both is correlated with the metrics, and a lead grows by √(2 / (1 + agreement)) (Spearman-Brown). The
     agreement is the plan's, else that of answers with two ratings; without either there are no rows with second ratings.
-    Where an answer has two ratings, the first one counts.
+    Where an answer has several ratings, the draws use its first one; the observed lead is that over all ratings.
 
     Raises `InputError` if a metric has no correlation or both have the same, and for an agreement below that of both
     metrics together with the ratings.
@@ -92,9 +92,10 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         own = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
         place = {group: k for k, group in enumerate(sorted({group for cell in own for group in cell.groups}))}
-        cells = [_Compared.of(cell, first, second, place) for cell in own]
+        everything = [_Compared.of(cell, first, second, place) for cell in own]
+        lead = float(np.mean([one.difference(np.ones((1, one.groups)))[0] for one in everything]))
+        cells = [_Compared.of(cell, first, second, place, once=True) for cell in own]
         rng = generator(plan.seed, "power", language)
-        lead = float(np.mean([one.difference(np.ones((1, one.groups)))[0] for one in cells]))
         rows += _rows(language, False, lead, 1.0, _simulated([cells], plan, rng), plan)
         if agreement is not None:
             twice = [[one.rated_twice(agreement, rng) for one in cells] for _ in range(_IMPUTED)]
@@ -106,7 +107,7 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
 
 @dataclass(frozen=True)
 class _Compared:
-    """One dimension: a rating and both metrics' scores of each answer. `used` are the dimension's groups among the `groups`
+    """One dimension: both metrics' scores beside each rating, or beside the first rating of each answer. `used` are the dimension's groups among the `groups`
     of the language, `unit` the place of each answer's group among them."""
 
     place: str
@@ -117,11 +118,19 @@ class _Compared:
     groups: int
 
     @classmethod
-    def of(cls, cell: RatingCell, first: MetricScores, second: MetricScores, place: Mapping[str, int]) -> _Compared:
+    def of(
+        cls,
+        cell: RatingCell,
+        first: MetricScores,
+        second: MetricScores,
+        place: Mapping[str, int],
+        *,
+        once: bool = False,
+    ) -> _Compared:
         seen: dict[Key, int] = {}
         for row, key in enumerate(cell.keys):
             seen.setdefault(key, row)
-        one = cell.part(list(seen.values()))
+        one = cell.part(list(seen.values())) if once else cell
         scores = []
         for metric in (first, second):
             values, reason = paired(one, metric)

@@ -81,9 +81,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
-def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> None:
-    """Print records with the same keys as CSV, or tab-separated, on standard output."""
-    lines = [list(rows[0]) if rows else [], *(list(row.values()) for row in rows)]
+def print_records(rows: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (), tabs: bool = False) -> None:
+    """Print records with the same keys as CSV, or tab-separated, on standard output. Without records, `names` are the
+    header; nothing is printed without any."""
+    header = list(rows[0]) if rows else list(names)
+    lines = [header, *(list(row.values()) for row in rows)] if header else []
     if tabs:  # a tab or a line's end within a cell becomes a space
         cleaned = (["" if cell is None else " ".join(str(cell).split()) for cell in line] for line in lines)
         sys.stdout.write("".join("\t".join(line) + "\n" for line in cleaned))
@@ -101,14 +103,20 @@ def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
             console.print()
 
 
-def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block | str, apart: bool = False) -> None:
-    """Print records for programs, or blocks for people."""
+def show(
+    output: OutputFormat,
+    rows: Sequence[Mapping[str, Any]],
+    *blocks: Block | str,
+    apart: bool = False,
+    names: Sequence[str] = (),
+) -> None:
+    """Print records for programs (`names` are the header of a CSV without records), or blocks for people."""
     if output is OutputFormat.JSON:
         print_json(rows)
     elif output is OutputFormat.TABLE:
         print_blocks(*blocks, apart=apart)
     else:
-        print_records(rows)
+        print_records(rows, names=names)
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from proctor.cli.output import (
     show,
     show_steps,
 )
-from proctor.core import DASH, Option, count_of, number, number_interval, plain_table, shell_word
+from proctor.core import DASH, Option, count_of, number, number_interval, plain_table, shell_word, store_word
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -56,7 +56,7 @@ def report(
     for name, shown in sorted(names.items(), key=lambda pair: (len(pair[1]), pair[1])):
         note(f"{shown} is {name}")
     if not options["publish"]:
-        terminal = f"proctor show {shell_word(benchmark)} ITEM --store {shell_word(opened.shown)}"
+        terminal = f"proctor show {shell_word(benchmark)} ITEM --store {store_word(opened.shown)}"
         note(f"Next: open {out} in a browser; one item in the terminal: {terminal}")
 
 

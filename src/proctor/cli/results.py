@@ -33,7 +33,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, plain_table, shell_word
+from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -136,19 +136,13 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
     from proctor.runs import flagged_votes, safe_cell
 
     found = [one.to_json() for one in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
-    names = ("system", "condition", "item", "judge", "text")
-    cells = [
-        {
-            **{name: str(row[name]) for name in names[:4]},
-            "flags": ", ".join(row["flags"]),
-            "reply": json.dumps(row["reply"], ensure_ascii=False),
-            "text": str(row["text"]),
-        }
-        for row in found
-    ]
+    names = ("system", "condition", "item", "judge", "flags", "reply", "text")
+    shown = ({"flags": ", ".join(row["flags"]), "reply": json.dumps(row["reply"], ensure_ascii=False)} for row in found)
+    cells = [{name: str((row | own)[name]) for name in names} for row, own in zip(found, shown, strict=True)]
     if output is OutputFormat.CSV:
         found = [{name: safe_cell(cell) for name, cell in row.items()} for row in cells]
-    show(output, found, records_table(f"{benchmark}: flagged judgements", cells))
+    table = records_table(f"{benchmark}: flagged judgements", cells) if cells else f"{benchmark}: no flagged judgement"
+    show(output, found, table, names=names)
 
 
 def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
@@ -217,7 +211,7 @@ def compare(
         note(*([line] if line else []))
         if any(one.policy for one in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
-        note(f"Next: proctor report {shell_word(benchmark)} --store {shell_word(opened.shown)} --out report.html")
+        note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
 
 
 def _part_tables(found: Any, by: Any) -> list[Table]:

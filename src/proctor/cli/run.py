@@ -13,7 +13,7 @@ import typer
 
 from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
-from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text, shell_word, shorten
+from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text, shell_word, shorten, store_word
 
 if TYPE_CHECKING:
     from proctor.api import ChosenModel, Evaluation, PreparedRun
@@ -86,7 +86,7 @@ def run(
 
 
 def _waiting(prepared: PreparedRun) -> str:
-    return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {shell_word(prepared.store.shown)}"
+    return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {store_word(prepared.store.shown)}"
 
 
 def report_outcome(made: Evaluation) -> None:
@@ -112,7 +112,7 @@ def report_outcome(made: Evaluation) -> None:
         raise typer.Exit(STOPPED_EXIT)
     if tally.pending:
         return
-    note(f"Next: proctor results {shell_word(made.benchmark)} --store {shell_word(made.store.shown)}")
+    note(f"Next: proctor results {shell_word(made.benchmark)} --store {store_word(made.store.shown)}")
 
 
 def causes(tally: Tally) -> list[str]:

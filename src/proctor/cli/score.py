@@ -35,7 +35,7 @@ from proctor.cli.output import (
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
-from proctor.core import DASH, Option, UsageError, count_of, one_of, percent, plain_table, shell_word
+from proctor.core import DASH, Option, UsageError, count_of, one_of, percent, plain_table, shell_word, store_word
 
 if TYPE_CHECKING:
     from proctor.audits import AuditReport, MetricRanking, PowerTable
@@ -125,7 +125,7 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
         raise typer.Exit(UNMARKED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if one.dimensions else "results"
-        note(f"Next: proctor {command} {shell_word(one.where.benchmark)} --store {shell_word(one.where.store.shown)}")
+        note(f"Next: proctor {command} {shell_word(one.where.benchmark)} --store {store_word(one.where.store.shown)}")
 
 
 def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
@@ -181,7 +181,7 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
     if flagged:
         note(
             f"{count_of(len(flagged), 'judgement')} flagged for a person to look at: proctor results "
-            f"{where.benchmark} --flags --store {where.store.shown}"
+            f"{where.benchmark} --flags --store {store_word(where.store.shown)}"
         )
 
 
@@ -262,8 +262,12 @@ def audit(
         raise UsageError("--scores and --ratings", "both: two tables go together", found="one")
     if not tables and not benchmark:
         raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
+    if tables and benchmark and official is None:
+        raise UsageError(
+            "BENCHMARK", "a store with it, or --protocol official: tables name none", found=repr(benchmark)
+        )
     source = scores if tables else api.open_store(store, create=False)
-    found = api.audit(source, ratings, benchmark=benchmark, **comparing).data
+    found = api.audit(source, ratings, benchmark="" if tables else benchmark, **comparing).data
     rated = dict.fromkeys(dimension for _, dimension in found.table.dimensions)
     for name in dimensions or ():
         if name not in rated:

@@ -132,11 +132,9 @@ def merge(
     Exit code 1 where something was refused. Example: proctor merge site-a.db site-b.db --store all.db
     """
     from proctor import api
-    from proctor.runs import merge_stores
 
-    target = api.open_store(store)
     with at_work("joining stores"):
-        found = merge_stores(target, [api.open_store(one, create=False) for one in sources])
+        target, found = api.join_stores(sources, store)
     heads = ("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
     named = ("benchmark", "system", "condition", "what")
     rows = [

@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from proctor.core.child_process import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
-    from proctor.core.drafts import PAGES, output_file, replacing, when_gone, whole_file, whole_folder, write_whole
+    from proctor.core.drafts import (
+        PAGES,
+        is_database,
+        output_file,
+        replacing,
+        when_gone,
+        whole_file,
+        whole_folder,
+        write_whole,
+    )
     from proctor.core.errors import (
         ConfigurationError,
         FileLocation,
@@ -130,6 +139,7 @@ if TYPE_CHECKING:
         shell_word,
         shorten,
         signed,
+        store_word,
         thousands,
         value,
         whole_percent,
@@ -154,12 +164,12 @@ __all__ = [
     "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "clean",
     "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference", "dollars",
     "error_line", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text",
-    "interval", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number",
-    "number_interval", "object_in_file", "one_of", "output_file", "p_value", "parse_json", "parse_model", "percent",
-    "pip_install", "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes",
-    "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_source", "read_table", "read_text",
-    "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "seconds",
-    "share_of_points", "shell_word", "shorten", "signed", "table_findings", "thousands", "unfit", "unique_keys",
-    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays",
-    "write_whole",
+    "interval", "is_database", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural",
+    "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value", "parse_json", "parse_model",
+    "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays",
+    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_source", "read_table",
+    "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing",
+    "seconds", "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands",
+    "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder",
+    "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

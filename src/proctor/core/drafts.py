@@ -46,8 +46,7 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
     if not path.is_file():
         raise InputError(path, found="something that is no file", expected="another name for the file to write")
     try:
-        with path.open("rb") as file:
-            database = file.read(len(_DATABASE)) == _DATABASE
+        database = is_database(path)
     except OSError as error:
         raise InputError(path, found=error.strerror or str(error), expected="a place to write to") from error
     if database:
@@ -57,6 +56,12 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
         expected = f"another name: what is replaced ends in {' or '.join(endings)}"
         raise InputError(path, found="a file of another kind", expected=expected)
     return path
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is an SQLite database. Raises `OSError` if it can't be read."""
+    with path.open("rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE
 
 
 def _same(path: Path, other: Path) -> bool:

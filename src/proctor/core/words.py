@@ -45,6 +45,18 @@ def shell_word(value: object) -> str:
     return shlex.quote(str(value))
 
 
+def store_word(shown: str) -> str:
+    """A store, as it is shown, as a word of a command. A URL whose password is hidden is read from the environment.
+
+    >>> store_word("my runs.db")
+    "'my runs.db'"
+    >>> store_word("postgresql://me:***@db/runs")
+    '"${PROCTOR_STORE:?export the URL of the store, with its password}"'
+    """
+    hidden = ":***@" in shown
+    return '"${PROCTOR_STORE:?export the URL of the store, with its password}"' if hidden else shell_word(shown)
+
+
 def plain_name(name: str) -> str:
     """The name of a tag as words.
 

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
         CONTRADICTION_FLAG,
         CRITERIA_SCORE,
         DECIDED_BY_A_PERSON,
+        HALF_UNNAMED,
         JUDGE_VOTE,
         NO_VERDICT,
         PANEL_ACCURACY,
         RATIONALE_METRICS,
         RESOLVED,
+        RUBRIC,
         RUBRIC_BY_ERROR_TYPE,
         RUBRIC_LABELS,
         TIE,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         decided_scores,
         decided_values,
         is_decided,
+        metrics_of_kind,
         verdict_scores,
     )
 else:
@@ -59,4 +62,5 @@ __all__ = [
 ]  # fmt: skip
 __all__ += ["Panel", "PartialScoresError", "Verdict", "WithFallback", "asked_metrics", "build_dimension_judge"]
 __all__ += ["build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "has_injection"]
-__all__ += ["is_decided", "judge", "judge_prompt", "open_index", "rates_dimensions", "suspicion", "verdict_scores"]
+__all__ += ["is_decided", "judge", "judge_prompt", "metrics_of_kind", "open_index", "rates_dimensions", "suspicion"]
+__all__ += ["HALF_UNNAMED", "RUBRIC", "verdict_scores"]

@@ -214,6 +214,15 @@ _OF_KIND = {
 _FROM_RUBRIC = {RUBRIC_BY_ERROR_TYPE.name, CONTRADICTION.name}
 
 
+def metrics_of_kind(judge: str) -> list[str]:
+    """The metrics of a built-in judge of free text by its name; empty for others.
+
+    >>> metrics_of_kind("criteria[m]"), metrics_of_kind("rating-judge[m]")
+    (['criteria_score'], [])
+    """
+    return [one.name for one in _OF_KIND.get(judge.partition("[")[0].partition(":")[0], ())]
+
+
 def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
     """The metrics that a person decides instead of a judge: those that it has `given`, or else those of its kind,
     without those that follow from another metric. Empty where they are not known.
@@ -223,8 +232,7 @@ def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
     >>> asked_metrics("panel[m]", []), asked_metrics("another", ["unresolved"])
     (['accuracy'], [])
     """
-    names = set(given) - {UNRESOLVED.name}
-    names = names or {one.name for one in _OF_KIND.get(judge.partition("[")[0].partition(":")[0], ())}
+    names = (set(given) - {UNRESOLVED.name}) or set(metrics_of_kind(judge))
     return sorted(names - _FROM_RUBRIC if RUBRIC.name in names else names)
 
 

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from proctor.reports.item_audit import audit_section
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
-        DOUBTFUL_LINE,
-        UNDEFINED_LINE,
         few_groups_line,
+        leaderboard_notes,
         leaderboard_table,
         outside_line,
         policy_line,
@@ -41,10 +40,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "DOUBTFUL_LINE", "UNDEFINED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
+    "DECIDED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
     "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
     "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
-    "lead_tables", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "outside_line",
+    "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "outside_line",
     "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "results_tables",
     "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language",
     "who_advances", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from proctor.core import Cell, Column, Metric, Row, Table, columns, count_of, difference, interval, p_value, plain_name
+from proctor.judges import DECIDED_BY_A_PERSON, HALF_UNNAMED, RUBRIC, is_decided
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import MAX_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
@@ -81,10 +82,12 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
         rate = f"Recovery rate {right / wrong:.0%}"
         notes.append(f"{rate}: of {wrong} wrong without the media, {right} are right with them.")
     if comparison.other_levels:
-        notes.append(
-            f"Not in the table: {count_of(comparison.other_levels, 'item')} with an outcome outside these levels "
-            "(contradictory verdicts)."
-        )
+        outcomes = sorted({_outcome(comparison.metric, name) for name in comparison.other_outcomes})
+        what = f"with another outcome ({', '.join(outcomes)})"
+        notes.append(f"Not in the table: {count_of(comparison.other_levels, 'item')} {what}.")
+    if comparison.counted_wrong:
+        what = "without an outcome on one side or both, which counts as wrong"
+        notes.append(f"Not in the table: {count_of(comparison.counted_wrong, 'item')} {what}.")
     if comparison.only_first or comparison.only_second:
         where = (
             f" in the reading without what is lacking, which has {comparison.if_excluded.n}"
@@ -96,6 +99,12 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
             f"only ({comparison.only_first} / {comparison.only_second}){where}."
         )
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
+
+
+def _outcome(metric: str, name: str) -> str:
+    if metric == RUBRIC.name and name == HALF_UNNAMED:
+        return f"{name}: score and error type contradict each other"
+    return DECIDED_BY_A_PERSON if is_decided(name) else name or "not named"
 
 
 def _contingency(comparison: Comparison, metric: Metric, *, turned: bool) -> Table:

@@ -271,6 +271,13 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
     return core.Table(caption, heads, tuple(rows), title=caption)
 
 
+RANGE_LINE = (
+    "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left out. It has a "
+    "rank only if these items can't change any."
+)
+
+LACKING_LINE = "A system without a score for every item has no rank."
+
 DOUBTFUL_LINE = (
     "Answers without a value (late, refused, unreadable) do this metric less harm than wrong ones: a system that has some "
     "has a rank only if reading them as wrong changes none."
@@ -295,7 +302,7 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
             *(score(board.metric, row), core.interval(board.metric, row.ci_low, row.ci_high)),
             core.rank_range(row.rank_low, row.rank_high),
             core.DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
-            _badge(row) or _why_unranked(row),
+            _badge(row) or ("" if row.rank else ", ".join(_why_unranked(row))),
         )
         for row in board.rows
     )
@@ -303,10 +310,31 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
     return core.Table(title, heads, rows, title=title)
 
 
-def _why_unranked(row: LeaderboardRow) -> str:
+def leaderboard_notes(board: Leaderboard) -> list[str]:
+    """Why systems of a `leaderboard_table` have no rank."""
+    unranked = [row for row in board.rows if row.rank is None and not (row.disqualified or row.oracle_baseline)]
+    open_ones = [row for row in unranked if not (row.doubtful or row.undefined)]
+    notes = (
+        (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
+        (any(row.policy != BOTH for row in open_ones), LACKING_LINE),
+        (any(row.doubtful for row in unranked), DOUBTFUL_LINE),
+        (any(row.undefined for row in unranked), UNDEFINED_LINE),
+    )
+    return [note for there, note in notes if there]
+
+
+def _why_unranked(row: LeaderboardRow) -> list[str]:
+    """What a system lacks for a rank: never empty for one that could have one."""
     if row.undefined:
-        return "not defined"
-    return f"no value {row.doubtful}" if row.rank is None and row.doubtful else ""
+        return ["not defined"]
+    counts = Lacking(
+        not_asked=row.missing,
+        failed=row.failed,
+        unresolved=row.unresolved,
+        unmarked=row.unmarked,
+        unsupported=row.unsupported,
+    )
+    return [*remarks(counts), *([f"no value {row.doubtful}"] if row.doubtful else [])]
 
 
 def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
@@ -316,20 +344,14 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
     chance = source.chance(key)
     notes = (
         (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
-        (
-            any(row.policy == BOTH for row in board.rows),
-            (
-                "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
-                "out. It has a rank only if these items can't change any."
-            ),
-        ),
+        (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
         (
             unsupported,
             f"Items whose answer format a baseline does not support: {unsupported}. It is shown on the others, not ranked.",
         ),
         (
             any(row.rank is None and row.policy != BOTH and not (row.doubtful or row.undefined) for row in contestants),
-            "A system without a score for every item has no rank.",
+            LACKING_LINE,
         ),
         (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
         (any(row.undefined for row in contestants), UNDEFINED_LINE),

@@ -205,11 +205,17 @@ def board_notes(board: Board) -> list[str]:
 def _policy_notes(board: Board) -> list[str]:
     lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
     notes = []
-    if board.unranked:
-        names = ", ".join(run.name for run in board.unranked)
+    waiting = [run.name for run in board.unranked if run.lacking.unmarked]
+    unscored = [run.name for run in board.unranked if run.name not in waiting and not run.lacking.incomplete]
+    others = [run.name for run in board.unranked if run.name not in (*waiting, *unscored)]
+    if waiting:
+        notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score marks them).")
+    if unscored:
+        notes.append(f"Not ranked, since no answer has a score: {', '.join(unscored)}.")
+    if others:
         notes.append(
-            f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again "
-            "completes it; --failed wrong counts it as wrong)."
+            f"Not ranked, since the run is incomplete and what it lacks may change a place: {', '.join(others)} (running "
+            "again completes it; --failed wrong counts it as wrong)."
         )
     if lacks and FailedPolicy.EXCLUDE in board.policies:
         notes.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")

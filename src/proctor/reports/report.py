@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class ReportSummary:
     answers: int
     pictures: int
     left_out: tuple[str, ...]
-    story: Story
+    story: Story = field(repr=False)
 
 
 def write_report(

@@ -62,7 +62,7 @@ def _headline(source: Source) -> Key | None:
 
 def _contestants(source: Source, key: Key) -> list[LeaderboardRow]:
     """The systems with a score under the first condition, best first; baselines only if there are no other systems."""
-    rows = [row for row in source.board(key, source.conditions[0]).rows if row.drawn is not None]
+    rows = [row for row in source.board(key, source.conditions[0]).rows if row.drawn is not None and row.scored]
     better = -1.0 if source.metric(key.metric).higher_is_better else 1.0
     rows.sort(key=lambda row: (row.rank is None, row.rank or 0, better * (row.drawn or 0.0), row.system))
     rows = [row for row in rows if not row.disqualified] or rows
@@ -101,8 +101,9 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     ends = f" ({_ci(source)} {interval(metric, leader.ci_low, leader.ci_high)})" if leader.ci_low is not None else ""
     shown, baseline = f"{score(metric, leader)}{ends}", source.is_baseline(leader.system)
     rivals = [row for row in _contestants(source, key) if row.system != leader.system]
+    reached = f"{leader.system} reaches {shown} ({label}, {condition})"
     if not rivals and not baseline:
-        return f"{leader.system} reaches {shown} ({label}, {condition}); no other system was scored."
+        return f"{reached}; no other system was scored."
     verdict = (
         f"{leader.system} has the best {label.lower() if label == 'Accuracy' else label} under {condition}: {shown}."
     )
@@ -111,19 +112,19 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     if not rivals:
         return verdict
     if leader.rank is None:
-        return f"{verdict} It has no rank, because its run is incomplete."
+        return f"Not known: no system has a rank (the leaderboard says why). {reached}."
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
+    unranked = sum(row.rank is None for row in rivals)
+    others = f"; {count_of(unranked, 'system')} can't be ranked" if unranked else ""
     if tied:
         does = "does" if len(tied) == 1 else "do"
-        return f"{verdict} The lead is not sure: {_first_names(tied)} {does} not score significantly less."
-    unranked = sum(row.rank is None for row in rivals)
+        return f"{verdict} The lead is not sure: {_first_names(tied)} {does} not score significantly less{others}."
     if unranked == len(rivals):
-        return f"{verdict} No other system has a rank to compare it with (see the leaderboard)."
+        return f"{reached}. No other system has a rank to compare it with (see the leaderboard)."
     if leader.rank_high == 1:
-        others = f"; {count_of(unranked, 'system')} can't be ranked" if unranked else ""
         return f"{verdict} It is significantly better than every other {'ranked ' if unranked else ''}system{others}."
     high = f" to {leader.rank_high}" if leader.rank_high else ""
-    return f"{verdict} It ranks first alone, but the 95 % CI of its rank is 1{high}."
+    return f"{verdict} It ranks first alone, but the 95 % CI of its rank is 1{high}{others}."
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -52,7 +52,8 @@ class Comparison:
     """The difference of two runs on the items that both have a score for.
 
     `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second, both in the order
-    of `levels`); `only_first` and `only_second` count items with a score on one side only, which are left out; `p_holm`
+    of `levels`). Not in the table are `other_levels` items with another outcome on a side (`other_outcomes`), and
+    `counted_wrong` items without an outcome on a side, where they count as wrong by the policy. `only_first` and `only_second` count items with a score on one side only, which are left out; `p_holm`
     is adjusted over all comparisons of the call. `facets` name the part of the items, where they are split.
 
     Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
@@ -69,6 +70,8 @@ class Comparison:
     levels: tuple[str, ...]
     table: list[list[int]] | None
     other_levels: int
+    other_outcomes: tuple[str, ...]
+    counted_wrong: int
     only_first: int
     only_second: int
     policy: str
@@ -124,6 +127,7 @@ class Comparison:
             "levels": list(self.levels),
             "table": self.table,
             "other_levels": self.other_levels,
+            "counted_wrong": self.counted_wrong,
             "recovered": None if recovered is None else recovered[0],
             "wrong_without_media": None if recovered is None else recovered[1],
             "policy": self.policy,
@@ -343,12 +347,17 @@ def _compare(
     values = [side.marked.values(shown) for side in sides]
     a, b = (~np.isnan(one) for one in values)
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
-    table, other = None, 0
+    table, others, unknown = None, list[set[str]](), 0
     if levels:
-        named = [side.levels(own, np.flatnonzero(a & b)) for side, own in zip(sides, values, strict=True)]
-        inside = [pair for pair in zip(*named, strict=True) if set(pair) <= set(levels)]
+        both = np.flatnonzero(a & b)
+        named = [side.levels(own, both) for side, own in zip(sides, values, strict=True)]
+        pairs = list(zip(*named, strict=True))
+        inside = [pair for pair in pairs if set(pair) <= set(levels)]
         table = cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist()
-        other = len(named[0]) - len(inside)
+        lacks = (first.lacking | second.lacking)[both]
+        outside = [(set(pair) - set(levels), lack) for pair, lack in zip(pairs, lacks, strict=True)]
+        others = [names for names, lack in outside if names and not lack]
+        unknown = len(pairs) - len(inside) - len(others)
     return Comparison(
         metric=metric.name,
         scorer=first.scorer,
@@ -357,7 +366,9 @@ def _compare(
         difference=difference,
         levels=levels,
         table=table,
-        other_levels=other,
+        other_levels=len(others),
+        other_outcomes=tuple(sorted(set().union(*others))),
+        counted_wrong=unknown,
         only_first=int(np.sum(a & ~b)),
         only_second=int(np.sum(b & ~a)),
         policy=policy,

@@ -146,7 +146,7 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
         if path.is_dir() or (not create and not path.is_file()):
             found = "a folder" if path.is_dir() else "no such file"
-            raise InputError(path, found=found, expected="a store (name it with --store)")
+            raise InputError(path, found=found, expected="a store")
         path.parent.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError) as error:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error

@@ -102,10 +102,16 @@ def open_answers(
     return found
 
 
+def _given(store: Store, benchmark: str) -> dict[str, set[str]]:
+    """The scorers of a benchmark's answers, each with the metrics that it has given or declared."""
+    gives = store.card(benchmark).gives
+    return {name: found.union(gives.get(name, ())) for name, found in store.scorers(benchmark).items()}
+
+
 def _listed(store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool) -> tuple[list[OpenAnswer], set[str]]:
     """The entries of these runs, and the judges whose metrics are unknown."""
     card, items = store.card(benchmark), store.items(benchmark)
-    given = store.scorers(benchmark)
+    given = _given(store, benchmark)
     found: list[OpenAnswer] = []
     silent = set()
     for run in runs:
@@ -177,7 +183,7 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
     votes: list[core.Judgement] = []
     scores: list[tuple[Run, core.Score]] = []
     unchanged, again = set(), set()
-    given = store.scorers(benchmark)
+    given = _given(store, benchmark)
     for row, one in chosen.values():
         answer = (one.run.id, one.item.id, one.judge)
         before = former.get(one.vote_key)
@@ -277,7 +283,7 @@ def _unknown(
 ) -> core.InputError:
     """The error for a row without an open answer: the first unknown name, if any."""
     runs = store.runs(benchmark)
-    given = store.scorers(benchmark)
+    given = _given(store, benchmark)
     choices: dict[str, set[str]] = {
         "item": {item.id for item in store.items(benchmark)},
         "system": {run.system for run in runs},

@@ -229,7 +229,7 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
         scored = scores.c.run.in_(own_runs)
         judges = hidden_judges(source.scalars(select(scores.c.scorer).where(scored).distinct()).all())
         parts: list[tuple[Table, ColumnElement[bool], Change]] = [
-            (benchmarks, benchmarks.c.id == own, lambda row: _card(row, shown)),
+            (benchmarks, benchmarks.c.id == own, lambda row: _card(row, shown, judges)),
             (items, items.c.benchmark == own, _item),
             (flags, flags.c.item.in_(own_items), lambda row: row),
             (runs, runs.c.benchmark == own, lambda row: _run(row, shown)),
@@ -243,16 +243,16 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
     return copy
 
 
-def _card(row: Row, shown: Mapping[str, str]) -> Row:
-    """Disqualifications are public, their reasons are not: they may quote answers."""
+def _card(row: Row, shown: Mapping[str, str], judges: Mapping[str, str]) -> Row:
+    """Scorers without scores are left out. Disqualifications are public, their reasons are not: they may quote answers."""
     card = BenchmarkCard.model_validate(row["card"])
     rulings = tuple(
         Ruling(system=shown.get(one.system, one.system), reason="", since=one.since, lifted=one.lifted)
         for one in card.rulings
     )
-    return row | {
-        "card": card.model_copy(update={"rulings": rulings, "folders": {}, "scorers": {}}).model_dump(mode="json")
-    }
+    gives = {judges[name]: metrics for name, metrics in card.gives.items() if name in judges}
+    bare = card.model_copy(update={"rulings": rulings, "folders": {}, "scorers": {}, "gives": gives})
+    return row | {"card": bare.model_dump(mode="json")}
 
 
 def _item(row: Row) -> Row:

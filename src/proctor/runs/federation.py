@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, read_model, write_whole
+from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, is_database, read_model, write_whole
 from proctor.runs.run_scores import RunScores, load_run_scores
 from proctor.runs.store import Store
 from proctor.runs.table import ItemTable, chosen_runs, load_items
@@ -194,7 +194,11 @@ def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[s
     files. Raises `InputError` for another kind of file, another benchmark, two files of the same items, different bounds
     of a metric, and if no metric is in all files.
     """
-    read = [(file, read_model(file, SumsFile, "sums of groups (proctor export --format sums)")) for file in files]
+    expected = "sums of groups (proctor export --format sums)"
+    for file in files:
+        if file.is_file() and is_database(file):
+            raise InputError(file, found="a store", expected=expected)
+    read = [(file, read_model(file, SumsFile, expected)) for file in files]
     if not read:
         raise InputError("files", found="none", expected="sums of one institution or more")
     seen: dict[str, Path] = {}

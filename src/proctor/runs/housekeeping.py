@@ -248,12 +248,15 @@ def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
     with store.writing() as connection:
         claim(connection, ids, store.shown)
         count = connection.execute(delete(table).where(table.c.run.in_(ids), table.c.scorer == scorer)).rowcount
-    gone -= {name for names in store.scorers(benchmark).values() for name in names}
+    declared = store.card(benchmark).gives
+    others = [*store.scorers(benchmark).values(), *(names for name, names in declared.items() if name != scorer)]
+    gone = gone.union(declared.get(scorer, ())).difference(*others)
 
     def without(card: BenchmarkCard) -> BenchmarkCard:
         metrics = tuple(one for one in card.metrics if one.name not in gone or one.name in own_metrics(card))
         scorers = {name: known for name, known in card.scorers.items() if name != scorer}
-        return card.model_copy(update={"metrics": metrics, "scorers": scorers})
+        gives = {name: known for name, known in card.gives.items() if name != scorer}
+        return card.model_copy(update={"metrics": metrics, "scorers": scorers, "gives": gives})
 
     store.change_card(benchmark, without)
     return int(count)

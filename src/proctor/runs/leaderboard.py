@@ -22,10 +22,11 @@ from proctor.runs.run_scores import (
     policies,
     policy_of,
     readings,
+    run_scores,
 )
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import CODE, FacetSlices, ItemTable, chosen_runs, load_items
+from proctor.runs.table import BASELINES, CODE, FacetSlices, ItemTable, Series, chosen_runs, load_items, load_outcomes
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]
@@ -37,8 +38,9 @@ class LeaderboardRow:
     better rank); None where it is unknown (see `leaderboard`) and for `disqualified` systems. `rank_low` to `rank_high`
     is its simultaneous confidence interval. `place_low` to `place_high` is the spread of its place over samples, and
     `p_best` the share of samples in which it is first: no confidence interval (see `proctor.stats.Rank`). `missing`
-    items were not asked, `unsupported` ones have a format that a baseline does not answer; `lacking` ones have no score
-    for any reason. An `oracle_baseline` uses the reference answers: it is shown without a rank and enters no test.
+    items were not asked, `failed` ones ended with an infrastructure error, `unresolved` ones have no verdict by the judge,
+    `unmarked` ones wait for it, `unsupported` ones have a format that a baseline does not answer; `lacking` ones are all
+    of these. An `oracle_baseline` uses the reference answers: it is shown without a rank and enters no test.
 
     `policy` says how lacking items count: "wrong", "exclude", or "both" where no policy is chosen: then there is no
     `value` but the range from `if_wrong` to `if_excluded`, and an interval that covers both. It is empty where nothing is
@@ -66,6 +68,9 @@ class LeaderboardRow:
     if_wrong: float | None = None
     if_excluded: float | None = None
     doubtful: int = 0
+    failed: int = 0
+    unresolved: int = 0
+    unmarked: int = 0
 
     @property
     def drawn(self) -> float | None:
@@ -73,10 +78,15 @@ class LeaderboardRow:
         return self.if_wrong if self.policy == BOTH else self.value
 
     @property
+    def scored(self) -> bool:
+        """Whether any item has a score (by a chosen policy, lacking ones that count as wrong have one)."""
+        return self.n > (self.failed + self.missing + self.unresolved if self.policy == BOTH else 0)
+
+    @property
     def undefined(self) -> bool:
         """Whether the metric is undefined on the system's answers, which therefore has no rank."""
         shown = (self.if_wrong, self.if_excluded) if self.policy == BOTH else (self.value,)
-        return self.n > 0 and None in shown
+        return self.scored and None in shown
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,11 @@ class _Entry:
     def oracle_baseline(self) -> bool:
         return bool(self.run.settings.get(ORACLE, False))
 
+    @property
+    def contests(self) -> bool:
+        """Whether it may have a rank."""
+        return not self.disqualified and not self.oracle_baseline
+
     def complete_on(self, common: Mask) -> bool:
         """Whether each of these items has a value under the policy; under "both", a value without any policy."""
         reading = FailedPolicy.WRONG if self.policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
@@ -114,9 +129,10 @@ class _Entry:
         return int(np.sum(self.marked.doubtful))
 
     def undecided_on(self, common: Mask) -> bool:
-        """Whether its rank depends on lacking or doubtful items, so that all readings must agree."""
+        """Whether its rank depends on lacking or doubtful items, so that all readings must agree. A run that lacks all of
+        them has nothing to be ranked by."""
         if self.policy == BOTH:
-            return self.settled_on(common)
+            return self.settled_on(common) and not bool(np.all(self.marked.lacking[common]))
         return bool(self.doubtful) and self.complete_on(common)
 
     def settled_on(self, common: Mask) -> bool:
@@ -144,7 +160,8 @@ def leaderboard(
     baseline does not support, leave a system without a rank under any policy.
 
     The metric may be one over many items (see `load_run_sums`). A system on whose answers it is undefined (always the
-    same answer, or never the class) has no rank, and the others are ranked without it.
+    same answer, or never the class) has no rank, and the others are ranked without it. A system that the scorer has not
+    scored stands below, without a score.
 
     Raises `InputError` if several scorers give the metric, or it has several parts, and none is named, and for an unknown
     condition or metric.
@@ -152,22 +169,27 @@ def leaderboard(
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
     chosen = policies(options.failed, card)
-    scored = _scored(store, chosen_runs(store, benchmark, options.systems, (condition,)), items, card, metric)
+    runs = chosen_runs(store, benchmark, options.systems, (condition,))
+    scored = _scored(store, runs, items, card, metric)
     declared = scored[0][1].metric if scored else card.metric(metric or card.headline)
-    entries = [
-        _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
-        for run, one in scored
-        if scorer is None or one.scorer == scorer
-    ]
+
+    def entry_of(run: Run, one: RunScores) -> _Entry:
+        return _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
+
+    entries = [entry_of(run, one) for run, one in scored if scorer is None or one.scorer == scorer]
     scorers = sorted({entry.marked.scorer for entry in entries})
     if len(scorers) > 1:
         raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
     scorable = items.scorable(declared, CODE if scorer is None else scorer)
     if any(isinstance(entry.marked, RunSums) for entry in entries):
         scorable = entries[0].marked.scorable
-    contests = [entry for entry in entries if not entry.disqualified and not entry.oracle_baseline]
-    known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
+    known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in entries if one.contests]
     common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
+    if entries and not isinstance(entries[0].marked, RunSums):
+        there = {entry.run.id for entry in entries}
+        others = [(run, _unscored(store, run, items, declared, scorers[0])) for run in runs if run.id not in there]
+        entries += [entry_of(run, one) for run, one in others if np.any(one.outcomes.asked & one.scorable)]
+    contests = [entry for entry in entries if entry.contests]
     board = _Board(items, declared, common, chosen, options)
     decided = [one for one in contests if one.complete_on(common) and not one.doubtful and board.defined(one)]
     undecided = [one for one in contests if one.undecided_on(common) and board.defined(one)]
@@ -199,6 +221,18 @@ def _scored(
         known = {one.metric.name for own in single.values() for one in own}
         check_metrics(store, (metric,), known | {one.name for one in card.metrics}, items, ())
     return [(run, one) for run in runs for one in single[run.id] if one.metric.name == wanted]
+
+
+def _open_count(entry: _Entry) -> int:
+    return int(np.sum(entry.marked.lacking | entry.marked.doubtful))
+
+
+def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: str) -> RunScores:
+    """A run without any score of a metric by this scorer."""
+    empty = Series(metric.name, scorer, np.full(len(items), np.nan))
+    nothing, outcomes = np.zeros(len(items), dtype=np.bool_), load_outcomes(store, run, items)
+    scorable = items.scorable(metric, scorer)
+    return run_scores(metric, empty, scorable, outcomes, nothing, baseline=run.system in BASELINES)
 
 
 @dataclass(frozen=True)
@@ -233,8 +267,9 @@ class _Board:
         return sorted(rows, key=lambda row: math.inf if row.drawn is None else sign * row.drawn)
 
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
-        """The systems whose lacking and doubtful items can't change a rank; systems with most of them are dropped first."""
-        left = sorted(undecided, key=lambda entry: int(np.sum(entry.marked.lacking | entry.marked.doubtful)))
+        """The systems whose lacking and doubtful items can't change a rank; systems with most of them are dropped first,
+        those with equally many together. None, if a single one of several is left without a complete system beside it."""
+        left = list(undecided)
         if not left:
             return []
         runs = {one.run.system: one.marked for one in decided}
@@ -242,8 +277,10 @@ class _Board:
         ranks = type(left[0].marked).reader(runs, self.items, self.common, self.options.plan(self.metric))
         certain = {one.run.system: self.metric.worst for one in decided}
         while left and not self._ranks_hold(ranks, certain, [one.run.system for one in left]):
-            left.pop()
-        return left
+            most = max(map(_open_count, left))
+            left = [one for one in left if _open_count(one) < most]
+        alone = len(left) == 1 and not decided and len(undecided) > 1  # of itself a rank says nothing
+        return [] if alone else left
 
     def _ranks_hold(self, ranks: Reader, certain: dict[str, float], undecided: Sequence[str]) -> bool:
         """Whether all ranks agree over all `readings` of the undecided systems."""
@@ -254,7 +291,8 @@ class _Board:
     def row(self, entry: _Entry, rank: Rank | None) -> LeaderboardRow:
         one = next(iter(self.results(entry.marked).rows(entry.run)))
         ends = ("policy", "if_wrong", "if_excluded")
-        shown = ("value", "ci_low", "ci_high", "n", "groups", "missing", "unsupported", *ends)
+        counts = ("missing", "failed", "unresolved", "unmarked", "unsupported")
+        shown = ("value", "ci_low", "ci_high", "n", "groups", *counts, *ends)
         ranks = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
         found: dict[str, Any] = {name: getattr(one, name) for name in shown}
         found |= {name: None if rank is None else getattr(rank, name) for name in ranks}
@@ -262,7 +300,7 @@ class _Board:
             system=one.system,
             oracle_baseline=entry.oracle_baseline,
             disqualified=entry.disqualified,
-            lacking=one.failed + one.missing + one.unresolved + one.unmarked + one.unsupported,
+            lacking=sum(getattr(one, name) for name in counts),
             doubtful=entry.doubtful,
             **found,
         )

@@ -407,7 +407,8 @@ def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> Bench
         card = card.with_metrics(one.metrics)
         rulings += [ruling for ruling in one.rulings if ruling not in rulings]
     scorers = {name: settings for one in (*known, card) for name, settings in one.scorers.items()}
-    return card.model_copy(update={"rulings": tuple(rulings), "scorers": scorers})
+    gives = {name: metrics for one in (*known, card) for name, metrics in one.gives.items()}
+    return card.model_copy(update={"rulings": tuple(rulings), "scorers": scorers, "gives": gives})
 
 
 def _mixed(cards: Sequence[BenchmarkCard]) -> set[str]:

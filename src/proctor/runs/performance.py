@@ -81,7 +81,8 @@ class AnalysisData:
         """The items with a score of any system."""
         found = np.flatnonzero(np.logical_or.reduce([~np.isnan(entry.right) for entry in self.entries]))
         if not len(found):
-            raise NothingMarkedError("marks", found="no question with a mark", expected="one")
+            expected = "one at least; of free text a judge gives them (proctor score)"
+            raise NothingMarkedError("accuracy", found="no answer with a score", expected=expected)
         return found
 
 

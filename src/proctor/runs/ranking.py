@@ -106,6 +106,11 @@ class Entry:
         """The scores with one value for all lacking items."""
         return np.where(self.marked.lacking, value, self.right)
 
+    def rankable(self, here: Mask, *, counting_lacking: bool) -> bool:
+        """Whether any of the items `here` has a score (or lacks it, if that counts) and none waits for the judge."""
+        known = ~np.isnan(self.right) & (counting_lacking | ~self.marked.lacking)
+        return bool(np.any(known & here)) and not np.any(self.marked.waiting & here)
+
     def supported(self) -> Entry:
         """A copy without the items whose format the system does not answer."""
         return replace(self, right=np.where(self.unsupported, np.nan, self.right))
@@ -367,12 +372,15 @@ class _Maker:
             timed=entries[0].timed,
         )
 
-    def _settled(self, ranked: list[Entry], here: Mask) -> tuple[list[Entry], list[Entry]]:
-        """The systems that can be ranked, since lacking items can't change any place, and the others."""
-        unranked: list[Entry] = []
+    def _settled(self, entries: list[Entry], here: Mask) -> tuple[list[Entry], list[Entry]]:
+        """The systems that can be ranked, since lacking items can't change any place, and the others: among these are those
+        without any score, and those with answers that wait for the judge."""
+        wrong = self.policies == (FailedPolicy.WRONG,)
+        unranked = [one for one in entries if not one.rankable(here, counting_lacking=wrong)]
+        ranked = [one for one in entries if one not in unranked]
         inside = np.flatnonzero(here)
         open_ones = {one.name for one in ranked if np.any(one.marked.lacking & here)}
-        if self.policies == (FailedPolicy.WRONG,) or not open_ones:
+        if wrong or not open_ones:
             return ranked, unranked
         rows = _Rows(ranked, inside)
         places = PlaceReadings(rows.right, self.group[inside], self.codes[inside], len(self.buckets), self.plan)

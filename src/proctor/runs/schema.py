@@ -213,6 +213,9 @@ class BenchmarkCard(BaseModel):
     scorers: dict[str, dict[str, JsonValue]] = {}
     """The settings of each scorer by its name, without the addresses of servers. Scorers of older stores are missing."""
 
+    gives: dict[str, tuple[str, ...]] = {}
+    """The names of the metrics that each scorer gives, by its name. Scorers of older stores are missing."""
+
     folders: dict[str, str] = {}
     """Where the files were on this machine at the last run or import: `data`, `media`; and the `track`."""
 
@@ -258,7 +261,7 @@ def card_of(benchmark: core.Benchmark) -> BenchmarkCard:
     more += [metric for metric in graded_metrics(kinds) if metric.name not in known]
     metrics = (*benchmark.metrics, *more)
     levels = {metric.name: chance_level(metric, counted) for metric in metrics}
-    made = {"metrics", "excerpts", "chance", "own", "scorers", "folders", "rulings"}
+    made = {"metrics", "excerpts", "chance", "own", "scorers", "gives", "folders", "rulings"}
     same = set(BenchmarkCard.model_fields) - made
     return BenchmarkCard(
         **{name: getattr(benchmark, name) for name in same},

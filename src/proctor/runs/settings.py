@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
         )
 
     def declared(card: BenchmarkCard) -> BenchmarkCard:
-        update: dict[str, Any] = {"scorers": {**card.scorers, scorer.name: now}}
+        gives = {scorer.name: tuple(metric.name for metric in scorer.metrics)}
+        update: dict[str, Any] = {"scorers": card.scorers | {scorer.name: now}, "gives": card.gives | gives}
         return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
 
     store.change_card(benchmark, declared)
@@ -166,5 +167,5 @@ def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
 
 def delete_command(store: Store, benchmark: str, scorer: str) -> str:
     return (
-        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {shell_word(store.shown)}"
+        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {store_word(store.shown)}"
     )

@@ -81,6 +81,10 @@ class Store:
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open; they are not stored."""
 
+    def __repr__(self) -> str:
+        """The path or URL, without a password."""
+        return f"Store({self.shown!r})"
+
     @property
     def dialect(self) -> str:
         """The database: "sqlite" or "postgresql"."""
@@ -137,7 +141,7 @@ class Store:
                 schema.insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
-            kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers")}
+            kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers", "gives")}
             card = card.with_metrics(before.metrics).model_copy(update=kept)
             if card != before:
                 schema.write_card(connection, known["id"], card)

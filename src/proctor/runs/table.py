@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
-from proctor.judges import UNRESOLVED
+from proctor.judges import UNRESOLVED, metrics_of_kind
 from proctor.runs import schema
 from proctor.runs.bulk import (
     Codes,
@@ -369,19 +369,22 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
 
 
 def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Series]:
-    """Empty series of the judges without any verdict in this run, for the metrics that they have in other runs."""
+    """Empty series of the judges without any verdict in this run, for the metrics that they give (in an older store: for
+    those that they have in other runs, or else for those of their kind)."""
     marking = {one.scorer for one in found if one.metric != UNRESOLVED.name}
     silent = [one for one in found if one.metric == UNRESOLVED.name and one.scorer not in marking]
     scores, runs = schema.scores, schema.runs
     own = select(runs.c.benchmark).where(runs.c.id == run.id).scalar_subquery()
     others = select(runs.c.id).where(runs.c.benchmark == own)
     empty = []
+    gives = store.card(run.benchmark).gives if silent else {}
     for one in silent:
         query = select(scores.c.metric).where(
             scores.c.run.in_(others), scores.c.scorer == one.scorer, scores.c.metric != UNRESOLVED.name
         )
         with store.reading() as connection:
-            names = sorted(connection.scalars(query.distinct()))
+            names = sorted({*connection.scalars(query.distinct()), *gives.get(one.scorer, ())})
+        names = names or metrics_of_kind(one.scorer)
         empty += [Series(name, one.scorer, np.full(len(one.values), np.nan)) for name in names]
     return empty
 

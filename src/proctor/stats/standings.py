@@ -98,7 +98,8 @@ class Standing:
     comparison with each other system. `stability` is None if not requested or with fewer than two groups.
 
     `mean_rank` is the rank by the mean over buckets, and `rank_low` to `rank_high` its simultaneous confidence interval
-    from the paired tests of these means (`rank_intervals`); None with fewer than two groups.
+    from the paired tests of these means (`rank_intervals`); None with fewer than two groups. A system without any value
+    stands last, and has None for all of these, for `mean` and for `win_rate`.
 
     >>> Standing("a", 1, 2.0, (0.5,), (1,), 0.5, 0.9).tie_broken
     False
@@ -277,8 +278,8 @@ class _Numbers:
 
     def standing(self, k: int) -> Standing:
         """The standing of system k."""
-        filled = ~np.isnan(self.ranks).all(axis=1)
-        mean = _mean(self.scores)
+        filled, scored = ~np.isnan(self.ranks).all(axis=1), not np.isnan(self.scores[:, k]).all()
+        mean, between = _mean(self.scores), self.between if scored else None
         ahead, behind = pairwise_wins(self.ranks[filled])
         others = [other for other in range(len(self.names)) if other != k]
         tied = int(filled.sum()) - ahead[k] - behind[k]
@@ -288,17 +289,17 @@ class _Numbers:
             score=float(self.score[k]),
             scores=tuple(None if np.isnan(score) else float(score) for score in self.scores[:, k]),
             ranks=tuple(None if np.isnan(rank) else int(rank) for rank in self.ranks[:, k]),
-            mean=float(mean[k]) if filled.any() else None,
-            win_rate=float(_mean(self.rates)[k]) if filled.any() else None,
+            mean=float(mean[k]) if scored else None,
+            win_rate=float(_mean(self.rates)[k]) if scored else None,
             tie_broken=bool(self.broken[k]),
             duel_rate=None if np.isnan(self.pair_rate[k]) else float(self.pair_rate[k]),
             ahead={self.names[other]: int(ahead[k, other]) for other in others},
             behind={self.names[other]: int(behind[k, other]) for other in others},
             tied={self.names[other]: int(tied[other]) for other in others},
             stability=None if self.moved is None else _stability(self.moved[:, k], self.level, len(others) + 1),
-            mean_rank=int(places(mean)[k]) if self.between else None,
-            rank_low=int(self.between[0][k]) if self.between else None,
-            rank_high=int(self.between[1][k]) if self.between else None,
+            mean_rank=int(places(mean)[k]) if between else None,
+            rank_low=int(between[0][k]) if between else None,
+            rank_high=int(between[1][k]) if between else None,
         )
 
 
