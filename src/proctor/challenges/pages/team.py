@@ -10,22 +10,14 @@ from sqlalchemy import Connection, RowMapping, select
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.membership import TeamError, end_membership, join_team, members_of, new_join_secret, team_of
 from proctor.challenges.pages.access import Line, LoggedIn, Number, Participant, Viewer, challenge_of
 from proctor.challenges.publishing import Visitor, may_see, shown_figures
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import events, results, submissions, teams
 from proctor.challenges.states import RULES, SubmissionState
 from proctor.challenges.submissions import StaleError, quota_left, submissions_of
-from proctor.challenges.teams import (
-    TeamEntry,
-    TeamError,
-    join_team,
-    members_of,
-    new_join_secret,
-    register_team,
-    team_of,
-    withdraw_team,
-)
+from proctor.challenges.teams import TeamEntry, register_team, withdraw_team
 from proctor.challenges.uploads import cancel_upload
 from proctor.core import InputError, input_text
 from proctor.web import account_names, page
@@ -106,6 +98,21 @@ def withdraw(request: Request, viewer: Participant, sure: Line = "") -> Response
     challenge = challenge_of(request)
     with challenge.writing() as connection:
         withdraw_team(connection, challenge, viewer.account, team)
+    return RedirectResponse("/team", 303)
+
+
+@router.post("/team/leave")
+def leave(request: Request, viewer: Participant, sure: Line = "") -> Response:
+    """Leaves the team, which keeps its submissions."""
+    viewer.own_team()
+    if sure != "yes":
+        return _team_page(request, viewer, fault="team.quit_sure", status=422)
+    challenge = challenge_of(request)
+    try:
+        with challenge.writing() as connection:
+            end_membership(connection, challenge, viewer.account, viewer.account)
+    except TeamError:  # an organiser was faster
+        raise HTTPException(404) from None
     return RedirectResponse("/team", 303)
 
 
