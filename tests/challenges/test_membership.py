@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import insert, select, text
 
+from proctor.challenges.boards import result_counts
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import (
     TeamError,
@@ -22,7 +23,7 @@ from proctor.challenges.membership import (
     new_join_secret,
     team_of,
 )
-from proctor.challenges.schema import submissions
+from proctor.challenges.schema import results, scorers, submissions
 from proctor.challenges.states import PhaseState, SubmissionState, set_phase
 from proctor.challenges.submissions import HandIn, HandInError, cancel, move, quota_left, settle, submissions_of
 from proctor.challenges.teams import TeamEntry, register_team
@@ -232,6 +233,22 @@ def test_an_organiser_moves_a_member_and_the_trail_says_who_did_what(challenge: 
         (olga, "add member", "team 2", {"account": anna}),
         (anna, "leave team", "team 2", {}),
     ]
+
+
+def test_results_that_a_member_brought_are_known_to_the_team(challenge: Challenge) -> None:
+    anna, ben = account(challenge, "anna"), account(challenge, "ben")
+    first, _ = registered(challenge, "A", anna)
+    second, _ = registered(challenge, "B", ben)
+    scored(challenge, first, 2)
+    scored(challenge, second)
+    with challenge.writing() as connection:
+        version = {"version": 1, "at": "", "fingerprint": "", "why": ""}
+        connection.execute(insert(scorers).values(version))
+        for submission in (1, 2, 3):
+            connection.execute(insert(results).values(submission=submission, scorer=1, figures={}, at=""))
+        assert result_counts(connection, "test", 1) == {"one team": 2, "all teams": 3}
+        move_member(connection, challenge, None, anna, second)
+        assert result_counts(connection, "test", 1) == {"one team": 3, "all teams": 3}
 
 
 def test_a_full_team_takes_nobody_from_an_organiser(challenge: Challenge) -> None:
