@@ -63,7 +63,8 @@ def end_membership(connection: Connection, challenge: Challenge, by: int | None,
     counted = union(own, brought).subquery()
     _add_rows(connection, account_charges, select(literal(account), counted.c[0]))
     connection.execute(update(teams).where(teams.c.id == team).values(join_hash=secret_hash(new_token())))
-    action, detail = ("leave team", None) if by == account else ("remove member", {"account": account})
+    action = "leave team" if by == account else "remove member"
+    detail = None if by == account else {"account": account}
     record_change(connection, challenge.now(), by, action, f"team {team}", detail)
     return int(team)
 
@@ -136,7 +137,7 @@ def _add_to(connection: Connection, challenge: Challenge, account: int, team: in
         is_over = phase_state(connection, phase, now) is PhaseState.CLOSED
         if not is_over and quota_exceeded_by(connection, account, team, phase, now):
             expected = "no more in both teams together than the quota of a team allows"
-            raise TeamError("quota", f"phase {phase.name}", found="submissions of a former team", expected=expected)
+            raise TeamError("quota", "phase " + phase.name, found="submissions of a former team", expected=expected)
     enter_team(connection, challenge, account, team)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -188,8 +189,30 @@ def _submission(request: Request, number: int, viewer: Viewer, template: str) ->
         final=RULES[state].final or state is _S.SCORED,
         cancellable=state in _CANCELLABLE,
         log=row["log"] or {},
+        problems=[told_problem(one) for one in (row["log"] or {}).get("problems", [])],
         progress=row["progress"] or {},
     )
+
+
+_PROBLEM = re.compile(r"error: (?P<rule>[a-z-]+): (?P<place>.+?): (?P<text>found .+)", re.DOTALL)
+_RULES = {
+    *("entry", "duplicate", "unknown", "missing", "format", "too-long", "late", "no-latency", "no-answer"),
+    *("no-rationale", "empty-order"),
+}
+
+
+def told_problem(line: str) -> dict[str, str]:
+    """A line of `proctor validate` for a page, which has a text for each `rule` ("" for another line).
+
+    >>> told_problem("error: missing: q7: found no answer, expected an answer to every question")
+    {'rule': 'missing', 'place': 'q7', 'text': 'found no answer, expected an answer to every question'}
+    >>> told_problem("submission.json: found no value, expected JSON")["rule"]
+    ''
+    """
+    found = _PROBLEM.fullmatch(line)
+    if found is None or found["rule"] not in _RULES:
+        return {"rule": "", "place": "", "text": line}
+    return found.groupdict() | {"rule": found["rule"].replace("-", "_")}
 
 
 @router.post("/submission/{number}/cancel")
