@@ -133,7 +133,7 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
     from proctor.reports import records_table
-    from proctor.runs import flagged_votes, safe_cell
+    from proctor.runs import flagged_votes
 
     found = [one.to_json() for one in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
     names = ("system", "condition", "item", "judge", "text")
@@ -147,7 +147,7 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
         for row in found
     ]
     if output is OutputFormat.CSV:
-        found = [{name: safe_cell(cell) for name, cell in row.items()} for row in cells]
+        found = cells
     show(output, found, records_table(f"{benchmark}: flagged judgements", cells))
 
 
