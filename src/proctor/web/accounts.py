@@ -57,13 +57,26 @@ class Changed:
 
 
 def account_name(text: str) -> str:
-    """The name as it is stored: case and Unicode composition make no difference. Raises `InputError` for an invalid
-    name.
+    """The name as it is stored: neither case nor what Unicode's compatibility (NFKC) takes for the same makes a
+    difference, so that no two names look alike by it. Raises `InputError` for an invalid name.
 
-    >>> account_name(" Anna.Meier ")
-    'anna.meier'
+    >>> account_name(" Anna.Meier "), account_name("\uff21nna"), account_name("\ufb01ona")
+    ('anna.meier', 'anna', 'fiona')
     """
-    name = unicodedata.normalize("NFC", text.strip().casefold())
+    return _checked_name(_folded(text), text)
+
+
+def former_account_name(text: str) -> str:
+    """The name as earlier versions stored it, which let only case and Unicode composition (NFC) make no difference.
+    Raises `InputError` for an invalid name."""
+    return _checked_name(unicodedata.normalize("NFC", text.strip().casefold()), text)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.strip()).casefold())
+
+
+def _checked_name(name: str, text: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError("name", found=repr(text[:80]), expected="letters, digits and . @ + - _, at most 80")
     return name
@@ -73,7 +86,7 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
     """Adds an account, which nobody can use before its invitation is accepted."""
     kept = account_name(name)
     taken = InputError("name", found=f"{kept!r}, which there is already", expected="a new name")
-    if connection.execute(select(accounts.c.id).where(accounts.c.name == kept)).first():
+    if kept in map(_folded, connection.execute(select(accounts.c.name)).scalars()):  # also of a former name
         raise taken
     values = {
         "name": kept,
@@ -102,11 +115,21 @@ def register_account(
 
 def find_account(connection: Connection, name: str) -> RowMapping:
     """The account with this name; raises `InputError` where there is none."""
-    row = connection.execute(select(accounts).where(accounts.c.name == account_name(name))).mappings().first()
+    row = account_row(connection, name)
     if row is None:
         known = connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars()
         raise InputError("name", found=f"no account {name[:80]!r}", expected=one_of(list(known)) or "an account")
     return row
+
+
+def account_row(connection: Connection, name: str) -> RowMapping | None:
+    """The account with this name, as older versions stored it or as it is stored now; None where there is none. Raises
+    `InputError` for an invalid name."""
+    for kept in dict.fromkeys((former_account_name(name), account_name(name))):
+        row = connection.execute(select(accounts).where(accounts.c.name == kept)).mappings().first()
+        if row is not None:
+            return row
+    return None
 
 
 def account_names(connection: Connection, ids: Sequence[int]) -> list[str]:

@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 
 from proctor.core import InputError, ProblemsError, one_of, problem_texts, read_yaml
 from proctor.runs import open_engine
-from proctor.web.accounts import AccountsPlace, account_name
+from proctor.web.accounts import AccountsPlace, former_account_name
 from proctor.web.forms import FORMS, RatedDimension
 from proctor.web.schema import Role, prepare
 from proctor.web.site import private_store
@@ -42,7 +42,7 @@ StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")
 
 def _account(name: str) -> str:
     try:
-        return account_name(name)
+        return former_account_name(name)
     except InputError as error:
         raise ValueError(str(error)) from error
 
