@@ -145,7 +145,7 @@ def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> Revi
     try:
         settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))
     except ValidationError as error:
-        raise ProblemsError(file, problem_texts(error)) from error
+        raise ProblemsError(file, problem_texts(error, ReviewSettings)) from error
     problems = [*_duplicates(settings), *_missing_files(folder, settings)]
     problems += _invalid_people(settings, accounts) if accounts is not None else []
     if problems:

@@ -133,14 +133,19 @@ def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[s
 
 def table_of(records: Sequence[Any], columns: Sequence[str], *, decided: bool = False) -> str:
     """Records (dataclasses) as CSV with these columns; `decided` adds empty columns decision and by. None is an empty
-    cell; numbers have at most six decimals. A text that a spreadsheet would take for a formula gets a leading
-    apostrophe, which `read_rows` removes."""
+    cell; numbers have at most six decimals. See `csv_of`."""
+    more = ("decision", "by") if decided else ()
+    rows = ((*(cells[name] for name in columns), *("" for _ in more)) for cells in map(asdict, records))
+    return csv_of((*columns, *more), rows)
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV below a header. A text that a spreadsheet would take for a formula gets a leading apostrophe, which
+    `read_rows` removes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*columns, *(("decision", "by") if decided else ())])
-    for record in records:
-        cells = asdict(record)
-        writer.writerow([*(_cell(cells[name]) for name in columns), *(("", "") if decided else ())])
+    writer.writerow(columns)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
 
 
