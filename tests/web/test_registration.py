@@ -38,8 +38,9 @@ def test_who_registers_is_logged_in_as_a_newcomer(site: Site) -> None:
     assert client.get("/register").headers["location"] == "/"
     assert log_in(browser(site), "anna").status_code == 303
     with site.reading() as connection:
-        actions = list(connection.execute(select(schema.trail.c.action).order_by(schema.trail.c.id)).scalars())
-    assert actions == ["add account", "set password"]
+        query = select(schema.trail.c.action, schema.trail.c.account).order_by(schema.trail.c.id)
+        actions = [tuple(row) for row in connection.execute(query)]
+    assert actions == [("add account", 1), ("set password", 1)], "by themselves, and not from the shell"
 
 
 REFUSED = {

@@ -82,8 +82,11 @@ def _checked_name(name: str, text: str) -> str:
     return name
 
 
-def add_account(connection: Connection, name: str, role: str, language: str, changed: Changed) -> RowMapping:
-    """Adds an account, which nobody can use before its invitation is accepted."""
+def add_account(
+    connection: Connection, name: str, role: str, language: str, changed: Changed, *, own: bool = False
+) -> RowMapping:
+    """Adds an account, which nobody can use before its invitation is accepted. It is the account's `own` change where
+    somebody registers."""
     kept = account_name(name)
     taken = InputError("name", found=f"{kept!r}, which there is already", expected="a new name")
     if kept in map(_folded, connection.execute(select(accounts.c.name)).scalars()):  # also of a former name
@@ -100,7 +103,8 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
         row = connection.execute(insert(accounts).values(values).returning(*accounts.c)).mappings().one()
     except IntegrityError as error:  # added by somebody else at the same moment
         raise taken from error
-    record(connection, changed.at, changed.by, "add account", _subject(row), {"role": role})
+    by = int(row["id"]) if own else changed.by
+    record(connection, changed.at, by, "add account", _subject(row), {"role": role})
     return row
 
 
@@ -108,7 +112,7 @@ def register_account(
     connection: Connection, name: str, role: Role, language: str, password_hash: str, at: datetime
 ) -> RowMapping:
     """Adds the account of somebody who registers without an invitation, with its password."""
-    account = add_account(connection, name, role, language, Changed(None, at))
+    account = add_account(connection, name, role, language, Changed(None, at), own=True)
     _change(connection, account, Changed(account["id"], at), "set password", password=password_hash)
     return account
 
