@@ -51,6 +51,21 @@ def only(benchmark: Benchmark) -> Any:
     return item
 
 
+def test_questions_that_are_asked_twice_are_noted(tmp_path: Path) -> None:
+    """Options may have another order; another file is another question."""
+    rows = ["q1,What is it?,a cat,a dog,A,g1,", "q2,what  IS it?,a dog,a cat,A,g2,", "q3,What is it?,a cat,a dog,A,g3,",
+            "q4,Where?,here,there,A,g1,", "q5,Where?,here,there,A,g4,", "q6,Where?,here,there,A,g4,a.png"]  # fmt: skip
+    text = "\n".join(["id,question,A,B,answer,group,media", *rows]) + "\n"
+    found = proctor.check(written(tmp_path, "q.csv", text, "a.png"), out=None)
+    (note,) = [one for one in found.notes if one.startswith("Asked more than once")]
+    assert note == (
+        "Asked more than once, with the same media: 2 questions: rows 2, 3, 4, with different answers ('What is it?'); "
+        "rows 5, 6 ('Where?')"
+    )
+    once = "\n".join(["id,question,A,B,answer,group,media", rows[0], rows[3], rows[5]]) + "\n"
+    assert not any("more than once" in one for one in proctor.check(written(tmp_path, "q.csv", once), out=None).notes)
+
+
 def test_a_point_before_three_digits_is_ambiguous_beside_decimal_commas(tmp_path: Path) -> None:
     head, file = "id;question;answer;patient\n", tmp_path / "q.csv"
     file.write_text(head + "q1;How long?;3,5 cm;p1\nq2;How long?;1.000;p1\nq3;How long?;0.125 cm;p2\n")

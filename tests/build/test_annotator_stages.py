@@ -201,6 +201,11 @@ def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
             "found 'other@0', expected VIDEO@START with",
         ),
         ("votes.csv", "clip,annotator,class,present\nop-0@1,a,Clip,yes\n", "a start that is a multiple of 5 s"),
+        (
+            "votes.csv",
+            "clip,annotator,class,present\nop-0@0,a,Clip,yes\nop-0@500,a,Clip,yes\n",
+            "votes.csv: column 'clip': found 'op-0@500', expected op-0@",
+        ),
         ("votes.csv", "clip,annotator,class\nop-0@0,a,Clip\n", "no column 'present'"),
     ],
 )

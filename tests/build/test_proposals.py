@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +158,27 @@ def test_a_table_of_decisions(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found 4 faults") as error:
         read_decisions(file, own, (ACCEPT, REJECT))
     assert "row 3, column 'decision': found 'maybe', expected one of accept, reject" in "\n".join(error.value.__notes__)
+
+
+def test_no_cell_of_a_table_to_fill_in_is_a_formula(tmp_path: Path) -> None:
+    @dataclass
+    class Row:
+        id: str
+        kind: str
+        score: float | None
+
+    rows = [Row("=1+1", "-Clip", -0.5), Row("@v", "\tx", None), Row("'=a", "it's", 1.0)]
+    text = table_of(rows, ("id", "kind", "score"), decided=True)
+    cells = list(csv.reader(text.splitlines()))
+    assert cells[1:] == [
+        ["'=1+1", "'-Clip", "-0.5", "", ""],
+        ["'@v", "'\tx", "", "", ""],
+        ["''=a", "it's", "1", "", ""],
+    ]
+    file = tmp_path / "filled.csv"
+    file.write_text(text.replace("-0.5,,", "-0.5,accept,Ada").replace("1,,", "1,reject,Ada"), encoding="utf-8")
+    found = read_decisions(file, rows, (ACCEPT, REJECT))
+    assert {name: one.choice for name, one in found.items()} == {"=1+1": ACCEPT, "'=a": REJECT}
 
 
 def test_cvat_shows_proposals_and_brings_decisions_back() -> None:

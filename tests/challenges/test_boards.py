@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 
 from proctor.challenges.boards import BoardFigure, BoardMaker, Figures, given_away
 from proctor.challenges.settings import Phase, RankingChoice
-from proctor.core import ACCURACY, Benchmark, Item, Reference
-from proctor.core.formats import BinaryFormat
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
+from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.runs import Options, Store, leaderboard
 from tests.support.contest import NAME, contest_store, skilled, write_run
 
@@ -35,6 +36,34 @@ def store(tmp_path: Path) -> Store:
     found.add_benchmark(Benchmark(NAME, "Contest", made, (ACCURACY,), "accuracy"))
     for number, (name, rate) in enumerate({"A#1": 0.9, "B#1": 0.6, "C#1": 0.3, "plain": 0.5}.items()):
         write_run(found, name, skilled(rate, rate, seed=number))
+    return found
+
+
+COUNTS = {"one team": 3, "all teams": 5}
+SECONDS_OFF = Metric("seconds_off", "Seconds off", high=60.0, higher_is_better=False)
+CREDIT = Metric("credit", "Partial credit", percent=True)
+
+
+def judged_store(folder: Path, metric: Metric, values: Mapping[str, Callable[[int], float]]) -> Store:
+    """Systems with a value for each of 24 questions on six videos, by any metric."""
+    items = tuple(
+        Item(
+            id=f"q{number}",
+            group=f"v{number % 6}",
+            question="When?",
+            answer=FreeTextFormat(),
+            reference=Reference(answer="now"),
+        )
+        for number in range(24)
+    )
+    found = Store(folder / "judged.db")
+    found.add_benchmark(Benchmark(NAME, "Contest", items, (metric,), metric.name))
+    for system, valued in values.items():
+        run = found.start_run(NAME, system, "video", {})
+        scores = [
+            Score(item_id=item.id, metric=metric.name, value=valued(n), scorer="judge") for n, item in enumerate(items)
+        ]
+        found.write(run, [(Answer(item_id=one.item_id, text="now"), [one]) for one in scores])
     return found
 
 
@@ -90,5 +119,51 @@ def test_in_buckets_the_lead_is_the_difference_of_the_means_over_them(tmp_path: 
 def test_given_away_names_the_questions_that_there_are() -> None:
     """The simulation takes groups of equal size, so it has 80 here."""
     board = BoardFigure(name="technical", title="All", mean=0.8, low=0.7, high=0.9, questions=78, groups=4)
-    told = given_away(Phase(name="test", questions="q"), [Figures(boards=(board,), statuses={})], {1: 1})
+    told = given_away(Phase(name="test", questions="q"), [Figures(boards=(board,), statuses={})], COUNTS, shares=True)
     assert (told["questions"], told["groups"]) == (78, 4)
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "known"),
+    [
+        (SECONDS_OFF, {"A#1": lambda n: 2.0 + n % 3, "B#1": lambda n: 20.0 + n % 3}, False),
+        (SECONDS_OFF, {"A#1": lambda n: float(n % 2), "B#1": lambda _: 1.0}, False),
+        (CREDIT, {"A#1": lambda n: n % 3 / 2, "B#1": lambda _: 0.5}, False),
+        (CREDIT, {"A#1": lambda n: float(n % 3 > 0), "B#1": lambda n: float(n % 2)}, True),
+    ],
+    ids=["an error", "an error that is 0 or 1", "partial credit", "right or wrong"],
+)
+def test_what_is_given_away_is_known_of_shares_of_right_answers_alone(
+    tmp_path: Path, metric: Metric, values: Mapping[str, Callable[[int], float]], known: bool
+) -> None:
+    (board,) = maker(judged_store(tmp_path, metric, values)).made(("A#1", "B#1"))
+    assert board.facts["shares"] is known
+    figures = [
+        Figures(
+            boards=(
+                BoardFigure(
+                    name="technical",
+                    title=metric.label,
+                    questions=24,
+                    groups=6,
+                    higher_is_better=metric.higher_is_better,
+                    mean=row["mean"],
+                    low=row["low"],
+                    high=row["high"],
+                ),
+            ),
+            statuses={},
+        )
+        for row in board.rows
+    ]
+    told = given_away(PHASE, figures, COUNTS, shares=board.facts["shares"])
+    assert [(row["who"], row["results"]) for row in told["rows"]] == [*COUNTS.items()]
+    assert [row["all"] is None and row["ladder"] is None for row in told["rows"]] == [not known, not known]
+    if known:  # of 24 questions, the best of five equal systems is some points too good
+        assert 0.02 < told["rows"][1]["all"]["luck"]["optimism"] < 0.25
+
+
+def test_without_a_mean_nothing_is_known_of_what_was_given_away() -> None:
+    board = BoardFigure(name="technical", title="All", mean=None, low=None, high=None, questions=24)
+    told = given_away(PHASE, [Figures(boards=(board,), statuses={})], COUNTS, shares=True)
+    assert {row["all"] for row in told["rows"]} == {None}

@@ -8,17 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.membership import join_team, members_of, new_join_secret, team_of
 from proctor.challenges.schema import teams
-from proctor.challenges.teams import (
-    TeamEntry,
-    join_team,
-    members_of,
-    new_join_secret,
-    register_team,
-    set_eligible,
-    team_of,
-    withdraw_team,
-)
+from proctor.challenges.teams import TeamEntry, register_team, set_eligible, withdraw_team
 from proctor.core import InputError
 from proctor.web import schema as web_schema
 from tests.support.hosted import SETTINGS, account, challenge_folder, opened

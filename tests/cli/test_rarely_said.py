@@ -17,7 +17,7 @@ import proctor as python
 from proctor import challenges, web
 from proctor.cli import media, score, store, tree
 from proctor.cli import web as web_commands
-from proctor.cli.output import OutputFormat, print_json
+from proctor.cli.output import OutputFormat, print_json, print_records
 from proctor.cli.renamed import replaced_option
 from proctor.core import InputError, PluginReport, Table, Usage, UsageError, columns
 from tests.support.fuzzed_store import NAME, fuzzed
@@ -190,3 +190,8 @@ def test_a_report_without_a_table_is_csv_where_it_has_one_list_of_rows(tmp_path:
     faulty = proctor("check", table, "--format", "csv", *page)
     lines = ["file,row,column,found,expected", f"{table},3,answer,nothing,the right answer"]
     assert (faulty.returncode, faulty.stdout.splitlines()) == (1, lines), faulty.stderr
+
+
+def test_no_cell_of_csv_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    print_records([{"system": "=cmd|' /C calc'!A0", "value": -0.5, "none": None}])
+    assert capsys.readouterr().out.splitlines() == ["system,value,none", "'=cmd|' /C calc'!A0,-0.5,"]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+import yaml
+
+from proctor.construction.pipeline import Project, Work, dealt_parts
+from proctor.construction.pipeline.finish import SplitStage
+from proctor.construction.pipeline.speech import TranscriptStage
+from proctor.construction.pipeline.stage import made_from
 from proctor.construction.splits import SHARES, split_items, split_leaks
 from proctor.core import OPTION_POOL, InputError, Item, Reference, TagValue, VideoClip
 from proctor.core.formats import ChoiceFormat
@@ -113,3 +120,53 @@ def test_three_clusters_of_unlike_size_fill_three_parts() -> None:
 def test_an_item_without_a_part_is_refused() -> None:
     with pytest.raises(InputError, match="found no part for 'q1', expected a part for each item"):
         split_leaks([item(0, "v"), item(1, "v")], {"q0": "train"})
+
+
+def project_of(folder: Path, tags: list[dict[str, str]], *, seed: int = 0, **split: object) -> Work:
+    """The stage `split` of a project with a source for each of these tags, two sources to a patient."""
+    sources = [
+        {"id": f"v{number}", "video": f"v{number}.mp4", "group": f"p{number // 2}"} | ({"tags": own} if own else {})
+        for number, own in enumerate(tags)
+    ]
+    for one in sources:
+        (folder / str(one["video"])).write_bytes(b"")
+    content = {"kind": "focus", "seed": seed, "sources": sources, "stages": {"split": split}}
+    (folder / "project.yaml").write_text(yaml.safe_dump(content))
+    project = Project(folder)
+    return Work(project, "split", "all", project.settings.sources, {})
+
+
+HALVES = {"train": 0.5, "test": 0.5}
+
+
+def test_a_projects_split_keeps_sites_together_that_patients_connect(tmp_path: Path) -> None:
+    """Patient p1 was at two sites, which are one cluster then; without `together` they are parted by some seed."""
+    sites = ["A", "A", "A", "B", "B", "B", "C", "C", "D", "D", "D", "D"]
+    items = [item(number, f"p{number // 2}", source=f"v{number}") for number in range(12)]
+    parted = set()
+    for seed in range(8):
+        works = [
+            project_of(tmp_path, [{"site": one} for one in sites], seed=seed, shares=HALVES, **more)
+            for more in ({"together": ["site"]}, {})
+        ]
+        part, notes = dealt_parts(works[0], items)
+        by_site = {site: {part[f"q{n}"] for n, one in enumerate(sites) if one in site} for site in ("AB", "C", "D")}
+        assert all(len(parts) == 1 for parts in by_site.values()), by_site
+        assert notes == ["test 6, train 6"]
+        alone, _ = dealt_parts(works[1], items)
+        assert all(alone[f"q{n}"] == alone[f"q{n + 1}"] for n in range(0, 12, 2))
+        parted |= {site for site in "D" if len({alone[f"q{n}"] for n, one in enumerate(sites) if one == site}) > 1}
+    assert parted == {"D"}
+
+
+def test_a_source_without_the_tag_is_named(tmp_path: Path) -> None:
+    work = project_of(tmp_path, [{"site": "A"}, {}], shares=HALVES, together=["site"])
+    with pytest.raises(InputError, match="source 'v1': found no tag 'site', expected one, since the split keeps"):
+        dealt_parts(work, [item(0, "p0")])
+
+
+def test_tags_of_sources_change_no_other_stage(tmp_path: Path) -> None:
+    """What models made stays, where a site is named later."""
+    before, after = (project_of(tmp_path, [{}, own]) for own in ({}, {"site": "A"}))
+    for stage, same in ((TranscriptStage(), True), (SplitStage(), False)):
+        assert (made_from(stage, before, {}) == made_from(stage, after, {})) is same

@@ -12,9 +12,18 @@ import pandas as pd
 import pytest
 
 import proctor
-from proctor.core import BenchmarkReader, ConfigurationError, InputError, Status, UsageError, generator
+from proctor.core import (
+    BenchmarkReader,
+    ConfigurationError,
+    InputError,
+    Status,
+    UsageError,
+    generator,
+    read_safe_cell,
+    safe_cell,
+)
 from proctor.interchange import recognised
-from proctor.runs import Store, read_safe_cell, safe_cell
+from proctor.runs import Store
 from tests.support.foreign import foreign
 from tests.support.lamp_benchmark import lamps
 from tests.support.program import proctor as program

@@ -243,7 +243,9 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     again = "expected 5: fit the judge again (proctor judge fit --method embedded)"
     assert fault(folder).startswith(f"manifest.json: field 'format': found 4, {again}")
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'more': found 1, expected no field of this name"
+    assert fault(folder).startswith(
+        "manifest.json: field 'more': found 1, expected no field of this name (one of format,"
+    )
     manifest.write_text(json.dumps(whole), encoding="utf-8")
     (folder / "weights.npz").unlink()
     assert fault(folder) == f"weights.npz: found No such file or directory, {WEIGHTS}"

@@ -177,6 +177,15 @@ def test_organisers_alone_see_what_a_phase_has_given_away(site: ChallengeSite) -
     assert told not in browser(site).get(f"/board/{HIDDEN}").text
 
 
+def test_what_is_not_known_of_a_metric_is_said(site: ChallengeSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"who": who, "results": 3, "all": None, "ladder": None} for who in ("one team", "all teams")]
+    monkeypatch.setitem(AWAY, "rows", rows)
+    publish(site)
+    page = logged_in(site, "olga").get(f"/board/{HIDDEN}").text
+    assert page.count(">not known<") == 8
+    assert "shares of right answers only" in page
+
+
 def test_a_receipt_is_for_those_who_see_the_result_and_verifies(site: ChallengeSite, tmp_path: Path) -> None:
     assert browser(site).get("/receipt-key.txt").status_code == 404
     worker = Challenge.open(site.folder, "worker")

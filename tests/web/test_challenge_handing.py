@@ -52,7 +52,11 @@ def test_answers_that_fit_are_queued_and_others_refused_with_places(site: Challe
     assert "9 of 10 results left" in anna.get("/").text
     handed(anna, json.dumps(BAD).encode(), file_name="../../evil.JSON")
     page = anna.get("/submission/2").text
-    assert "unknown: v99-q00: found entry 1, expected a question of the benchmark" in page
+    assert "No question of this phase: <code>v99-q00</code>" in page
+    assert "found entry 1, expected a question of the benchmark" in page
+    anna.post("/language", data={"csrf": csrf_of(anna.get("/")), "language": "de"})
+    assert "Keine Frage dieser Phase: <code>v99-q00</code>" in anna.get("/submission/2").text
+    anna.post("/language", data={"csrf": csrf_of(anna.get("/")), "language": "en"})
     assert 'class="badge state-refused"' in page
     assert str(site.folder) not in page
     assert "9 of 10 results left" in anna.get("/").text

@@ -27,7 +27,7 @@ PATHS = {
     "": ["/", "/login", "/register", f"/board/{HIDDEN}", "/terms"],
     "anna": ["/", "/team", "/submissions", "/submission/1", "/submission/3", f"/phase/{HIDDEN}", f"/board/{HIDDEN}"],
     "eve": ["/team"],
-    "olga": ["/organise/", "/organise/teams", "/organise/submissions", "/organise/people", "/submission/2",
+    "olga": ["/organise/", "/organise/teams", "/organise/teams/1", "/organise/submissions", "/organise/people", "/submission/2",
              f"/board/{HIDDEN}"],
 }  # fmt: skip
 LOG = {"exit_code": 1, "signal": None, "out_of_memory": True, "peak_memory": 2**30, "startup_s": 3, "seconds": 80,

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.teams import all_teams
-from tests.support.challenge_site import challenge_site, logged_in, posted, team_of_two
+from tests.support.challenge_site import challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, join
 
 ENTRY = {"name": "Hand Surgeons", "institution": "Clinic", "country": "at", "eligible": "yes", "listed": "yes"}
@@ -93,6 +93,59 @@ def test_a_team_withdraws_when_it_is_sure(site: ChallengeSite) -> None:
     assert "was withdrawn" in anna.get("/team").text
     assert "Submit</a>" not in anna.get("/").text
     assert posted(anna, "/team/join", "/team", secret="x").status_code == 422
+
+
+def test_a_member_leaves_when_sure_and_sees_nothing_of_the_team_any_more(site: ChallengeSite) -> None:
+    team_of_two(site, "Hand Surgeons", "anna", "ben")
+    anna, ben = logged_in(site, "anna"), logged_in(site, "ben")
+    assert handed(ben, b"{}").headers["location"] == "/submission/1"
+    assert posted(ben, "/team/leave", "/team").status_code == 422
+    assert "anna, ben" in anna.get("/team").text
+    assert "You are the last member" not in ben.get("/team").text
+    assert posted(ben, "/team/leave", "/team", sure="yes").headers["location"] == "/team"
+    assert "Register the team" in ben.get("/team").text
+    assert ben.get("/submission/1").status_code == 404
+    assert anna.get("/submission/1").status_code == 200
+    assert posted(ben, "/team/leave", "/team", sure="yes").status_code == 404
+    assert "You are the last member" in anna.get("/team").text
+    assert posted(anna, "/team/leave", "/team", sure="yes").status_code == 303
+    assert teams(site) == ["Hand Surgeons"]
+
+
+def test_an_organiser_removes_adds_and_moves_members(site: ChallengeSite) -> None:
+    first, second = team_of_two(site, "Hand Surgeons", "anna", "ben"), team_of_two(site, "Tray Watchers", "cleo")
+    join(site, "olga", "organiser")
+    olga = logged_in(site, "olga")
+    assert f'href="/organise/teams/{first}"' in olga.get("/organise/teams").text
+    page = f"/organise/teams/{first}"
+    remove = re.search(
+        r'action="(/organise/teams/\d+/members/\d+/remove)".*?<span>ben<', olga.get(page).text, re.DOTALL
+    )
+    assert remove is not None
+    ben = re.findall(r"members/(\d+)/remove", olga.get(page).text)[1]
+    assert posted(olga, f"{page}/members/{ben}/remove", page).status_code == 303
+    assert posted(olga, f"{page}/members/{ben}/remove", page).status_code == 404
+    assert "<span>ben<" not in olga.get(page).text
+    there = f"/organise/teams/{second}"
+    assert posted(olga, f"{there}/members", there, name="ben").status_code == 303
+    assert posted(olga, f"{there}/members", there, name=" Anna ").status_code == 303
+    assert re.findall(r"<span>(\w+)<", olga.get(there).text) == ["anna", "ben", "cleo"]
+    assert "has no members" in olga.get(page).text
+    for name, told in (("nobody", "no account"), ("olga", "Only participants"), ("ben", "already in a team")):
+        refused = posted(olga, f"{there}/members", there, name=name)
+        assert (refused.status_code, told in refused.text) == (422, True), name
+    assert posted(olga, "/organise/teams/99/members", there, name="ben").status_code == 404
+    assert olga.get("/organise/teams/99").status_code == 404
+
+
+def test_only_organisers_change_who_is_in_a_team(site: ChallengeSite) -> None:
+    team = team_of_two(site, "Hand Surgeons", "anna")
+    join(site, "ben", "participant")
+    for name in ("anna", "ben"):
+        client = logged_in(site, name)
+        assert client.get(f"/organise/teams/{team}").status_code == 404
+        assert posted(client, f"/organise/teams/{team}/members", name="ben").status_code == 404
+        assert posted(client, f"/organise/teams/{team}/members/1/remove").status_code == 404
 
 
 def test_teams_are_for_participants(site: ChallengeSite) -> None:

@@ -115,6 +115,20 @@ def test_what_can_not_be_changes_nothing(review: ReviewSite, path: str, data: di
         assert find_account(connection, "olga")["role"] == "organiser"
 
 
+@pytest.mark.parametrize(("name", "told"), [("olga", "Es gibt schon ein Konto"), ("a b", "Ein Name besteht aus")])
+def test_a_name_that_can_not_be_is_refused_in_the_language_of_the_account(
+    review: ReviewSite, name: str, told: str
+) -> None:
+    olga = entered(review, "olga", "organiser")
+    olga.post("/language", data={"language": "de", "csrf": csrf_of(olga.get("/"))})
+    entry = {"name": name, "role": "reviewer", "language": "de", "csrf": csrf_of(olga.get("/"))}
+    page = olga.post("/organise/people", data=entry).text
+    assert told in page
+    assert "expected" not in page
+    trail = olga.get("/organise/trail").text
+    assert all(word in trail for word in ("Konto angelegt", "Sprache gesetzt", "Konto 1 (olga)", "Rolle: Organisation"))
+
+
 def test_the_trail_is_read_page_by_page(review: ReviewSite) -> None:
     olga = entered(review, "olga", "organiser")
     for number in range(60):

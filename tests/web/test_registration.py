@@ -38,8 +38,9 @@ def test_who_registers_is_logged_in_as_a_newcomer(site: Site) -> None:
     assert client.get("/register").headers["location"] == "/"
     assert log_in(browser(site), "anna").status_code == 303
     with site.reading() as connection:
-        actions = list(connection.execute(select(schema.trail.c.action).order_by(schema.trail.c.id)).scalars())
-    assert actions == ["add account", "set password"]
+        query = select(schema.trail.c.action, schema.trail.c.account).order_by(schema.trail.c.id)
+        actions = [tuple(row) for row in connection.execute(query)]
+    assert actions == [("add account", 1), ("set password", 1)], "by themselves, and not from the shell"
 
 
 REFUSED = {
@@ -90,3 +91,25 @@ def test_a_closed_site_has_no_such_page(tmp_path: Path) -> None:
     said = {"csrf": csrf_of(login), "name": "eve", "password": PASSWORD, "again": PASSWORD}
     assert client.post("/register", data=said).status_code == 404
     closed.engine.dispose()
+
+
+@pytest.mark.parametrize("name", ["\uff21nna", "\u1d2cnna", "anna\u00aa"], ids=["full width", "modifier", "ordinal"])
+def test_names_that_unicode_takes_for_the_same_are_one(site: Site, name: str) -> None:
+    register(browser(site), "anna")
+    register(browser(site), "annaa")
+    assert register(browser(site), name).status_code == 409
+    assert log_in(browser(site), name).status_code == 303, "its owner may write it so, too"
+
+
+def test_an_account_of_an_earlier_version_keeps_its_name(site: Site) -> None:
+    """It was stored by NFC: full width was another name."""
+    register(browser(site), "anna")
+    register(browser(site), "ben")
+    with site.writing() as connection:
+        own = schema.accounts.c.name == "ben"
+        connection.execute(schema.accounts.update().where(own).values(name="\uff42en"))
+    client = browser(site)
+    assert log_in(client, "\uff22en").status_code == 303
+    assert client.get("/").text == "\uff42en participant"
+    assert register(browser(site), "ben").status_code == 409, "it looks the same"
+    assert log_in(browser(site), "anna").status_code == 303

@@ -162,5 +162,9 @@ def test_figures_hold_what_their_viewer_may_see(engine: Engine) -> None:
     assert titles == [
         "Agreement by dimension", "By reader", "By two readers", "Over time", "Most disputed items", "Slowest items",
     ]  # fmt: skip
+    german = agreement_tables(seen, "de")
+    assert [len(one.rows) for one in german] == [len(one.rows) for one in agreement_tables(seen)]
+    assert german[0].title == "Übereinstimmung nach Dimension"
+    assert [column.label for column in german[2].columns] == ["Person", "und", "Aufgaben", "gleich"]
     empty = agreement_tables(replace(seen, dimensions=(), readers=(), pairs=(), parts=(), disputed=(), slowest=()))
     assert empty == []

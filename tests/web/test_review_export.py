@@ -245,6 +245,21 @@ def drafts(engine: Engine, account: int) -> dict[str, str]:
         return {row.key: row.comment for row in connection.execute(query)}
 
 
+def test_a_class_like_a_formula_is_none_in_a_sheet_and_is_read(engine: Engine, tmp_path: Path) -> None:
+    items = [replace(one, body={"classes": ["=clip", "-stapler"]}) for one in new_items(1, "presence")]
+    study_of(engine, items, "presence")
+    file = tmp_path / "anna.csv"
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        assert write_sheet(connection, who["anna"], "s", file) == 1
+        heads = next(csv.reader(file.read_text().splitlines()))
+        assert [head for head in heads if head.startswith(("=", "-"))] == []
+        filled(file, {"q000": {"'=clip": "yes", "'-stapler": "no"}})
+        assert read_sheet(connection, who["anna"], "s", file, NOW).sealed == 1
+        (payload,) = connection.execute(select(schema.readings.c.payload)).scalars()
+    assert payload == {"present": ["=clip"]}
+
+
 def test_a_sheet_is_written_filled_in_and_sealed(engine: Engine, tmp_path: Path) -> None:
     study_of(engine, new_items(3))
     file = tmp_path / "anna.csv"

@@ -52,6 +52,13 @@ def test_a_file_of_items(tmp_path: Path) -> None:
         ({"id": ""}, False, "line 2, field 'id'"),
         ({"id": "q1"}, False, "line 2: found the id 'q1' again, expected each id once"),
         ({"colour": 1}, False, "line 2, field 'colour': found 1, expected no field of this name"),
+        ({"grup": "v"}, False, r"\(one of id, group, media, body, gold; did you mean 'group'\?\)"),
+        (
+            {"media": [{"source": "v1.mp4", "strat": 1}]},
+            False,
+            r"'media.0.video.strat': found 1, .*did you mean 'start'\?",
+        ),
+        ({"body": QUESTION | {"stm": "x"}}, False, r"line 2, body, field 'stm': found 'x', .*did you mean 'stem'\?"),
         ({"body": {"stem": "?"}}, False, "line 2, body: .*a stem with two or more different options and a key"),
         ({"body": QUESTION | {"key": 9}}, False, "line 2, body"),
         ({"media": [{"source": "v2.mp4"}]}, False, "line 2, media 1: found v2.mp4: below .*: found no such file"),

@@ -8,9 +8,14 @@ from string import Formatter
 
 import pytest
 
+from proctor.audits.items.baselines import rule_baselines
+from proctor.audits.items.options import OptionTable, right_options
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.states import PhaseState, SubmissionState
 from proctor.challenges.submissions import REASONS
+from proctor.construction.pipeline import FORBIDDEN, KEY_STANDS_OUT
+from proctor.core import Item, Reference
+from proctor.core.formats import ChoiceFormat
 from proctor.web import strings
 
 WEB = Path(strings.__file__).parent
@@ -92,3 +97,32 @@ def test_a_reason_and_a_state_are_said_in_every_language() -> None:
             assert f"phase.state.{phase}" in known
     english = strings._texts("en", ChallengeSite.texts)
     assert {name: english[f"reason.{name}"] for name in REASONS} == {**REASONS}
+
+
+def test_what_the_rules_of_questions_say_is_said_in_every_language() -> None:
+    choice = Item(
+        id="q", group="g", question="What?", answer=ChoiceFormat(), options=("a", "bc"), reference=Reference(answer="A")
+    )
+    table = OptionTable([choice, choice.model_copy(update={"id": "r"})], 0)
+    rules = [one.name for one in rule_baselines(table, right_options(table), 1) if not one.name.startswith("always-")]
+    broken = [*FORBIDDEN, "options", "an option twice", "the answer in the stem", "not in the events", KEY_STANDS_OUT]
+    assert len(rules) > 30
+    for language in strings.languages():
+        known = strings._texts(language)
+        assert {f"guess.rules.{name.replace('-', '_')}" for name in rules} <= known.keys()
+        assert {f"guess.broken.{re.sub('[ -]', '_', name)}" for name in broken} <= known.keys()
+
+
+def test_every_action_of_the_trail_has_words() -> None:
+    """Where an action is recorded, it is followed by its subject, such as `item 12`."""
+    subjects = r"account|item|study|team|submission|phase"
+    found = set()
+    for room in (WEB, ChallengeSite.texts.parents[1]):
+        for file in room.rglob("*.py"):
+            source = file.read_text(encoding="utf-8")
+            found |= set(re.findall(rf'"([a-z][a-z ]+)", (?:_subject\(|f"(?:{subjects}) )', source))
+            found |= {
+                one for pair in re.findall(r'action = "([a-z ]+)" if .* else "([a-z ]+)"', source) for one in pair
+            }
+    assert {"seal", "add account", "leave team", "remove member", "disqualify", "import items"} <= found
+    assert {f"trail.did.{name.replace(' ', '_')}" for name in found} <= strings._texts("de").keys()

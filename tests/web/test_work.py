@@ -141,13 +141,17 @@ def test_how_guessable_a_text_is_comes_as_a_fragment(review: ReviewSite, people:
     item = int(anna.next().rpartition("/")[2])
     whole = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"explanation": ""}})
     assert whole.status_code == 200
-    assert "Picked by a rule: most: characters" in whole.text
+    assert "Picked by a rule: the longest option." in whole.text
     assert "Too few other questions (2)" in whole.text
     assert "<html" not in whole.text
     half = anna.post(f"/item/{item}/guess", {"text": {"stem": "What"}})
     assert "until the question is complete" in half.text
     forbidden = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"stem": "What does the narrator say?"}})
-    assert "sound: " in forbidden.text
+    assert "Speaks of sound, which no picture shows: narrator" in forbidden.text
+    anna.client.post("/language", data={"csrf": anna.csrf, "language": "de"})
+    german = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"stem": "What does the narrator say?"}}).text
+    assert "Spricht von Ton, den kein Bild zeigt: narrator" in german
+    assert "Von einer Regel gewählt: die längste Option." in german
     assert anna.post(f"/item/{item}/guess", {"text": {"stem": ["x"]}}).status_code == 422
 
 
@@ -173,4 +177,5 @@ def test_a_new_question_is_read_by_others(review: ReviewSite, people: dict[str, 
     page = ben.client.get(f"/item/{number}").text
     assert all(part in page for part in ("anticipation", "safety", 'data-seek="1.5"'))
     ben.save(number, ACCEPT, "seal")
-    assert "a stem with two or more" in anna.save(item, QUESTION | {"key": 9}, "new").json()["missing"][0]
+    anna.client.post("/language", data={"csrf": anna.csrf, "language": "de"})
+    assert anna.save(item, QUESTION | {"key": 9}, "new").json()["missing"] == ["welche Option richtig ist"]

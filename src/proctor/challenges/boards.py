@@ -3,8 +3,9 @@ rank`, with an interval for each mean. Also how much the results of a phase may 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from proctor.challenges.schema import results, submissions
+from proctor.challenges.schema import results, submissions, team_charges
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
 from proctor.runs import (
@@ -150,6 +151,7 @@ class BoardMaker:
             "questions": board.items,
             "groups": standings.groups,
             "buckets": list(standings.buckets),
+            "shares": True,
             "rule": standings.rule,
             "alpha": board.alpha,
             "marked_by": board.judge,
@@ -191,8 +193,17 @@ class BoardMaker:
             "metric": ranked.metric.name,
             "higher_is_better": ranked.metric.higher_is_better,
             "percent": ranked.metric.percent,
+            "shares": self._are_shares(ranked),
         }
         return MadeBoard("technical", ranked.metric.label or ranked.metric.name, facts, tuple(rows))
+
+    def _are_shares(self, ranked: Leaderboard) -> bool:
+        """Whether the means are shares of right answers: each score is 0 or 1, and 1 is right."""
+        systems = [row.system for row in ranked.rows]
+        runs = chosen_runs(self.store, self.benchmark, systems, (self.phase.condition,)) if systems else []
+        metric, scorer = ranked.metric, ranked.scorer
+        rows = [row for run in runs for row in self.store.score_rows(run, scorer=scorer, metric=metric.name)]
+        return metric.higher_is_better and bool(rows) and {row.value for row in rows} <= {0.0, 1.0}
 
     def _leaderboard(self, systems: Sequence[str]) -> Leaderboard:
         options = Options(systems=tuple(systems), draws=_INTERVAL_DRAWS, seed=self.ranking.seed)
@@ -217,24 +228,35 @@ def _row(row: LeaderboardRow) -> dict[str, Any]:
     }
 
 
-def results_by_team(connection: Connection, phase: str, version: int) -> dict[int, int]:
-    """The number of results that each team has received in a phase."""
-    query = select(submissions.c.team).join(results, results.c.submission == submissions.c.id)
-    return dict(Counter(connection.scalars(query.where(submissions.c.phase == phase, results.c.scorer == version))))
+def result_counts(connection: Connection, phase: str, version: int) -> dict[str, int]:
+    """The number of results in a phase that the team with the most knows, also from its members' former teams, and that
+    all teams know together."""
+    in_phase = (submissions.c.phase == phase, results.c.scorer == version)
+    query = select(submissions.c.team).join(results, results.c.submission == submissions.c.id).where(*in_phase)
+    teams = list(connection.scalars(query))
+    brought = (
+        select(team_charges.c.team)
+        .join(submissions, submissions.c.id == team_charges.c.submission)
+        .join(results, results.c.submission == submissions.c.id)
+    )
+    known = Counter([*teams, *connection.scalars(brought.where(*in_phase))])
+    return {"one team": max(known.values(), default=0), "all teams": len(teams)}
 
 
-def given_away(phase: Phase, figures: Sequence[Figures], by_team: dict[int, int]) -> dict[str, Any]:
+def given_away(phase: Phase, figures: Sequence[Figures], counts: Mapping[str, int], *, shares: bool) -> dict[str, Any]:
     """How far the best result may exceed its true accuracy because of the number of results on the same hidden
-    questions: for the team with the most results, and for all teams together.
+    questions (`counts`): for the team with the most results, and for all teams together.
 
     `luck` is the optimism among systems as good as the best one; `attack` that of guesses that use each result and need
-    no system (`proctor.stats.boosting`). Each has its Monte Carlo error, by the phase's rule and by the other one.
+    no system (`proctor.stats.boosting`). Each has its Monte Carlo error, by the phase's rule and by the other one. Both
+    are simulated for shares of right answers. Of any other metric they are not known (None), as without a mean.
     """
-    best = max((one.boards[0] for one in figures), key=lambda board: board.mean or 0.0)
-    hidden, rows = hidden_set(best), []
-    for who, n_results in (("one team", max(by_team.values())), ("all teams", sum(by_team.values()))):
-        row: dict[str, Any] = {"who": who, "results": n_results}
-        for rule in ("all", "ladder"):
+    best = max((one.boards[0] for one in figures), key=lambda board: -math.inf if board.mean is None else board.mean)
+    hidden = hidden_set(best) if shares and best.mean is not None else None
+    rows = []
+    for who, n_results in counts.items():
+        row: dict[str, Any] = {"who": who, "results": n_results, "all": None, "ladder": None}
+        for rule in ("all", "ladder") if hidden is not None else ():
             count = min(n_results, _MAX_RESULTS)
             row[rule] = {
                 "luck": _rounded(luck(hidden, count, rule, draws=_LUCK_DRAWS, seed=0)),
@@ -242,12 +264,13 @@ def given_away(phase: Phase, figures: Sequence[Figures], by_team: dict[int, int]
             }
         rows.append(row)
     groups = best.groups or best.questions  # the simulated groups are of equal size
-    facts = {"rule": phase.results.rule, "questions": best.questions, "groups": groups, "icc": hidden.icc}
+    icc = None if hidden is None else hidden.icc
+    facts = {"rule": phase.results.rule, "questions": best.questions, "groups": groups, "icc": icc}
     return facts | {"rows": rows}
 
 
 def hidden_set(board: BoardFigure) -> HiddenSet:
-    """The hidden questions for the simulation: groups of equal size m, with the intraclass correlation that the width
+    """The hidden questions of a share of right answers, for the simulation: groups of equal size m, with the intraclass correlation that the width
     of a result's interval implies (design effect = 1 + (m - 1) · icc: Kish 1965)."""
     groups = max(2, board.groups or board.questions)
     size = max(1, round(board.questions / groups))

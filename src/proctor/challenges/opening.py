@@ -166,7 +166,7 @@ def status_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
             row["given_away"]["rule"],
             line["who"],
             str(line["results"]),
-            *(_points(line[rule][kind]) for rule in ("all", "ladder") for kind in ("luck", "attack")),
+            *(_points(line[rule], kind) for rule in ("all", "ladder") for kind in ("luck", "attack")),
         )
         for row in rows
         if row["given_away"]
@@ -184,5 +184,7 @@ def _states(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
 
 
-def _points(found: dict[str, float]) -> str:
-    return f"{100 * found['optimism']:.1f} ± {100 * found['error']:.1f}"
+def _points(by_rule: dict[str, dict[str, float]] | None, kind: str) -> str:
+    if by_rule is None:
+        return "not known"
+    return f"{100 * by_rule[kind]['optimism']:.1f} ± {100 * by_rule[kind]['error']:.1f}"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
-from proctor.challenges.boards import Figures, MadeBoard, given_away, results_by_team
+from proctor.challenges.boards import Figures, MadeBoard, given_away, result_counts
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import board_maker
 from proctor.challenges.receipts import issue_receipts
@@ -112,7 +112,7 @@ def publish(challenge: Challenge, phase: str) -> None:
             return
         version = board_version(connection, phase)
         counted = counted_submissions(connection, rules, version)
-        by_team = results_by_team(connection, phase, version)
+        counts = result_counts(connection, phase, version)
     if not counted:
         return
     with sealed.store(phase) as store:
@@ -120,7 +120,7 @@ def publish(challenge: Challenge, phase: str) -> None:
     content = {
         "phase": phase,
         "boards": [_content(board, counted, rules.results.digits) for board in made],
-        "given_away": given_away(rules, [entry.figures for entry in counted], by_team),
+        "given_away": given_away(rules, [entry.figures for entry in counted], counts, shares=made[0].facts["shares"]),
     }
     with challenge.writing() as connection:
         row = {"phase": phase, "scorer": version, "content": content, "at": utc_text(challenge.now())}
@@ -361,7 +361,8 @@ def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
     ranked = row.get("rank_by_mean") is not None
     remarks = ["not above every baseline"] if row.get("below_line") and not row["baseline"] else []
     if row.get("mean_if_wrong") is not None and row["mean"] is None:
-        remarks.append(f"incomplete: {percent(row['mean_if_wrong'])} to {percent(row['mean_if_excluded'])}")
+        ends = (value(metric, row[name]) for name in ("mean_if_wrong", "mean_if_excluded"))
+        remarks.append(f"incomplete: {' to '.join(ends)}")
     return (
         Cell(row["name"] or "not listed", badge="baseline" if row["baseline"] else ""),
         str(row["place"] or ""),

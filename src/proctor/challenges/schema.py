@@ -88,6 +88,20 @@ quotas = sa.Table(
     sa.Column("scored", sa.Integer, nullable=False, default=0),
 )
 
+account_charges = sa.Table(
+    "account_charges",  # submissions of former teams that count for the quota of whoever was a member
+    metadata,
+    sa.Column("account", sa.Integer, primary_key=True),
+    sa.Column("submission", sa.ForeignKey("submissions.id"), primary_key=True),
+)
+
+team_charges = sa.Table(
+    "team_charges",  # submissions of other teams that count for this team's quota, since a member came with them
+    metadata,
+    sa.Column("team", sa.ForeignKey("teams.id"), primary_key=True),
+    sa.Column("submission", sa.ForeignKey("submissions.id"), primary_key=True),
+)
+
 events = sa.Table(
     "events",
     metadata,

@@ -267,7 +267,7 @@ def read_challenge(folder: Path, *, sealed: bool = False) -> ChallengeSettings:
     try:
         settings = ChallengeSettings.model_validate(read_yaml(file, "a challenge (its challenge.yaml)"))
     except ValidationError as error:
-        raise ProblemsError(file, problem_texts(error)) from error
+        raise ProblemsError(file, problem_texts(error, ChallengeSettings)) from error
     if problems := list(_absent_parts(folder, settings, sealed=sealed)):
         raise ProblemsError(file, problems)
     return settings

@@ -1,7 +1,8 @@
 """Submissions: receiving them, quotas, and the moves between states.
 
 A move is one guarded UPDATE of the submission, with the counters of its team and an entry of `events` in the same
-transaction. The counters of `quotas` always equal the sum over a team's submissions.
+transaction. The counters of `quotas` always equal the sum over a team's submissions. Against its quota also those of
+its members' former teams count (`team_charges`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, RowMapping, and_, case, func, insert, or_, se
 from sqlalchemy.dialects import postgresql, sqlite
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import events, quotas, submissions, teams
+from proctor.challenges.schema import account_charges, events, quotas, submissions, team_charges, teams
 from proctor.challenges.settings import Kind, Phase
 from proctor.challenges.states import HOLDING, RULES, PhaseState, SubmissionState, may_follow, phase_state
 from proctor.core import ProctorError, kept_text
@@ -27,6 +28,7 @@ REASONS = MappingProxyType(
         "not_open": "The phase is not open.",
         "not_accepted": "The phase does not accept this kind of submission.",
         "withdrawn": "The team was withdrawn.",
+        "left": "You are no longer a member of this team.",
         "quota_scored": "The team has as many results as the phase allows; submissions in progress are included.",
         "quota_attempted": "The team has as many attempts as the phase allows; waiting submissions are included.",
         "quota_day": "The team has as many attempts in 24 hours as the phase allows.",
@@ -245,18 +247,35 @@ def _refusal(connection: Connection, team: int, phase: Phase, now: datetime) -> 
     return next((reason for reason, holds in found.items() if holds), "")
 
 
-def _used(connection: Connection, team: int, phase: str, now: datetime) -> dict[str, int]:
-    """What a team has used. Submissions in progress count as `results`, waiting ones as `attempts`."""
+def quota_exceeded_by(connection: Connection, account: int, team: int, phase: Phase, now: datetime) -> bool:
+    """Whether a team would exceed the quota of a phase with the submissions of an account's former teams. They are
+    counted under lock, so that the team queues no other meanwhile."""
+    _locked_quota(connection, team, phase.name, submitted=0)
+    before = _used(connection, team, phase.name, now)
+    after = _used(connection, team, phase.name, now, joining=account)
+    limits = {"results": phase.quota.scored, "attempts": phase.quota.attempted}
+    return any(after[name] > max(limit, before[name]) for name, limit in limits.items())
+
+
+def _used(
+    connection: Connection, team: int, phase: str, now: datetime, *, joining: int | None = None
+) -> dict[str, int]:
+    """What a team has used, with what its members brought, and with what the account `joining` would bring. Submissions
+    in progress count as `results`, waiting ones as `attempts`."""
     table = submissions.c
-    recent, holds = table.submitted > utc_text(now - _DAY), table.state.in_(HOLDING)
+    brought = select(team_charges.c.submission).where(team_charges.c.team == team)
+    more = select(account_charges.c.submission).where(account_charges.c.account == joining)
+    charged = or_(table.team == team, table.id.in_(brought), table.id.in_(more))
+    checked = and_(table.team != team, table.state == _S.RECEIVED.value)  # its former team may still queue it
+    recent, holds = table.submitted > utc_text(now - _DAY), or_(table.state.in_(HOLDING), checked)
     counts = {
         "results": or_(table.scored > 0, holds),
-        "attempts": or_(table.attempted > 0, table.state.in_(_WAITING)),
+        "attempts": or_(table.attempted > 0, table.state.in_(_WAITING), checked),
         "today": and_(recent, or_(table.attempted > 0, holds)),
         "handed_in": recent,
     }
     sums = [func.coalesce(func.sum(case((which, 1), else_=0)), 0).label(name) for name, which in counts.items()]
-    found = connection.execute(select(*sums).where(table.team == team, table.phase == phase)).mappings().one()
+    found = connection.execute(select(*sums).where(charged, table.phase == phase)).mappings().one()
     return {name: int(found[name]) for name in counts}
 
 

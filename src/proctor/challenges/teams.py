@@ -1,28 +1,21 @@
-"""Teams. Members join by a secret, whose hash is stored; all changes are in the trail."""
+"""Teams: registering, withdrawing, awards. Members join by a secret, whose hash is stored (`membership`). All changes
+are in the trail."""
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import members, teams
-from proctor.core import InputError, count_of, kept_text
+from proctor.challenges.membership import TeamError, enter_team, secret_hash
+from proctor.challenges.schema import teams
+from proctor.core import kept_text
 from proctor.web import new_token, record_change, utc_text
 
 _MARKS = " -_.&'()+"
-
-
-class TeamError(InputError):
-    """A team can't be registered or joined; `reason` is the key of the text that pages show."""
-
-    def __init__(self, reason: str, place: str, *, found: str, expected: str) -> None:
-        super().__init__(place, found=found, expected=expected)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ def register_team(
         "eligible": int(entry.eligible),
         "listed": int(entry.listed),
         "terms": entry.terms,
-        "join_hash": _hash(secret),
+        "join_hash": secret_hash(secret),
         "created": now,
     }
     taken = TeamError("taken", "team", found=f"{name!r}, which there is already", expected="a new name")
@@ -68,50 +61,13 @@ def register_team(
         raise taken from error
     record_change(connection, challenge.now(), account, "register team", f"team {team}", {"country": entry.country})
     if account is not None:
-        _add_member(connection, challenge, account, team)
+        enter_team(connection, challenge, account, team)
     return team, secret
-
-
-def join_team(connection: Connection, challenge: Challenge, account: int, secret: str) -> int:
-    """Adds an account to the team with this secret; returns the team's id. Raises `TeamError` for an unknown secret, a
-    full team, and an account that is in a team."""
-    query = select(teams.c.id).where(teams.c.join_hash == _hash(secret), teams.c.withdrawn.is_(None))
-    team = connection.execute(query.with_for_update()).scalar()  # two can't take the last place (PostgreSQL)
-    if team is None:
-        raise TeamError("secret", "join code", found="none of a team", expected="the one that a member was given")
-    count = select(func.count()).where(members.c.team == team)
-    limit = challenge.settings.teams.members
-    if connection.execute(count).scalar_one() >= limit:
-        expected = f"fewer than {limit}: nobody else can join"
-        raise TeamError("full", "team", found=count_of(limit, "member"), expected=expected)
-    _add_member(connection, challenge, account, int(team))
-    record_change(connection, challenge.now(), account, "join team", f"team {team}")
-    return int(team)
-
-
-def team_of(connection: Connection, account: int) -> RowMapping | None:
-    """The team of an account, also a withdrawn one; None for no team."""
-    query = select(teams).join(members, members.c.team == teams.c.id).where(members.c.account == account)
-    return connection.execute(query).mappings().first()
 
 
 def all_teams(connection: Connection) -> list[RowMapping]:
     """All teams, by name."""
     return list(connection.execute(select(teams).order_by(teams.c.folded)).mappings())
-
-
-def members_of(connection: Connection, team: int) -> list[int]:
-    """The accounts of a team's members, in the order in which they joined."""
-    query = select(members.c.account).where(members.c.team == team).order_by(members.c.joined, members.c.account)
-    return [int(account) for account in connection.execute(query).scalars()]
-
-
-def new_join_secret(connection: Connection, challenge: Challenge, account: int | None, team: int) -> str:
-    """Replaces the secret of a team."""
-    secret = new_token()
-    connection.execute(update(teams).where(teams.c.id == team).values(join_hash=_hash(secret)))
-    record_change(connection, challenge.now(), account, "new join secret", f"team {team}")
-    return secret
 
 
 def withdraw_team(
@@ -130,17 +86,6 @@ def set_eligible(
     """Rules whether a team is eligible for awards."""
     connection.execute(update(teams).where(teams.c.id == team).values(eligible=int(eligible)))
     record_change(connection, challenge.now(), account, "set eligible", f"team {team}", {"eligible": eligible})
-
-
-def _add_member(connection: Connection, challenge: Challenge, account: int, team: int) -> None:
-    taken = TeamError("member", "account", found="a member of a team", expected="an account in no team")
-    if team_of(connection, account) is not None:
-        raise taken
-    values = {"account": account, "team": team, "joined": utc_text(challenge.now())}
-    try:
-        connection.execute(insert(members).values(values))
-    except IntegrityError as error:  # joined another team at the same moment
-        raise taken from error
 
 
 def _line(text: str, what: str, max_length: int = 200) -> str:
@@ -175,7 +120,3 @@ def _check_country(challenge: Challenge, country: str) -> None:
     if country in challenge.settings.teams.excluded_countries:
         expected = "another one: teams from there may not take part"
         raise TeamError("excluded", "country", found=country, expected=expected)
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -19,11 +19,21 @@ from pathlib import Path
 from sqlalchemy import Connection, and_, or_, select
 
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.membership import is_member
 from proctor.challenges.publishing import passed_gate
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.settings import Kind, Phase
 from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import REASONS, HandIn, StaleError, cancel, hand_in, settle, submission_row
+from proctor.challenges.submissions import (
+    REASONS,
+    HandIn,
+    HandInError,
+    StaleError,
+    cancel,
+    hand_in,
+    settle,
+    submission_row,
+)
 from proctor.core import ConfigurationError, InputError, replacing
 from proctor.interchange import file_hash
 
@@ -92,6 +102,8 @@ def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], obj
     """Records a submission and calls `place` to store its bytes under the path that it gets: both, or neither. Returns
     its id. Raises `HandInError` when the team may not submit."""
     with _FILES, challenge.writing() as connection:
+        if entry.account != _SHELL and not is_member(connection, entry.account, entry.team):
+            raise HandInError("left")
         passed = passed_gate(connection, challenge.settings, entry.phase, entry.team)
         made = hand_in(connection, challenge, replace(entry, passed=passed))
         place(challenge.uploads / entry.upload)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.core import Option, Status, Usage, count_of
+from proctor.core import Option, Status, Usage, count_of, safe_cell
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -83,14 +83,15 @@ def print_json(value: Any) -> None:
 
 def print_records(rows: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (), tabs: bool = False) -> None:
     """Print records with the same keys as CSV, or tab-separated, on standard output. Without records, `names` are the
-    header; nothing is printed without any."""
+    header; nothing is printed without any. In CSV, a text that a spreadsheet would take for a formula gets a leading
+    apostrophe."""
     header = list(rows[0]) if rows else list(names)
     lines = [header, *(list(row.values()) for row in rows)] if header else []
     if tabs:  # a tab or a line's end within a cell becomes a space
         cleaned = (["" if cell is None else " ".join(str(cell).split()) for cell in line] for line in lines)
         sys.stdout.write("".join("\t".join(line) + "\n" for line in cleaned))
     else:
-        csv.writer(sys.stdout).writerows(lines)
+        csv.writer(sys.stdout).writerows([safe_cell(cell) for cell in line] for line in lines)
 
 
 def print_blocks(*blocks: Block | str, apart: bool = False) -> None:

@@ -133,14 +133,14 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
     from proctor.reports import records_table
-    from proctor.runs import flagged_votes, safe_cell
+    from proctor.runs import flagged_votes
 
     found = [one.to_json() for one in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
     names = ("system", "condition", "item", "judge", "flags", "reply", "text")
     shown = ({"flags": ", ".join(row["flags"]), "reply": json.dumps(row["reply"], ensure_ascii=False)} for row in found)
     cells = [{name: str((row | own)[name]) for name in names} for row, own in zip(found, shown, strict=True)]
     if output is OutputFormat.CSV:
-        found = [{name: safe_cell(cell) for name, cell in row.items()} for row in cells]
+        found = cells
     table = records_table(f"{benchmark}: flagged judgements", cells) if cells else f"{benchmark}: no flagged judgement"
     show(output, found, table, names=names)
 

@@ -221,14 +221,9 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[core.Item]) -> str:
             gap = "" if one.gap_s is None else f"{one.gap_s:g}"
             texts = (by_id[one.item].question, key, one.new, one.old)
             rows.writerow(
-                (_cell(one.item), one.letter, *map(_cell, texts), _cell(one.source), one.similarity, gap, one.state, "")
+                (*map(core.safe_cell, (one.item, one.letter, *texts, one.source)), one.similarity, gap, one.state, "")
             )
     return table.getvalue()
-
-
-def _cell(text: str) -> str:
-    """A text that no spreadsheet reads as a formula."""
-    return f"'{text}" if text[:1] in "=+-@" else text
 
 
 def _report(

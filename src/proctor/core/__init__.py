@@ -112,14 +112,23 @@ if TYPE_CHECKING:
         UnknownNameError,
         ValidationRequest,
         benchmark_path,
-        one_of,
         reader_of,
         reader_of_paths,
         reader_or_default,
     )
     from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
     from proctor.core.sources import DataSource, Download, read_source
-    from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
+    from proctor.core.tables import (
+        Arrays,
+        TableFault,
+        TableRow,
+        cell_number,
+        read_arrays,
+        read_safe_cell,
+        read_table,
+        safe_cell,
+        write_arrays,
+    )
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.validation import FrozenModel, kept_text, unfit
     from proctor.core.words import (
@@ -131,6 +140,7 @@ if TYPE_CHECKING:
         interval,
         number,
         number_interval,
+        one_of,
         p_value,
         percent,
         plain_name,
@@ -167,9 +177,9 @@ __all__ = [
     "interval", "is_database", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural",
     "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value", "parse_json", "parse_model",
     "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays",
-    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_source", "read_table",
-    "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing",
-    "seconds", "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands",
-    "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder",
-    "whole_percent", "write_arrays", "write_whole",
+    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet",
+    "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
+    "rebook", "refusal", "replacing", "safe_cell", "seconds", "share_of_points", "shell_word", "shorten", "signed",
+    "store_word", "table_findings", "thousands", "unfit", "unique_keys", "unloadable", "validated", "value",
+    "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -9,11 +9,14 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from proctor.core.errors import InputError
+from proctor.core.words import one_of
 
 _LIMIT = "PROCTOR_MAX_FILE_MB"
 _MAX_MB = 100
@@ -328,7 +331,7 @@ def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = 
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise refusal(file, place, error) from error
+        raise refusal(file, place, error, model) from error
 
 
 def validated(model: type[Model], entry: object, file: Path | None, place: str = "") -> Model:
@@ -345,7 +348,7 @@ def validated(model: type[Model], entry: object, file: Path | None, place: str =
     try:
         return TypeAdapter(model).validate_python(entry)
     except ValidationError as error:
-        raise refusal(file, place, error) from error
+        raise refusal(file, place, error, model) from error
 
 
 class FieldProblem(NamedTuple):
@@ -365,8 +368,8 @@ class FieldProblem(NamedTuple):
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
-def first_problem(error: ValidationError) -> FieldProblem:
-    """The first problem of a validation error.
+def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> FieldProblem:
+    """The first problem of a validation error; of an unknown field with the known ones, where the `model` is given.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -382,7 +385,7 @@ def first_problem(error: ValidationError) -> FieldProblem:
         return FieldProblem("", f"broken JSON ({first['ctx']['error']})", "JSON", message)
     plain = isinstance(first["input"], str | int | float | bool | None)
     found = repr(first["input"]) if plain else f"a {type(first['input']).__name__}"
-    expected = "no field of this name" if first["type"] == "extra_forbidden" else message
+    expected = expected_fields(model, first["loc"]) if first["type"] == "extra_forbidden" else message
     return FieldProblem(
         ".".join(str(part) for part in first["loc"]),
         "nothing" if first["type"] == "missing" else found[:80],
@@ -391,8 +394,41 @@ def first_problem(error: ValidationError) -> FieldProblem:
     )
 
 
-def refusal(file: str | Path | None, place: str, error: ValidationError) -> InputError:
-    """The first problem of a validation error as an error at a `place` in a file.
+def expected_fields(model: type[BaseModel] | None, place: tuple[int | str, ...]) -> str:
+    """What was expected in place of an unknown field: the known ones, unless its part may have several forms."""
+    forms: list[Any] = [model]
+    for part in place[:-1]:
+        tagged = [
+            one for one in forms if len(forms) > 1 and part in [each.default for each in _fields_of(one).values()]
+        ]
+        if tagged:  # the part is the name of one of several forms
+            forms = tagged
+        elif fields := _fields_of(forms[0]) if len(forms) == 1 else {}:
+            forms = _forms(fields[str(part)].annotation) if str(part) in fields else []
+        else:  # the entries of a list or a mapping
+            inner = get_args(forms[0]) if len(forms) == 1 else ()
+            forms = _forms(inner[-1 if isinstance(part, str) else 0]) if inner else []
+    known = [field.alias or name for name, field in _fields_of(forms[0]).items()] if len(forms) == 1 else []
+    return f"no field of this name ({one_of(known, str(place[-1]))})" if known else "no field of this name"
+
+
+def _fields_of(kind: Any) -> dict[str, FieldInfo]:
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+
+
+def _forms(kind: Any) -> list[Any]:
+    """The types that a value may have, without metadata and None."""
+    if get_origin(kind) is Annotated:
+        return _forms(get_args(kind)[0])
+    if get_origin(kind) in {Union, UnionType}:
+        return [each for one in get_args(kind) if one is not NoneType for each in _forms(one)]
+    return [kind]
+
+
+def refusal(
+    file: str | Path | None, place: str, error: ValidationError, model: type[BaseModel] | None = None
+) -> InputError:
+    """The first problem of a validation error (of this `model`) as an error at a `place` in a file.
 
     >>> class Frame(BaseModel):
     ...     number: int
@@ -402,7 +438,7 @@ def refusal(file: str | Path | None, place: str, error: ValidationError) -> Inpu
     ...     print(refusal("a.json", "entry 2", error))
     a.json: entry 2, field 'number': found nothing, expected Field required
     """
-    problem = first_problem(error)
+    problem = first_problem(error, model)
     where = ", ".join(part for part in (place, f"field {problem.field!r}" if problem.field else "") if part)
     return InputError(file, where, found=problem.found, expected=problem.expected)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -18,38 +17,9 @@ from proctor.core.blocks import Table
 from proctor.core.errors import InputError, ProctorError, UsageError
 from proctor.core.protocols import Benchmark, BenchmarkReader
 from proctor.core.sheets import SHEET_SUFFIXES
+from proctor.core.words import one_of
 
 T = TypeVar("T")
-
-
-_SAME_AS = {
-    "muted": ("mute", "silent", "no-sound", "no-audio", "without-sound"),
-    "speech-only": ("audio-only", "sound-only", "speech", "listening", "transcript-only"),
-    "text-only": ("blind", "none", "no-video", "no-image", "no-images", "no-media", "question-only", "text"),
-    "black": ("blank", "blank-frames", "black-frames", "dark"),
-    "shuffled": ("permuted", "random-order"),
-    "reversed": ("backward", "backwards"),
-    "single-frame": ("middle-frame", "one-frame"),
-    "other-video": ("random-video", "wrong-video"),
-}
-"""Synonyms of names, which are suggested in error messages."""
-
-
-def one_of(choices: Iterable[str], found: str = "") -> str:
-    """The choices as text for an error message, with a suggestion for what was probably meant.
-
-    >>> one_of(["temperature", "top_p"], "temprature")
-    "one of temperature, top_p; did you mean 'temperature'?"
-    >>> one_of(["text-only", "video"], "no-video")
-    "one of text-only, video; did you mean 'text-only'?"
-    >>> one_of([])
-    'one of none'
-    """
-    known = list(choices)
-    word = found.lower().replace("_", "-")
-    near = [name for name, others in _SAME_AS.items() if word in others and name in known]
-    near = near or (get_close_matches(found, known, n=1) if found else [])
-    return f"one of {', '.join(known) or 'none'}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 class UnknownNameError(ProctorError):

@@ -265,3 +265,29 @@ def _array(content: bytes) -> NDArray[Any]:
     if kind.itemsize == 0 or count == 0:
         return np.zeros(shape, dtype=kind)
     return np.frombuffer(rest, dtype=kind).reshape(shape, order="F" if by_columns else "C").copy()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first characters of a spreadsheet's formula
+
+
+def safe_cell(value: Any) -> Any:
+    """A CSV cell that no spreadsheet takes for a formula: formulas get a leading apostrophe, and so do formulas that have
+    one already, so that `read_safe_cell` restores them. What is no text stays.
+
+    >>> safe_cell("=1+1"), safe_cell("a = b"), safe_cell(-1.5)
+    ("'=1+1", 'a = b', -1.5)
+    """
+    return f"'{value}" if _like_a_formula(value) else value
+
+
+def read_safe_cell(value: Any) -> Any:
+    """The cell as it was before `safe_cell`.
+
+    >>> read_safe_cell(safe_cell("=1+1")), read_safe_cell(safe_cell("'=1")), read_safe_cell("'tis")
+    ('=1+1', "'=1", "'tis")
+    """
+    return value[1:] if _like_a_formula(value) and value.startswith("'") else value
+
+
+def _like_a_formula(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip("'").startswith(_FORMULA)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from proctor.core.errors import InputError
-from proctor.core.files import input_text
+from proctor.core.files import expected_fields, input_text
 
 if TYPE_CHECKING:
     import yaml
@@ -73,8 +73,9 @@ def _refuse_duplicate_keys(file: Path, node: yaml.Node) -> None:
             _refuse_duplicate_keys(file, entry)
 
 
-def problem_texts(error: ValidationError) -> list[str]:
-    """All problems of a validation error, each with its field; positions in lists are counted from 1.
+def problem_texts(error: ValidationError, model: type[BaseModel] | None = None) -> list[str]:
+    """All problems of a validation error, each with its field; positions in lists are counted from 1. Of an unknown
+    field the known ones are named, where the `model` is given.
 
     >>> from pydantic import BaseModel
     >>> class Study(BaseModel):
@@ -86,17 +87,18 @@ def problem_texts(error: ValidationError) -> list[str]:
     ['readers 2: Input should be a valid integer, unable to parse string as an integer']
     """
     return [
-        _problem_text(problem["loc"], problem["type"], problem["msg"].removeprefix("Value error, "))
+        _problem_text(problem["loc"], problem["type"], problem["msg"].removeprefix("Value error, "), model)
         for problem in error.errors(include_url=False)
     ]
 
 
-def _problem_text(place: tuple[int | str, ...], kind: str, message: str) -> str:
+def _problem_text(place: tuple[int | str, ...], kind: str, message: str, model: type[BaseModel] | None) -> str:
     words: list[str] = []
     for part in place:
         if isinstance(part, int) and words:
             words[-1] += f" {part + 1}"
         else:
             words.append(str(part))
-    message = "no field of this name is expected" if kind == "extra_forbidden" else message
+    if kind == "extra_forbidden":
+        message = expected_fields(model, place).replace("name", "name is expected", 1)
     return f"{', '.join(words)}: {message}" if words else message

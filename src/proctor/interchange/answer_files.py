@@ -19,7 +19,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
-from proctor.runs import EXPORT_COLUMNS, read_safe_cell
+from proctor.runs import EXPORT_COLUMNS
 
 _IDS = (
     "item", "item_id", "id", "question_id", "qid", "sample_id", "custom_id", "index", "question_no", "nr", "nr.", "nummer",
@@ -101,7 +101,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
 
 def _without_apostrophes(row: core.SheetRow) -> core.SheetRow:
     """The row before `proctor export` made it safe for spreadsheets."""
-    return core.SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
+    return core.SheetRow(row.number, {name: core.read_safe_cell(cell) for name, cell in row.cells.items()})
 
 
 def _sheet_faults(sheet: core.Sheet, needed: Sequence[str]) -> list[core.Finding]:

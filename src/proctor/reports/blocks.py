@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.core import DASH, Cell, Column, Span, Table
+from proctor.core import DASH, Cell, Column, Span, Table, safe_cell
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,6 @@ def recorded_figure(
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    from proctor.runs import safe_cell
-
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(list(rows[0]))

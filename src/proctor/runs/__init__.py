@@ -29,8 +29,6 @@ if TYPE_CHECKING:
         export_rows,
         pseudonyms_of,
         public_copy,
-        read_safe_cell,
-        safe_cell,
         scored_answers,
         write_rows,
     )
@@ -150,9 +148,9 @@ __all__ = [
     "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
     "official_summaries", "open_engine", "open_orders", "parsed_answer", "people_ratings", "place_order", "plan",
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
-    "read_parcel", "read_safe_cell", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
+    "read_parcel", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
     "results_of_recorded",
-    "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers", "scored_answers", "scored_cases",
+    "revise_benchmark", "rule_rows", "run_settings", "score_answers", "scored_answers", "scored_cases",
     "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",
     "summary_title", "text_hash", "time_column", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, whole_file
+from proctor.core import ACCURACY, FailedPolicy, safe_cell, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
-from proctor.runs.export import safe_cell
 from proctor.runs.performance import (
     AnalysisData,
     AnalysisRow,

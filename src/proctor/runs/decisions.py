@@ -15,7 +15,6 @@ from typing import Any
 
 from proctor import core
 from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
-from proctor.runs.export import safe_cell
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 from proctor.runs.table import chosen_runs
@@ -44,7 +43,7 @@ class OpenAnswer:
     def key(self) -> tuple[str, ...]:
         """The cells that identify it in a file."""
         names = (self.item.id, self.run.system, self.run.condition, self.judge, self.metric.name)
-        return tuple(str(safe_cell(name)) for name in names)
+        return tuple(str(core.safe_cell(name)) for name in names)
 
     @property
     def answer_id(self) -> str:
@@ -69,7 +68,7 @@ class OpenAnswer:
             self.values,
             self.answer_id,
         )
-        return [*self.key, *(str(safe_cell(_cut(text))) for text in about), "", ""]
+        return [*self.key, *(str(core.safe_cell(_cut(text))) for text in about), "", ""]
 
 
 @dataclass(frozen=True)
@@ -292,7 +291,7 @@ def _unknown(
         "metric": {name for names in given.values() for name in names} | {one.metric.name for one in known.values()},
     }
     for column, found in ((column, row.cells[column]) for column in _KEY):
-        names = sorted(str(safe_cell(name)) for name in choices[column])
+        names = sorted(str(core.safe_cell(name)) for name in choices[column])
         if found not in names:
             shown = core.one_of(names, found) if len(names) <= 20 else f"a known {column}"
             return core.InputError(file, f"row {row.number}, column {column!r}", found=repr(found), expected=shown)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Table, insert, select
 
-from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, when_gone, whole_file
+from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, safe_cell, when_gone, whole_file
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
@@ -28,8 +28,6 @@ ExportFormat = Literal["jsonl", "csv", "parquet"]
 
 COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s")
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first characters of a spreadsheet formula
 
 
 def export(
@@ -139,25 +137,6 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
             writer.writerow([safe_cell(row[column]) for column in columns])
             count += 1
     return count
-
-
-def safe_cell(value: Any) -> Any:
-    """A CSV cell that no spreadsheet takes for a formula: formulas get a leading apostrophe, and so do formulas that have
-    one already, so that `read_safe_cell` restores them."""
-    return f"'{value}" if _like_a_formula(value) else value
-
-
-def read_safe_cell(value: Any) -> Any:
-    """The cell as it was before `safe_cell`.
-
-    >>> read_safe_cell(safe_cell("=1+1")), read_safe_cell(safe_cell("'=1")), read_safe_cell("'tis")
-    ('=1+1', "'=1", "'tis")
-    """
-    return value[1:] if _like_a_formula(value) and value.startswith("'") else value
-
-
-def _like_a_formula(value: Any) -> bool:
-    return isinstance(value, str) and value.lstrip("'").startswith(_FORMULA)
 
 
 def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]], numbers: Collection[str]) -> int:

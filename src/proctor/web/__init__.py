@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         add_person,
         change_role,
         disable_person,
+        find_account,
         invite_person,
         people_table,
         read_trail,
@@ -43,7 +44,7 @@ else:
 __all__ = [
     "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
     "TrailReport", "Upload", "Visitor", "account_names", "add_person", "agreement_of", "bound", "change_role",
-    "current", "decisions_from", "disable_person", "export_study", "invite_person", "new_token", "newest_change",
+    "current", "decisions_from", "disable_person", "export_study", "find_account", "invite_person", "new_token", "newest_change",
     "open_review", "page", "people_table", "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores",
     "read_trail", "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve",
     "sheet_for", "signing_key", "site_of", "utc_text", "visitor_of",

@@ -57,23 +57,39 @@ class Changed:
 
 
 def account_name(text: str) -> str:
-    """The name as it is stored: case and Unicode composition make no difference. Raises `InputError` for an invalid
-    name.
+    """The name as it is stored: neither case nor what Unicode's compatibility (NFKC) takes for the same makes a
+    difference, so that no two names look alike by it. Raises `InputError` for an invalid name.
 
-    >>> account_name(" Anna.Meier ")
-    'anna.meier'
+    >>> account_name(" Anna.Meier "), account_name("\uff21nna"), account_name("\ufb01ona")
+    ('anna.meier', 'anna', 'fiona')
     """
-    name = unicodedata.normalize("NFC", text.strip().casefold())
+    return _checked_name(_folded(text), text)
+
+
+def former_account_name(text: str) -> str:
+    """The name as earlier versions stored it, which let only case and Unicode composition (NFC) make no difference.
+    Raises `InputError` for an invalid name."""
+    return _checked_name(unicodedata.normalize("NFC", text.strip().casefold()), text)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.strip()).casefold())
+
+
+def _checked_name(name: str, text: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError("name", found=repr(text[:80]), expected="letters, digits and . @ + - _, at most 80")
     return name
 
 
-def add_account(connection: Connection, name: str, role: str, language: str, changed: Changed) -> RowMapping:
-    """Adds an account, which nobody can use before its invitation is accepted."""
+def add_account(
+    connection: Connection, name: str, role: str, language: str, changed: Changed, *, own: bool = False
+) -> RowMapping:
+    """Adds an account, which nobody can use before its invitation is accepted. It is the account's `own` change where
+    somebody registers."""
     kept = account_name(name)
     taken = InputError("name", found=f"{kept!r}, which there is already", expected="a new name")
-    if connection.execute(select(accounts.c.id).where(accounts.c.name == kept)).first():
+    if kept in map(_folded, connection.execute(select(accounts.c.name)).scalars()):  # also of a former name
         raise taken
     values = {
         "name": kept,
@@ -87,7 +103,8 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
         row = connection.execute(insert(accounts).values(values).returning(*accounts.c)).mappings().one()
     except IntegrityError as error:  # added by somebody else at the same moment
         raise taken from error
-    record(connection, changed.at, changed.by, "add account", _subject(row), {"role": role})
+    by = int(row["id"]) if own else changed.by
+    record(connection, changed.at, by, "add account", _subject(row), {"role": role})
     return row
 
 
@@ -95,18 +112,28 @@ def register_account(
     connection: Connection, name: str, role: Role, language: str, password_hash: str, at: datetime
 ) -> RowMapping:
     """Adds the account of somebody who registers without an invitation, with its password."""
-    account = add_account(connection, name, role, language, Changed(None, at))
+    account = add_account(connection, name, role, language, Changed(None, at), own=True)
     _change(connection, account, Changed(account["id"], at), "set password", password=password_hash)
     return account
 
 
 def find_account(connection: Connection, name: str) -> RowMapping:
     """The account with this name; raises `InputError` where there is none."""
-    row = connection.execute(select(accounts).where(accounts.c.name == account_name(name))).mappings().first()
+    row = account_row(connection, name)
     if row is None:
         known = connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars()
         raise InputError("name", found=f"no account {name[:80]!r}", expected=one_of(list(known)) or "an account")
     return row
+
+
+def account_row(connection: Connection, name: str) -> RowMapping | None:
+    """The account with this name, as older versions stored it or as it is stored now; None where there is none. Raises
+    `InputError` for an invalid name."""
+    for kept in dict.fromkeys((former_account_name(name), account_name(name))):
+        row = connection.execute(select(accounts).where(accounts.c.name == kept)).mappings().first()
+        if row is not None:
+            return row
+    return None
 
 
 def account_names(connection: Connection, ids: Sequence[int]) -> list[str]:

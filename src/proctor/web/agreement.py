@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from proctor.core import DASH, Cell, Table, number, number_interval, percent, plain_table, seconds
+from proctor.core import DASH, Cell, Table, number, percent, plain_table, seconds
 from proctor.stats import (
     Estimate,
     Resampling,
@@ -28,14 +28,16 @@ from proctor.stats import (
     percent_agreement,
     time_agreement,
 )
-from proctor.web.forms import Form, ReadingValues, form_named
+from proctor.web.forms import CHECKS, ORDER, Form, ReadingValues, form_named
 from proctor.web.readings import sealed_of_study
 from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
+from proctor.web.strings import DEFAULT, text
 
 PLAN = Resampling(draws=1000)
 _EXACT_S = 0.001
 _PARTS = 4  # of a study, in the order in which items were completed
 _SHOWN = 20
+_NAMED = {name: name for name in ("decision", *CHECKS)} | {ORDER: "order"}  # dimensions whose names have texts
 
 
 @dataclass(frozen=True)
@@ -365,64 +367,87 @@ def _boxes_by_class(one: SealedReading) -> Mapping[Any, Sequence[Any]]:
 # -- tables
 
 
-def agreement_tables(found: StudyAgreement) -> list[Table]:
-    """The agreement in a study as tables: by dimension, by reader, by two readers, over time, and the 20 most disputed
-    and slowest items. Empty tables are left out."""
+def agreement_tables(found: StudyAgreement, language: str = DEFAULT) -> list[Table]:
+    """The agreement in a study as tables in a language of the pages: by dimension, by reader, by two readers, over time,
+    and the 20 most disputed and slowest items. Empty tables are left out."""
+    words = _Words(language)
     dimensions = [
         (
-            one.name or "all",
+            words.dimension(one.name),
             one.percent.n,
-            _percent_cell(one.percent),
-            _number_cell(one.cohen),
-            _number_cell(one.fleiss),
-            _number_cell(one.ac1),
-            _number_cell(one.alpha),
+            words.percent_cell(one.percent),
+            words.number_cell(one.cohen),
+            words.number_cell(one.fleiss),
+            words.number_cell(one.ac1),
+            words.number_cell(one.alpha),
         )
         for one in found.dimensions
     ]
     readers = [
-        (one.reader, one.sealed, _seconds_cell(one.seconds), _percent_cell(one.with_others), _percent_cell(one.gold))
+        (one.reader, one.sealed, _seconds_cell(one.seconds), *map(words.percent_cell, (one.with_others, one.gold)))
         for one in found.readers
     ]
-    pairs = [(one.first, one.second, one.same.n, _percent_cell(one.same)) for one in found.pairs]
+    pairs = [(one.first, one.second, one.same.n, words.percent_cell(one.same)) for one in found.pairs]
     parts = [
-        (one.first if one.first == one.last else f"{one.first} to {one.last}", one.same.n, _percent_cell(one.same))
+        (
+            one.first if one.first == one.last else words.span(one.first, one.last),
+            one.same.n,
+            words.percent_cell(one.same),
+        )
         for one in found.parts
     ]
     marks = any(one.kind in ("boxes", "times") for one in found.dimensions)
+    measures = ("dimension", ">units", ">same_share", ">cohen", ">fleiss", ">ac1", ">alpha")
     tables = [
-        plain_table(
-            "Agreement by dimension (F1 of marks)" if marks else "Agreement by dimension",
-            ("dimension", ">units", ">agreement", ">Cohen's κ", ">Fleiss' κ", ">Gwet's AC1", ">Krippendorff's α"),
-            dimensions,
-        ),
-        plain_table("By reader", ("reader", ">sealed", ">seconds (median)", ">same as others", ">gold right"), readers),
-        plain_table("By two readers", ("reader", "and", ">items", ">same"), pairs),
-        plain_table("Over time", ("completed", ">pairs", ">same"), parts),
-        _items_table("Most disputed items", found.disputed),
-        _items_table("Slowest items", found.slowest),
+        words.table("marks" if marks else "dimensions", measures, dimensions),
+        words.table("readers", ("reader", ">sealed", ">seconds", ">others", ">gold"), readers),
+        words.table("pairs", ("reader", "and", ">items", ">same"), pairs),
+        words.table("parts", ("completed", ">compared", ">same"), parts),
+        *(words.items_table(title, getattr(found, title)) for title in ("disputed", "slowest")),
     ]
     return [one for one in tables if one.rows]
 
 
-def _items_table(title: str, some: tuple[ItemFigures, ...]) -> Table:
-    rows = [
-        (one.key, one.group, f"{one.differing} of {one.pairs}", _seconds_cell(one.seconds)) for one in some[:_SHOWN]
-    ]
-    return plain_table(title, ("item", "group", ">pairs that differ", ">seconds (median)"), rows, wrapped=("item",))
+@dataclass(frozen=True)
+class _Words:
+    """The words of the tables in a language."""
+
+    language: str
+
+    def __call__(self, key: str, **values: object) -> str:
+        return text(self.language, "agreement." + key, **values)
+
+    def table(
+        self, title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], wrapped: Sequence[str] = ()
+    ) -> Table:
+        """A table with the texts of these keys; that of a number's column begins with `>`."""
+        labels = [(">" if head.startswith(">") else "") + self(head.lstrip(">")) for head in heads]
+        return plain_table(self(title), labels, rows, wrapped=[self(one) for one in wrapped])
+
+    def items_table(self, title: str, some: tuple[ItemFigures, ...]) -> Table:
+        rows = [
+            (one.key, one.group, self("of", count=one.differing, pairs=one.pairs), _seconds_cell(one.seconds))
+            for one in some[:_SHOWN]
+        ]
+        return self.table(title, ("item", "group", ">differ", ">seconds"), rows, wrapped=("item",))
+
+    def dimension(self, name: str) -> str:
+        """The dimension's name; those that a form gives have texts."""
+        return self("named." + _NAMED[name]) if name in _NAMED else name or self("all")
+
+    def span(self, first: str, last: str) -> str:
+        return self("to", first=first, last=last)
+
+    def percent_cell(self, one: Estimate) -> Cell:
+        below = "" if one.ci_low is None else self.span(percent(one.ci_low), percent(one.ci_high))
+        return Cell(percent(one.value), below=below, raw=one.value)
+
+    def number_cell(self, one: Estimate | None) -> Cell:
+        if one is None:
+            return Cell(DASH)
+        below = "" if one.ci_low is None else self.span(number(one.ci_low, 2), number(one.ci_high, 2))
+        return Cell(number(one.value, 2), below=below, raw=one.value)
 
 
 def _seconds_cell(one: float | None) -> Cell:
     return Cell(DASH) if one is None else Cell(seconds(one), raw=one)
-
-
-def _percent_cell(one: Estimate) -> Cell:
-    below = "" if one.ci_low is None else f"{percent(one.ci_low)} to {percent(one.ci_high)}"
-    return Cell(percent(one.value), below=below, raw=one.value)
-
-
-def _number_cell(one: Estimate | None) -> Cell:
-    if one is None:
-        return Cell(DASH)
-    below = "" if one.ci_low is None else number_interval(one.ci_low, one.ci_high, 2)
-    return Cell(number(one.value, 2), below=below, raw=one.value)

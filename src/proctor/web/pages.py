@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.web.sessions import Visitor, form_token, keep_form_token, site_of, visitor_of
-from proctor.web.strings import languages, preferred, text
+from proctor.web.strings import languages, preferred, text, text_or
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -22,13 +22,15 @@ def page(
 ) -> Response:
     """Renders the template `NAME.html`, a whole page (which extends `base.html`) or a fragment.
 
-    Every template also has `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where nobody
+    Every template also has `t(key, count=…)`, the text of a key in the visitor's language, and `t_or(key, otherwise)`,
+    which allows for an unknown key; `visitor` (None where nobody
     is logged in), `csrf`, `language`, `title` (of the site), `open_registration`, and `languages` with their names.
     """
     visitor = visitor_of(request)
     site, language = site_of(request), language_of(request, visitor)
     known = {
         "t": partial(text, language, more=site.texts),
+        "t_or": partial(text_or, language, more=site.texts),
         "visitor": visitor,
         "csrf": form_token(request) if visitor is None else visitor.csrf,
         "language": language,

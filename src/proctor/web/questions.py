@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, insert, select
 from proctor.audits.items import TextCues, text_cues
 from proctor.construction.pipeline import (
     KEY_STANDS_OUT,
+    BrokenRule,
     DraftQuestion,
     ProcedureEvent,
     QuestionsSettings,
@@ -21,6 +22,7 @@ from proctor.core import Item, Reference, kept_text, validated
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.web.forms import QuestionBody, QuestionText
 from proctor.web.progress import read_version
+from proctor.web.readings import IncompleteError
 from proctor.web.schema import accounts, assignments, studies, study_items, versions
 from proctor.web.settings import StudyPlan
 from proctor.web.studies import append_work, deal
@@ -29,10 +31,10 @@ from proctor.web.trail import record
 
 @dataclass(frozen=True)
 class Guessability:
-    """How guessable a question is: `faults` by rule (words that no picture shows, the answer in the stem, a key that
-    stands out), and for choices the cues in the text alone."""
+    """How guessable a question is: the rules of construction that it breaks (words that no picture shows, the answer in
+    the stem, a key that stands out), and for choices the cues in the text alone."""
 
-    faults: tuple[str, ...]
+    faults: tuple[BrokenRule, ...]
     cues: TextCues | None
 
 
@@ -71,7 +73,7 @@ def _choice(name: str, group: str, text: QuestionText) -> Item:
     )
 
 
-def _faults(body: QuestionBody, text: QuestionText) -> tuple[str, ...]:
+def _faults(body: QuestionBody, text: QuestionText) -> tuple[BrokenRule, ...]:
     """The rules of construction that the text breaks, given the events that are known."""
     events = [
         ProcedureEvent(
@@ -95,7 +97,7 @@ def _faults(body: QuestionBody, text: QuestionText) -> tuple[str, ...]:
     rules = QuestionsSettings(options=min(10, max(2, len(text.options))))
     broken = broken_rule(draft, events, rules)
     stands = bool(text.options) and text.key is not None and stands_out(text.options, text.key)
-    return tuple(one for one in (broken, KEY_STANDS_OUT if stands else "") if one)
+    return tuple(one for one in (broken, BrokenRule(KEY_STANDS_OUT) if stands else None) if one is not None)
 
 
 # -- new questions
@@ -107,8 +109,11 @@ def write_question(
     connection: Connection, author: int, item: int, text: dict[str, JsonValue], why: str, at: datetime
 ) -> int:
     """Adds a question about the media of another item to its study, deals it to readers other than its author, and
-    returns the new item's id. Raises `InputError` for an incomplete question."""
+    returns the new item's id. Raises `IncompleteError` for an incomplete question, and `InputError` for an invalid
+    one."""
     written = validated(QuestionText, text, None, "question")
+    if written.faults:
+        raise IncompleteError(written.faults)
     body = validated(QuestionBody, written.model_dump(), None, "question")
     query = (
         select(study_items, studies.c.name, studies.c.settings)

@@ -28,6 +28,7 @@ from proctor.core import (
 )
 from proctor.media import MediaLibrary
 from proctor.runs import Store
+from proctor.web.accounts import account_row
 from proctor.web.agreement import StudyAgreement, agreement_tables, study_agreement
 from proctor.web.export import ROWS, datasheet_section, preferences, scores_into_store, write_readings
 from proctor.web.forms import form_named
@@ -174,11 +175,11 @@ def _organiser(connection: Connection) -> int:
 
 
 def _account(connection: Connection, name: str) -> int:
-    found = connection.execute(select(accounts.c.id).where(accounts.c.name == name)).scalar()
+    found = account_row(connection, name)
     if found is None:
         names = list(connection.execute(select(accounts.c.name)).scalars())
         raise InputError("person", found=repr(name)[:80], expected=one_of(names, name))
-    return int(found)
+    return int(found["id"])
 
 
 def _check_study(connection: Connection, study: str) -> None:

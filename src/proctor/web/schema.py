@@ -230,18 +230,27 @@ class StoredTables:
     def prepare(self, engine: sa.Engine) -> None:
         """Creates missing tables and missing newer columns. Raises `InputError` where a newer Proctor wrote them."""
         with reading(engine) as connection:
-            if self._are_there(connection) and not _new_columns(connection, self.tables):
+            if self._are_there(connection) and self._are_complete(connection):
                 return
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
             if self._are_there(connection):
+                self._create(connection)
                 _add_new_columns(connection, self.tables)
                 return
-            self.tables[0].metadata.create_all(connection, tables=self.tables)
+            self._create(connection)
             for statement in (*self.views, *_triggers(connection, self.lasting)):
                 connection.execute(sa.text(statement))
             connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
+
+    def _create(self, connection: sa.Connection) -> None:
+        self.tables[0].metadata.create_all(connection, tables=self.tables)
+
+    def _are_complete(self, connection: sa.Connection) -> bool:
+        """Whether the tables and columns that are newer than the store are there, too."""
+        known = set(sa.inspect(connection).get_table_names())
+        return known.issuperset(one.name for one in self.tables) and not _new_columns(connection, self.tables)
 
     def _are_there(self, connection: sa.Connection) -> bool:
         version = connection.execute(sa.select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()

@@ -18,7 +18,7 @@ from itsdangerous import BadSignature, Signer, TimestampSigner
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_, select, text, update
 
 from proctor.core import InputError
-from proctor.web.accounts import account_name, is_password
+from proctor.web.accounts import account_name, account_row, is_password
 from proctor.web.schema import Role, accounts, logins, new_token, sessions, token_hash, utc_text
 from proctor.web.site import Site
 
@@ -210,26 +210,27 @@ class Attempt:
 
 def log_in(site: Site, name: str, password: str, address: str) -> Attempt:
     """Tries a name and a password from an address. Known and unknown names take the same time."""
-    try:
-        kept = account_name(name)
-    except InputError:
-        kept = ""
     with site.writing() as connection:
+        try:
+            found = account_row(connection, name)
+            kept = account_name(name) if found is None else found["name"]
+        except InputError:
+            found, kept = None, ""
         number = begin_attempt(connection, kept, address, site.now())
-        query = select(accounts.c.id, accounts.c.password).where(accounts.c.name == kept, accounts.c.disabled.is_(None))
-        found = connection.execute(query).first()
     if number is None:
         return Attempt(waiting=True)
-    if not is_password("" if found is None else found.password, password) or found is None:
+    if found is not None and found["disabled"] is not None:
+        found = None
+    if not is_password("" if found is None else found["password"], password) or found is None:
         return Attempt()
     with site.writing() as connection:
         now = site.now()
-        still = select(accounts.c.id).where(accounts.c.id == found.id, accounts.c.password == found.password)
+        still = select(accounts.c.id).where(accounts.c.id == found["id"], accounts.c.password == found["password"])
         if connection.execute(still.where(accounts.c.disabled.is_(None))).first() is None:  # changed meanwhile
             return Attempt()
         connection.execute(update(logins).where(logins.c.id == number).values(ok=1))
         connection.execute(delete(logins).where(logins.c.at < utc_text(now - _LOGINS_KEPT)))
-        return Attempt(start_session(connection, found.id, now))
+        return Attempt(start_session(connection, found["id"], now))
 
 
 def begin_attempt(connection: Connection, name: str, address: str, at: datetime) -> int | None:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
 from proctor.runs import open_engine
-from proctor.web.accounts import AccountsPlace, account_name
+from proctor.web.accounts import AccountsPlace, former_account_name
 from proctor.web.forms import FORMS, RatedDimension
 from proctor.web.schema import Role, prepare
 from proctor.web.site import private_store
@@ -33,7 +33,7 @@ StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")
 
 def _account(name: str) -> str:
     try:
-        return account_name(name)
+        return former_account_name(name)
     except InputError as error:
         raise ValueError(str(error)) from error
 
@@ -132,7 +132,7 @@ def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> Revi
     try:
         settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))
     except ValidationError as error:
-        raise ProblemsError(file, problem_texts(error)) from error
+        raise ProblemsError(file, problem_texts(error, ReviewSettings)) from error
     problems = [*_duplicates(settings), *_missing_files(folder, settings)]
     problems += _invalid_people(settings, accounts) if accounts is not None else []
     if problems:

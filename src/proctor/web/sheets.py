@@ -17,8 +17,16 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from proctor.core import InputError, ProblemsError, TableRow, cell_number, read_table, whole_file
-from proctor.runs import read_safe_cell, safe_cell
+from proctor.core import (
+    InputError,
+    ProblemsError,
+    TableRow,
+    cell_number,
+    read_safe_cell,
+    read_table,
+    safe_cell,
+    whole_file,
+)
 from proctor.web.forms import CHECKS, Form, form_named
 from proctor.web.progress import my_work
 from proctor.web.readings import (
@@ -71,7 +79,7 @@ def write_sheet(connection: Connection, account: int, study: str, out: Path) -> 
     decision_columns = _decision_columns(form, [one.body for _, one in opened])
     with whole_file(out) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*_KEY, _REVISION, *shown_fields, *decision_columns])
+        writer.writerow([safe_cell(name) for name in (*_KEY, _REVISION, *shown_fields, *decision_columns)])
         for item, one in opened:
             draft = my_reading(connection, account, one.version)
             known = (keys[item], one.number, 0 if draft is None else draft.revision)
@@ -93,7 +101,7 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
     done: Counter[str] = Counter()
     conflicts = []
     for row in read_table(file, _KEY, lenient=True).checked(file):
-        cells = {name: str(read_safe_cell(cell)).strip() for name, cell in row.cells.items()}
+        cells = {str(read_safe_cell(name)): str(read_safe_cell(cell)).strip() for name, cell in row.cells.items()}
         item = ids.get(cells["item"])
         if item is None or item not in mine:
             raise _wrong(file, row, "item", cells["item"], "an item of this person's work")

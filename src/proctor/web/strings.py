@@ -31,6 +31,16 @@ def text(language: str, key: str, more: Path | None = None, **values: object) ->
     return found.format(**values) if values else found
 
 
+def text_or(language: str, key: str, otherwise: str, more: Path | None = None) -> str:
+    """The text of a key, or `otherwise` where there is none: for names that others may add, such as actions of the
+    trail.
+
+    >>> text_or("de", "role.reviewer", "reviewer"), text_or("de", "role.guest", "guest")
+    ('Begutachtung', 'guest')
+    """
+    return _texts(language, more).get(key, otherwise)
+
+
 def preferred(accepted: str) -> str:
     """The language to use for a browser's `Accept-Language`.
 

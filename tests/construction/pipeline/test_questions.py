@@ -71,7 +71,7 @@ def choice(text: str = "Based on the clip, what is done and why?", key: int = 0,
 )
 def test_rules_of_drafts(draft: DraftQuestion, rule: str) -> None:
     broken = broken_rule(draft, [EVENT], QuestionsSettings())
-    assert broken.startswith(rule) if rule else broken == ""
+    assert str(broken).startswith(rule) if rule else broken is None
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_only_the_longest_key_stands_out(lengths: tuple[int, ...], flagged: bool
 
 def test_the_same_stem_is_not_asked_twice_of_one_stretch() -> None:
     other = choice().model_copy(update={"id": "v-q000"})
-    assert broken_rule(choice(), [EVENT], QuestionsSettings(), [other]).startswith("asked already")
+    assert str(broken_rule(choice(), [EVENT], QuestionsSettings(), [other])).startswith("asked already")
     elsewhere = other.model_copy(update={"start": 20.0, "end": 26.0})
-    assert broken_rule(choice(), [EVENT], QuestionsSettings(), [elsewhere]) == ""
+    assert broken_rule(choice(), [EVENT], QuestionsSettings(), [elsewhere]) is None
 
 
 def test_the_number_grows_with_events_and_duration() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_decisions_survive_new_proposals(tmp_path: Path) -> None:
     write_decisions(file, rows)
     assert read_decisions(file, ["v0", "v1"]) == rows
     assert merged(rows, new) == rows
+
+
+def test_no_cell_of_decisions_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    what = Proposal(kind="face", start=0.5, end=2.0, region=REGION, score=None)
+    row = Decision("-v1", what, by="@ada", note='=HYPERLINK("http://a.test")')
+    file = tmp_path / "decisions.csv"
+    write_decisions(file, [row])
+    (cells,) = list(csv.reader(file.read_text(encoding="utf-8").splitlines()))[1:]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+    assert read_decisions(file, ["-v1"]) == [row]
 
 
 def test_a_table_without_rows_and_no_table_are_no_decisions(tmp_path: Path) -> None:

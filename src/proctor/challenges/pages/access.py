@@ -9,10 +9,10 @@ from fastapi import Depends, Form, HTTPException, Path, Request
 from sqlalchemy import RowMapping
 
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.membership import team_of
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.publishing import Visitor
 from proctor.challenges.settings import Phase
-from proctor.challenges.teams import team_of
 from proctor.web import Visitor as Account
 from proctor.web import current, require, site_of, visitor_of
 

@@ -8,12 +8,22 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, RowMapping, func, select
 
+from proctor.challenges.membership import (
+    TeamError,
+    add_member,
+    end_membership,
+    is_member,
+    members_of,
+    move_member,
+    team_of,
+)
 from proctor.challenges.pages.access import KnownPhase, Line, Number, Organiser, challenge_of
 from proctor.challenges.schema import boards, members, submissions, teams
 from proctor.challenges.states import HOLDING, PhaseState, SubmissionState, opening_of, phase_state, set_phase
 from proctor.challenges.submissions import StaleError, disqualify
 from proctor.challenges.teams import all_teams, set_eligible, withdraw_team
-from proctor.web import page, record_change
+from proctor.core import InputError
+from proctor.web import account_names, find_account, page, record_change
 
 router = APIRouter()
 
@@ -73,6 +83,63 @@ def withdraw(request: Request, number: Number, organiser: Organiser) -> Response
 def readmit(request: Request, number: Number, organiser: Organiser) -> Response:
     """Readmits a team that was withdrawn."""
     return _withdraw(request, number, organiser.account, undo=True)
+
+
+@router.get("/organise/teams/{number}")
+def team_members(request: Request, number: Number, _: Organiser) -> Response:
+    """A team with its members."""
+    return _team_page(request, number)
+
+
+@router.post("/organise/teams/{number}/members")
+def add_to_team(request: Request, number: Number, organiser: Organiser, name: Line) -> Response:
+    """Adds an account to a team; moves it there from another one."""
+    challenge = challenge_of(request)
+    try:
+        with challenge.writing() as connection:
+            _check_team(connection, number)
+            account = find_account(connection, name)
+            if account["role"] != "participant":
+                raise TeamError("role", "account", found=account["role"], expected="a participant")
+            former = team_of(connection, account["id"])
+            change = add_member if former is None or former["id"] == number else move_member
+            change(connection, challenge, organiser.account, account["id"], number)
+    except TeamError as error:
+        return _team_page(request, number, fault="organise.problem." + error.reason, entered=name)
+    except InputError:
+        return _team_page(request, number, fault="organise.problem.name", entered=name)
+    return RedirectResponse(f"/organise/teams/{number}", 303)
+
+
+@router.post("/organise/teams/{number}/members/{account}/remove")
+def remove_from_team(request: Request, number: Number, account: Number, organiser: Organiser) -> Response:
+    """Removes an account from a team."""
+    challenge = challenge_of(request)
+    with challenge.writing() as connection:
+        if not is_member(connection, account, number):
+            raise HTTPException(404)
+        end_membership(connection, challenge, organiser.account, account)
+    return RedirectResponse(f"/organise/teams/{number}", 303)
+
+
+def _team_page(request: Request, number: int, *, fault: str = "", entered: str = "") -> Response:
+    challenge = challenge_of(request)
+    with challenge.reading() as connection:
+        _check_team(connection, number)
+        team = connection.execute(select(teams).where(teams.c.id == number)).mappings().one()
+        ids = members_of(connection, number)
+        named = dict(zip(ids, account_names(connection, ids), strict=True))
+    most, status = challenge.settings.teams.members, 422 if fault else 200
+    return page(
+        request,
+        "organise_team",
+        status=status,
+        team=team,
+        members=named,
+        max_members=most,
+        fault=fault,
+        entered=entered,
+    )
 
 
 def _withdraw(request: Request, number: int, account: int, *, undo: bool) -> Response:

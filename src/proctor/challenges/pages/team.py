@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -10,22 +11,14 @@ from sqlalchemy import Connection, RowMapping, select
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.membership import TeamError, end_membership, join_team, members_of, new_join_secret, team_of
 from proctor.challenges.pages.access import Line, LoggedIn, Number, Participant, Viewer, challenge_of
 from proctor.challenges.publishing import Visitor, may_see, shown_figures
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import events, results, submissions, teams
 from proctor.challenges.states import RULES, SubmissionState
 from proctor.challenges.submissions import StaleError, quota_left, submissions_of
-from proctor.challenges.teams import (
-    TeamEntry,
-    TeamError,
-    join_team,
-    members_of,
-    new_join_secret,
-    register_team,
-    team_of,
-    withdraw_team,
-)
+from proctor.challenges.teams import TeamEntry, register_team, withdraw_team
 from proctor.challenges.uploads import cancel_upload
 from proctor.core import InputError, input_text
 from proctor.web import account_names, page
@@ -109,6 +102,21 @@ def withdraw(request: Request, viewer: Participant, sure: Line = "") -> Response
     return RedirectResponse("/team", 303)
 
 
+@router.post("/team/leave")
+def leave(request: Request, viewer: Participant, sure: Line = "") -> Response:
+    """Leaves the team, which keeps its submissions."""
+    viewer.own_team()
+    if sure != "yes":
+        return _team_page(request, viewer, fault="team.quit_sure", status=422)
+    challenge = challenge_of(request)
+    try:
+        with challenge.writing() as connection:
+            end_membership(connection, challenge, viewer.account, viewer.account)
+    except TeamError:  # an organiser was faster
+        raise HTTPException(404) from None
+    return RedirectResponse("/team", 303)
+
+
 def _team_page(
     request: Request,
     viewer: Viewer,
@@ -181,8 +189,30 @@ def _submission(request: Request, number: int, viewer: Viewer, template: str) ->
         final=RULES[state].final or state is _S.SCORED,
         cancellable=state in _CANCELLABLE,
         log=row["log"] or {},
+        problems=[told_problem(one) for one in (row["log"] or {}).get("problems", [])],
         progress=row["progress"] or {},
     )
+
+
+_PROBLEM = re.compile(r"error: (?P<rule>[a-z-]+): (?P<place>.+?): (?P<text>found .+)", re.DOTALL)
+_RULES = {
+    *("entry", "duplicate", "unknown", "missing", "format", "too-long", "late", "no-latency", "no-answer"),
+    *("no-rationale", "empty-order"),
+}
+
+
+def told_problem(line: str) -> dict[str, str]:
+    """A line of `proctor validate` for a page, which has a text for each `rule` ("" for another line).
+
+    >>> told_problem("error: missing: q7: found no answer, expected an answer to every question")
+    {'rule': 'missing', 'place': 'q7', 'text': 'found no answer, expected an answer to every question'}
+    >>> told_problem("submission.json: found no value, expected JSON")["rule"]
+    ''
+    """
+    found = _PROBLEM.fullmatch(line)
+    if found is None or found["rule"] not in _RULES:
+        return {"rule": "", "place": "", "text": line}
+    return found.groupdict() | {"rule": found["rule"].replace("-", "_")}
 
 
 @router.post("/submission/{number}/cancel")

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators.decisions import Cells, RecordDecision, read_decisions, read_rows, table_of
+    from proctor.construction.annotators.decisions import (
+        Cells,
+        RecordDecision,
+        csv_of,
+        read_decisions,
+        read_rows,
+        table_of,
+    )
     from proctor.construction.annotators.detector import (
         DetectorNetwork,
         DetectorPlan,
@@ -72,7 +79,7 @@ __all__ = [
     "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "Presence", "PresenceReport",
     "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks",
     "adjudicated", "agreement_of", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
-    "corrected", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "propose",
+    "corrected", "csv_of", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "propose",
     "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "videos_of",
     "with_proposals",
 ]  # fmt: skip

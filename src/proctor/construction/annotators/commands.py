@@ -34,10 +34,11 @@ def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
     if table is None:
         return report
     clips = sorted((one.clip for one in made if one.clip.why), key=lambda one: (-one.entropy, one.video, one.start))
-    lines = [f"{one.clip},{_quoted(one.class_name)},{one.yes},{one.votes},{one.probability:.3f}" for one in clips]
+    rows = [(one.clip, one.class_name, one.yes, one.votes, f"{one.probability:.3f}") for one in clips]
     if not made:
-        lines = [f"{name},,,," for name in annotators.clips_to_vote_on(pipeline.Project(folder))]
-    return with_table(report, table, "\n".join(["clip,class,yes,votes,probability", *lines]) + "\n", len(lines), "clip")
+        rows = [(name, "", "", "", "") for name in annotators.clips_to_vote_on(pipeline.Project(folder))]
+    text = annotators.csv_of(("clip", "class", "yes", "votes", "probability"), rows)
+    return with_table(report, table, text, len(rows), "clip")
 
 
 def boxes(
@@ -56,8 +57,8 @@ def boxes(
     project = pipeline.Project(folder)
     clips = [one.clip for one in pipeline.records_of(project, annotators.Presence())]
     due = annotators.due_seconds(clips, annotators.videos_of(project))
-    lines = [f"{one.video},{one.second},{_quoted(', '.join(one.classes))}" for one in due]
-    return with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
+    rows = [(one.video, one.second, ", ".join(one.classes)) for one in due]
+    return with_table(report, table, annotators.csv_of(("video", "second", "classes"), rows), len(rows), "second")
 
 
 def proposals(
@@ -123,8 +124,3 @@ def _with_tracks(report: PluginReport, out: Path | None, to: TracksAs, some: Seq
         return report
     files = write_folder(some, to.value, out)
     return noted(report, f"{count_of(len(files), 'file')} in {out}")
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace('"', '""')
-    return f'"{escaped}"' if {",", '"', "\n"} & set(text) else text

@@ -5,11 +5,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from proctor.core import Sheet, SheetRow, cell_text, error_of_faults, is_empty, one_of, read_sheet
+from proctor.core import (
+    Sheet,
+    SheetRow,
+    cell_text,
+    error_of_faults,
+    is_empty,
+    one_of,
+    read_safe_cell,
+    read_sheet,
+    safe_cell,
+)
 
 T = TypeVar("T")
 
@@ -71,7 +81,8 @@ def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | No
         sheet.fault(1, "", f"no column {missing[0]!r}", f"the columns {', '.join(columns)}")
     if len(sheet.rows) > MOST_ROWS:
         sheet.fault(0, "", f"{len(sheet.rows):,} rows", f"at most {MOST_ROWS:,}")
-    found = [] if sheet.faults else [one for row in sheet.rows if (one := read(Cells(sheet, row))) is not None]
+    rows = (replace(row, cells={name: read_safe_cell(cell) for name, cell in row.cells.items()}) for row in sheet.rows)
+    found = [] if sheet.faults else [one for row in rows if (one := read(Cells(sheet, row))) is not None]
     if sheet.faults:
         raise error_of_faults(file, [(file, one) for one in sheet.faults])
     return found
@@ -122,13 +133,19 @@ def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[s
 
 def table_of(records: Sequence[Any], columns: Sequence[str], *, decided: bool = False) -> str:
     """Records (dataclasses) as CSV with these columns; `decided` adds empty columns decision and by. None is an empty
-    cell; numbers have at most six decimals."""
+    cell; numbers have at most six decimals. See `csv_of`."""
+    more = ("decision", "by") if decided else ()
+    rows = ((*(cells[name] for name in columns), *("" for _ in more)) for cells in map(asdict, records))
+    return csv_of((*columns, *more), rows)
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV below a header. A text that a spreadsheet would take for a formula gets a leading apostrophe, which
+    `read_rows` removes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*columns, *(("decision", "by") if decided else ())])
-    for record in records:
-        cells = asdict(record)
-        writer.writerow([*(_cell(cells[name]) for name in columns), *(("", "") if decided else ())])
+    writer.writerow(columns)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
 
 
@@ -137,4 +154,4 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6f}".rstrip("0").rstrip(".")
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(safe_cell(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from proctor.construction.annotators.presence import (
     RISK,
     AnnotatorReliability,
     ClipPresence,
+    PresenceVote,
     check_boxes,
     clips_of,
     due_seconds,
@@ -169,6 +171,7 @@ class Presence(Stage[PresenceRecord]):
         if strange is not None:
             expected = f"VIDEO@START with the id of a source: {', '.join(sorted(known)[:8])}"
             raise InputError(self.reads(work)[0], "column 'clip'", found=repr(strange), expected=expected)
+        _check_ends(self.reads(work)[0], votes, videos_of(work.project))
         report = estimate_presence(votes, risk=settings.risk)
         records = [
             PresenceRecord(
@@ -179,6 +182,16 @@ class Presence(Stage[PresenceRecord]):
             for one in report.clips
         ]  # fmt: skip
         return Made(records, notes=[_reliability_line(one) for one in report.annotators])
+
+
+def _check_ends(file: Path, votes: Sequence[PresenceVote], videos: Sequence[AnnotatedVideo]) -> None:
+    """Raises `InputError` for a vote on a clip that begins after its video's end."""
+    seconds = {one.id: one.seconds for one in videos}
+    late = next((one for one in votes if one.start >= seconds.get(one.video, math.inf)), None)
+    if late is not None:
+        last = clips_of(late.video, seconds[late.video])[-1]
+        expected = f"{last} at most: the video lasts {seconds[late.video]:.1f} s"
+        raise InputError(file, "column 'clip'", found=repr(late.clip), expected=expected)
 
 
 def _reliability_line(one: AnnotatorReliability) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from proctor.construction.pipeline.questions import (
         FORBIDDEN,
         KEY_STANDS_OUT,
+        BrokenRule,
         QuestionsSettings,
         QuestionsStage,
         QuestionType,
@@ -80,8 +81,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Call",
-    "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource",
+    "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "BrokenRule",
+    "Call", "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
     "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
     "ScreenSettings", "ScreenStage", "SourceVideo", "SplitSettings", "SplitStage",

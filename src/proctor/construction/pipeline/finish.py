@@ -34,9 +34,11 @@ REVIEWED = "reviewed.md"
 
 
 class SplitSettings(StageSettings):
-    """The share of items by part; groups of sources stay together. Without shares there is a single, unnamed part."""
+    """The share of items by part. Groups of sources stay together, and sources with the same value of each of the tags
+    `together` (a site, a device), directly or through others. Without shares there is a single, unnamed part."""
 
     shares: dict[str, float] = Field(default={})
+    together: tuple[str, ...] = ()
 
 
 class FinalQuestion(DraftQuestion):
@@ -54,6 +56,7 @@ class SplitStage(Stage[FinalQuestion]):
     after: ClassVar[tuple[str, ...]] = ("repair",)
     also_after: ClassVar[tuple[str, ...]] = (REVIEW,)
     whole: ClassVar[bool] = True
+    states: ClassVar[tuple[str, ...]] = ("tags",)
     record = FinalQuestion
     settings = SplitSettings
 
@@ -69,18 +72,37 @@ class SplitStage(Stage[FinalQuestion]):
 
 
 def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list[str]]:
-    """The part of each item by id ("" if the settings name none), and a note on their sizes. Raises `InputError` for
-    parts that are not disjoint."""
-    shares = work.settings(SplitSettings).shares
+    """The part of each item by id ("" if the settings name none), and a note on their sizes. The group of an item is that
+    of its source. Raises `InputError` for parts that are not disjoint, and for a source without a tag by which sources
+    stay together."""
+    settings = work.settings(SplitSettings)
+    shares, together = settings.shares, settings.together
     if not shares:
         return dict.fromkeys((one.id for one in items), ""), []
-    part = split_items(items, shares, seed=work.project.settings.seed)
-    leaks = split_leaks(items, part)
+    tags = _tags_of_groups(work, together)
+    items = [one.model_copy(update={"tags": {**one.tags, **tags[one.group]}}) for one in items]
+    part = split_items(items, shares, seed=work.project.settings.seed, together=together)
+    leaks = split_leaks(items, part, together=together)
     if leaks:
         found = f"{leaks[0].kind} {leaks[0].what!r} in {' and '.join(leaks[0].parts)}"
         raise InputError(work.project.file, "stages: split", found=found, expected="parts that share nothing")
     sizes = Counter(part.values())
     return part, [", ".join(f"{name} {sizes[name]}" for name in shares)]
+
+
+def _tags_of_groups(work: Work, together: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The values of these tags that the sources of each group have."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for source in work.sources:
+        own = found.setdefault(source.patient, {})
+        for name in together:
+            if not source.tags.get(name):
+                expected = "one, since the split keeps sources with the same one together"
+                raise InputError(
+                    work.project.file, f"source {source.id!r}", found=f"no tag {name!r}", expected=expected
+                )
+            own[name] = tuple(dict.fromkeys((*own.get(name, ()), source.tags[name])))
+    return found
 
 
 def _final(one: Reworked, part: str, deck: tuple[list[str], str] | None) -> FinalQuestion:

@@ -28,7 +28,8 @@ class SourceVideo(FrozenModel):
     """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. Used of it are
     the seconds `start` to `end` and the rectangle `region`; nothing is cut until a benchmark is written. All times in
     the project's records are seconds of the video's own clock. Sources of one `group` (a patient, a teacher) are always
-    in the same part of a split."""
+    in the same part of a split; so are, where the split says `together`, those with the same value of one of its `tags`
+    (a site, a device)."""
 
     id: Name
     video: str = Field(min_length=1)
@@ -40,6 +41,7 @@ class SourceVideo(FrozenModel):
     procedure: str = ""
     category: str = ""
     group: str = ""
+    tags: dict[Name, str] = Field(default={})
     licence: str = ""
     provenance: str = ""
 
@@ -67,6 +69,11 @@ class ProjectSettings(FrozenModel):
         """The group of each source."""
         return {one.id: one.patient for one in self.sources}
 
+    @property
+    def tags(self) -> dict[str, dict[str, str]]:
+        """The tags of each source."""
+        return {one.id: one.tags for one in self.sources}
+
     def specs(self, role: str) -> list[ModelSpec]:
         """The models of a role; none where the project names none."""
         named = self.models.get(role, [])
@@ -84,7 +91,7 @@ class Project:
         try:
             self.settings = ProjectSettings.model_validate(read_yaml(self.file))
         except ValidationError as error:
-            raise refusal(self.file, "", error) from error
+            raise refusal(self.file, "", error, ProjectSettings) from error
         self._check_sources()
         self._clients: dict[str, list[ModelClient]] = {}
 

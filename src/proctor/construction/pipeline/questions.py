@@ -32,6 +32,28 @@ FORBIDDEN = {
 }
 """Patterns that no question may contain, by the reason: systems see pictures only."""
 
+_BROKEN = {
+    "options": "options: {}",
+    "an option twice": "options: one of them twice",
+    "the answer in the stem": "the answer in the stem: {} of its words",
+    "asked already": "asked already: another question of this stretch has the same stem",
+}
+
+
+@dataclass(frozen=True)
+class BrokenRule:
+    """A rule that a question breaks, by its `name`, and the offending `words`.
+
+    >>> print(BrokenRule("sound", "hear"))
+    sound: 'hear'
+    """
+
+    name: str
+    words: str = ""
+
+    def __str__(self) -> str:
+        return _BROKEN[self.name].format(self.words) if self.name in _BROKEN else f"{self.name}: {self.words!r}"
+
 
 class QuestionsSettings(StageSettings):
     """A source gets `per_event` questions for each event plus `per_minute` for each minute of events, rounded, at least
@@ -155,7 +177,8 @@ def valid(
     others: Sequence[DraftQuestion] = (),
 ) -> DraftQuestion | str:
     """The question, or the first rule that it breaks."""
-    return broken_rule(question, events, settings, others) or question
+    broken = broken_rule(question, events, settings, others)
+    return question if broken is None else str(broken)
 
 
 def _question(
@@ -210,32 +233,32 @@ def broken_rule(
     events: Sequence[ProcedureEvent],
     settings: QuestionsSettings,
     others: Sequence[DraftQuestion] = (),
-) -> str:
-    """The first rule that a question breaks, with the offending words ("" for none): it speaks of what no picture
+) -> BrokenRule | None:
+    """The first rule that a question breaks, with the offending words (None for none): it speaks of what no picture
     shows; its options are not as requested; its stem contains the right answer's words; it states sides or numbers that
     the events do not; the same question exists already."""
     shown = " ".join((question.text, *question.options))
     for reason, pattern in FORBIDDEN.items():
         hit = re.search(pattern, shown, re.IGNORECASE)
         if hit is not None:
-            return f"{reason}: {hit[0]!r}"
+            return BrokenRule(reason, hit[0])
     if question.kind == "mcq":
         if len(question.options) != settings.options:
-            return f"options: {len(question.options)} instead of {settings.options}"
+            return BrokenRule("options", f"{len(question.options)} instead of {settings.options}")
         plain = [" ".join(sorted(tokens(one))) for one in question.options]
         if len(set(plain)) < len(plain):
-            return "options: one of them twice"
+            return BrokenRule("an option twice")
     right = question.answer if question.kind == "free" else question.options[question.key or 0]
     leak = _leaked(question, right)
     if leak > settings.overlap:
-        return f"the answer in the stem: {leak:.0%} of its words"
+        return BrokenRule("the answer in the stem", f"{leak:.0%}")
     known = sides_and_numbers(" ".join(f"{one.action} {one.intent} {one.quote}" for one in events))
     invented = next((word for word in sorted(sides_and_numbers(question.groundtruth) - known)), None)
     if invented is not None:
-        return f"not in the events: {invented!r}"
+        return BrokenRule("not in the events", invented)
     if any(_alike(question.text, one.text) and _same_stretch(question, one) for one in others):
-        return "asked already: another question of this stretch has the same stem"
-    return ""
+        return BrokenRule("asked already")
+    return None
 
 
 def _leaked(question: DraftQuestion, right: str) -> float:

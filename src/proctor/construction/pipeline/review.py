@@ -205,6 +205,6 @@ def _screened(work: Work, one: SettledQuestion, found: Screening) -> SettledQues
     """An edited question with its screening and the flags of its new words."""
     events = [event for event in work.records("events", ProcedureEvent) if event.id in one.made_from]
     broken = broken_rule(one, events, stage_settings(work.project, "questions", QuestionsSettings))
-    flags = [*found.flags, *([f"edited against a rule: {broken.partition(':')[0]}"] if broken else [])]
+    flags = [*found.flags, *([f"edited against a rule: {str(broken).partition(':')[0]}"] if broken else [])]
     flags += [KEY_STANDS_OUT] if one.key is not None and stands_out(one.options, one.key) else []
     return one.model_copy(update={"screening": found, "flags": tuple(flags)})

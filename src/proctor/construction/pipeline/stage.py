@@ -247,7 +247,7 @@ def stage_settings(project: Project, stage: str, kind: type[S]) -> S:
     try:
         return kind.model_validate(project.settings.stages.get(stage, {}))
     except ValidationError as error:
-        raise refusal(project.file, f"stages: {stage}", error) from error
+        raise refusal(project.file, f"stages: {stage}", error, kind) from error
 
 
 def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> str:
@@ -264,7 +264,7 @@ def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> s
             "models": models,
             "prompts": [load_prompt(one).sha256 for one in stage.prompts],
             "files": dict(identities),
-            "sources": [one.model_dump(mode="json") for one in work.sources],
+            "sources": [one.model_dump(mode="json", exclude={"tags"}) for one in work.sources],  # only splits use tags
             "attempts": {name: count for name, count in sorted(work.attempts.items()) if count},
             "before": {name: [one.model_dump(mode="json") for one in some] for name, some in work.before.items()},
             **({"states": stated} if stated else {}),

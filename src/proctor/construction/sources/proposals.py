@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -13,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from proctor.core import FrozenModel, Region, TableFault, TableRow, cell_number, first_problem, read_table, write_whole
+from proctor.core import (
+    FrozenModel,
+    Region,
+    TableFault,
+    TableRow,
+    cell_number,
+    first_problem,
+    read_safe_cell,
+    read_table,
+    safe_cell,
+    write_whole,
+)
 from proctor.media import Redaction, TextOverlay
 
 T = TypeVar("T")
@@ -124,7 +135,7 @@ def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
         place = [region.x, region.y, region.width, region.height] if region else ["", "", "", ""]
         score = "" if what.score is None else what.score
         cells = [one.source, what.kind, what.start, what.end, *place, score, one.decision, one.how, one.by, one.note]
-        table.writerow([f"{cell:g}" if isinstance(cell, float) else cell for cell in cells])
+        table.writerow([f"{cell:g}" if isinstance(cell, float) else safe_cell(cell) for cell in cells])
     write_whole(file, out.getvalue())
 
 
@@ -164,7 +175,9 @@ def _rows(file: Path, columns: Sequence[str], read: Callable[[TableRow], T]) -> 
     found: list[T] = []
     for row in table.rows:
         try:
-            found.append(read(row))
+            found.append(
+                read(replace(row, cells={name: str(read_safe_cell(cell)) for name, cell in row.cells.items()}))
+            )
         except _CellError as error:
             faults.append(TableFault(row.number, error.column, error.found, error.expected))
     if faults:

@@ -26,6 +26,7 @@ from proctor.tasks.questions.media import MediaFolder, names_recordings, sound_l
 from proctor.tasks.questions.rows import Place, RowReader
 
 _MOST_VALUES = 30
+_REPEATED_SHOWN = 3
 _OWN_GROUP = "\0"  # of an item without a group in its row
 
 
@@ -192,7 +193,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
         reading.facets = reading.layout.settings.facets or []
     else:
         lines = (_doubts_line(reader.doubted), _places_line(reading.items), _shares_line(reading.items))
-        reading.notes += [line for line in (*lines, sound_line(reading.items)) if line]
+        reading.notes += [line for line in (*lines, sound_line(reading.items), _repeated_line(reading)) if line]
         _add_groups(reading)
         _add_facets(reading)
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
@@ -240,6 +241,38 @@ def _shares_line(items: Iterable[core.Item]) -> str:
     given = (item.reference.answer for item in items if item.answer.kind == "percentage" and item.reference)
     small = next((one for one in given if isinstance(one, float) and 0 < one <= 1), None)
     return f"Percentages: {small:g} is read as {small:g} %, not {100 * small:g} %" if small else ""
+
+
+def _repeated_line(reading: QuestionSet) -> str:
+    """A note on questions that are there more than once: the same words, options (in any order) and media."""
+
+    def plain(text: str) -> str:
+        return " ".join(text.casefold().split())
+
+    same: dict[tuple[object, ...], list[core.Item]] = {}
+    for item in reading.items:
+        media = tuple(map(str, item.media))
+        same.setdefault((plain(item.question), tuple(sorted(map(plain, item.options))), media), []).append(item)
+    repeated = [some for some in same.values() if len(some) > 1]
+    told = []
+    for some in repeated[:_REPEATED_SHOWN]:
+        places = [reading.places[item.id] for item in some]
+        rows = ", ".join(
+            str(one.row) if one.file == places[0].file else f"{one.row} of {one.file.name}" for one in places
+        )
+        answers = {_answer_text(item) for item in some}
+        differ = ", with different answers" if len(answers) > 1 else ""
+        told.append(f"rows {rows}{differ} ({some[0].question[:40]!r})")
+    more = " …" if len(repeated) > _REPEATED_SHOWN else ""
+    count = core.count_of(len(repeated), "question")
+    return f"Asked more than once, with the same media: {count}: {'; '.join(told)}{more}" if told else ""
+
+
+def _answer_text(item: core.Item) -> str:
+    """The right answer, of a choice in words, since options may have another order."""
+    answer = None if item.reference is None else item.reference.answer
+    letters = option_letters(len(item.options)) if item.answer.kind == "choice" else ()
+    return item.options[letters.index(answer)] if isinstance(answer, str) and answer in letters else repr(answer)
 
 
 def _add_groups(reading: QuestionSet) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.core import InputError, one_of
 from proctor.web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
-from proctor.web.forms.marks import BoxesForm, MomentsForm, OrderForm, PresenceForm
+from proctor.web.forms.marks import ORDER, BoxesForm, MomentsForm, OrderForm, PresenceForm
 from proctor.web.forms.texts import (
     CHECKS,
     PairwiseBody,
@@ -37,6 +37,7 @@ def form_named(name: str) -> Form[Any, Any]:
 __all__ = [
     "CHECKS",
     "FORMS",
+    "ORDER",
     "BoxAt",
     "Form",
     "FormModel",

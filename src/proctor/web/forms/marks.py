@@ -29,6 +29,9 @@ _MOST_BOXES = 2000
 _MOST_MOMENTS = 500
 _MOST_PER_FRAME = 100  # boxes of one class on one frame, which are compared in pairs
 
+ORDER = "order of two frames"
+"""The dimension of orders."""
+
 
 class PresenceBody(FormModel):
     """A clip, and the classes that may be in it."""
@@ -270,7 +273,7 @@ class OrderForm(Form[OrderBody, OrderPayload]):
 
     def dimension(self, label: str) -> str:
         del label
-        return "order of two frames"
+        return ORDER
 
     def values(self, body: OrderBody, payload: OrderPayload) -> ReadingValues:
         place = {name: number for number, name in enumerate(payload.order)}

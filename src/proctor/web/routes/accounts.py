@@ -146,10 +146,15 @@ def register(request: Request, visitor: OptionalVisitor, name: Text, password: T
 
 
 def _registration_fault(name: str, password: str, again: str) -> str:
+    return _password_fault(account_name(name), password, again) if _is_name(name) else "register.bad"
+
+
+def _is_name(text: str) -> bool:
     try:
-        return _password_fault(account_name(name), password, again)
+        account_name(text)
     except InputError:
-        return "register.bad"
+        return False
+    return True
 
 
 def _password_fault(name: str, password: str, again: str) -> str:
@@ -204,12 +209,16 @@ def add(request: Request, visitor: Organiser, name: Text, role: Text, language: 
     site = site_of(request)
     changed = Changed(visitor.account, site.now())
     _check_role(request, role)
+    if language not in languages():
+        raise HTTPException(422)
+    if not _is_name(name):
+        return _people_page(request, fault="register.bad", status=422)
     try:
         with site.writing() as connection:
             account = add_account(connection, name, role, language, changed)
             token = invite(connection, account, changed)
-    except InputError as error:
-        return _people_page(request, fault=str(error), status=422)
+    except InputError:
+        return _people_page(request, fault="register.taken", status=422)
     return _people_page(request, name=account["name"], token=token)
 
 
@@ -262,7 +271,8 @@ def trail_page(
 
 
 def _people_page(request: Request, *, name: str = "", token: str = "", fault: str = "", status: int = 200) -> Response:
-    """The page of people, with the link of a new invitation (`name`, `token`) or a `fault`."""
+    """The page of people, with the link of a new invitation (`name`, `token`), or with a `fault` by
+    the key of its text."""
     site = site_of(request)
     with site.reading() as connection:
         found = people_of(connection, site.now())

@@ -15,7 +15,7 @@ from proctor.core import InputError, JsonError, load_json
 from proctor.web.agreement import agreement_tables, study_agreement
 from proctor.web.export import ROWS, datasheet_section, write_readings
 from proctor.web.forms import form_named
-from proctor.web.pages import page
+from proctor.web.pages import language_of, page
 from proctor.web.progress import all_sealed, read_version, study_progress
 from proctor.web.readings import NotAssignedError, edit_item, others_readings, settlement
 from proctor.web.routes import Organiser, RowId, StudyName
@@ -45,7 +45,8 @@ def study_page(request: Request, name: StudyName, visitor: Organiser) -> Respons
         progress = study_progress(connection, name)
         if progress is None:
             raise HTTPException(404)
-        tables = agreement_tables(study_agreement(connection, visitor.account, name))
+        found = study_agreement(connection, visitor.account, name)
+        tables = agreement_tables(found, language_of(request, visitor))
         items = _items(connection, name)
     return page(request, "study", study=progress, tables=tables, items=items)
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
-from proctor.core import count_of
-from proctor.runs import safe_cell
+from proctor.core import count_of, safe_cell
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
 from proctor.tasks.clinicalskillqa.project.physicians import (
     CORRECT,
@@ -112,7 +111,7 @@ def consensus_table(reviews: Sequence[Reviewed]) -> str:
             a, b = (_with_comment(order_text(review.order), review.comment) for review in (one.a, one.b))
             text = f"Recorded order: {order_text(one.order)}"
             about = {"id": one.instance, "version": version_of(one), "frames": " ".join(sorted(one.order))}
-            writer.writerow({**about, "text": text, "a": a, "b": b})
+            writer.writerow(_safe({**about, "text": text, "a": a, "b": b}))
         for each in one.sentences:
             if each.id in open_:
                 a, b = (
@@ -120,8 +119,13 @@ def consensus_table(reviews: Sequence[Reviewed]) -> str:
                     for review in (each.a, each.b)
                 )
                 about = {"id": each.id, "version": version_of(each), "frames": " ".join(each.frames)}
-                writer.writerow({**about, "text": safe_cell(each.text), "a": a, "b": b})
+                writer.writerow(_safe({**about, "text": each.text, "a": a, "b": b}))
     return out.getvalue()
+
+
+def _safe(row: Mapping[str, str]) -> dict[str, object]:
+    """The cells, of which a spreadsheet takes none for a formula."""
+    return {name: safe_cell(cell) for name, cell in row.items()}
 
 
 def _with_comment(text: str, comment: str) -> str:

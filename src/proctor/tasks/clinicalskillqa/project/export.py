@@ -50,6 +50,7 @@ class InstanceSplitStage(Stage[PartedFrames]):
     summary = "Parts that share no video"
     after: ClassVar[tuple[str, ...]] = ("consensus",)
     whole = True
+    states: ClassVar[tuple[str, ...]] = ("tags",)
     record = PartedFrames
     settings = SplitSettings
 

@@ -24,9 +24,18 @@ from proctor.construction.pipeline import (
     WaitingError,
     Work,
 )
-from proctor.core import Frame, FrozenModel, InputError, content_hash, count_of, number_interval, one_of, write_whole
+from proctor.core import (
+    Frame,
+    FrozenModel,
+    InputError,
+    content_hash,
+    count_of,
+    number_interval,
+    one_of,
+    safe_cell,
+    write_whole,
+)
 from proctor.metrics.ordering import compare_orders
-from proctor.runs import safe_cell
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
 from proctor.tasks.clinicalskillqa.native import split_order
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
@@ -160,11 +169,12 @@ def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSent
     writer.writeheader()
     for one in shown:
         row = {"id": one.id, "version": version_of(one), "frames": " ".join(sorted(one.order)), "text": _ASKED}
-        writer.writerow(row)
+        writer.writerow({name: safe_cell(cell) for name, cell in row.items()})
         for each in sentences:
             if each.instance == one.id:
-                fields = {"frames": " ".join(each.frames), "text": safe_cell(each.text), "flags": "; ".join(each.flags)}
-                writer.writerow({"id": each.id, "version": version_of(one, each), **fields})
+                fields = {"frames": " ".join(each.frames), "text": each.text, "flags": "; ".join(each.flags)}
+                row = {"id": each.id, "version": version_of(one, each), **fields}
+                writer.writerow({name: safe_cell(cell) for name, cell in row.items()})
     return out.getvalue()
 
 
