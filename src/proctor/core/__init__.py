@@ -121,6 +121,7 @@ if TYPE_CHECKING:
         printable,
         unfit,
     )
+    from proctor.core.tokenizer import Units, tokens
     from proctor.core.words import (
         DASH,
         clean,
@@ -157,7 +158,7 @@ __all__ = [
     "ProctorError", "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme",
     "RecordedAnswers", "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Row",
     "Scan", "Score", "Scorer", "Sheet", "SheetRow", "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System",
-    "SystemFaultError", "Table", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage",
+    "SystemFaultError", "Table", "TableFault", "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage",
     "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
     "by_cause", "cell_number", "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference",
     "dollars", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
@@ -165,6 +166,6 @@ __all__ = [
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shell_word", "shorten", "signed", "table_findings", "thousands", "unfit",
+    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shell_word", "shorten", "signed", "table_findings", "thousands", "tokens", "unfit",
     "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip
