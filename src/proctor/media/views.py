@@ -7,9 +7,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol, TypeVar, runtime_checkable
 
-from proctor.core import AudioClip, Frame, Image, InputError, Item, ProctorError, VideoClip, View, aside
+from proctor.core import AudioClip, Frame, Image, InputError, Item, ProctorError, VideoClip, View, aside, thousands
 from proctor.media.audio import Sound
 from proctor.media.conditions import (
     CONDITIONS,
@@ -22,7 +23,7 @@ from proctor.media.conditions import (
 )
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.mp4 import ClipFile
-from proctor.media.pictures import sample_times
+from proctor.media.pictures import count_at_rate, sample_times
 from proctor.media.shown import ShownLog, ShownRecord
 
 T = TypeVar("T")
@@ -324,11 +325,33 @@ class _MediaView:
             whole = whole and (start, end) == clip
             if start >= end:
                 continue
+            self._check_number(medium, (start, end), request)
             prefix = f"clip {self._clips.index(medium) + 1}, " if len(self._clips) > 1 else ""
             for time in sample_times(start, end, settings, count=request.count, fps=request.fps):
                 picture = Picture(medium.source, time, medium.region, scan=medium.scan)
                 slots.append(FrameSlot(picture, time, prefix + time_label(time), clip))
         return slots, whole
+
+    def _check_number(self, clip: VideoClip, span: tuple[float, float], request: Request) -> None:
+        """Raises `InputError` for more frames than `_MAX_PICTURES` and than the video has in this span. Below, a system
+        may want the same frame more than once."""
+        fps, count = request.fps, request.count
+        wanted = inf if fps is None or not 0 < fps < inf else count_at_rate(*span, fps)
+        wanted = wanted if count is None else min(wanted, count)
+        if wanted <= _MAX_PICTURES or (fps is None and count is None):
+            return
+        own = self._own_pictures(clip, span)
+        if wanted > max(_MAX_PICTURES, own):
+            asked = ", ".join(f"{name}={value:g}" for name, value in (("fps", fps), ("count", count)) if value)
+            expected = f"at most {thousands(max(_MAX_PICTURES, own))} frames; the video has {thousands(own)} there"
+            raise InputError(clip.source, found=f"{asked} from {span[0]:g} to {span[1]:g} s", expected=expected)
+
+    def _own_pictures(self, clip: VideoClip, span: tuple[float, float]) -> int:
+        library = self._library
+        offset = library.excerpts.place(clip.source, clip.region, library.probe(clip.source)).offset
+        index = library.index(clip.source)
+        first, end = (index.end_tick(time + offset) for time in span)
+        return int(index.pts.searchsorted(end) - index.pts.searchsorted(first))
 
 
 def _check_window(window: tuple[float, float] | None, what: str) -> None:
