@@ -10,7 +10,20 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol, TypeVar, runtime_checkable
 
-from proctor.core import AudioClip, Frame, Image, InputError, Item, ProctorError, VideoClip, View, aside, thousands
+from proctor.core import (
+    AudioClip,
+    ConfigurationError,
+    Frame,
+    Image,
+    InputError,
+    Item,
+    ProctorError,
+    VideoClip,
+    View,
+    aside,
+    error_at,
+    thousands,
+)
 from proctor.media.audio import Sound
 from proctor.media.conditions import (
     CONDITIONS,
@@ -262,7 +275,27 @@ class _MediaView:
 
     def _painted(self, slots: Sequence[FrameSlot], jpegs: Sequence[bytes]) -> list[Frame]:
         pairs = zip(slots, jpegs, strict=True)
-        return [Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in pairs]
+        return [Frame(self._changed(jpeg), slot.time, slot.label) for slot, jpeg in pairs]
+
+    def _changed(self, jpeg: bytes) -> bytes:
+        """The picture as the condition shows it."""
+        shown: object = self._of_condition(lambda: self._condition.paint(jpeg))
+        if not isinstance(shown, bytes):
+            raise self._fault(f"paint returned {type(shown).__name__}, expected bytes")
+        return shown
+
+    def _of_condition(self, work: Callable[[], T]) -> T:
+        """Work of the condition, whose exceptions would count as the system's answer. Raises `ConfigurationError` for
+        them."""
+        try:
+            return work()
+        except (ProctorError, OSError):
+            raise
+        except Exception as error:  # a condition may be other people's code
+            raise self._fault(error_at(error)) from error
+
+    def _fault(self, problem: str) -> ConfigurationError:
+        return ConfigurationError(f"condition {self._name}, item {self._item.id!r}: {problem}")
 
     def _files(self) -> list[ClipFile]:
         library, condition = self._library, self._condition
@@ -271,7 +304,7 @@ class _MediaView:
         if condition.unchanged and library.settings.overlay == "none":
             return [ClipFile(library.mp4(clip), label, library.span(clip)) for clip, label in labelled]
         files = []
-        paint = condition.paint, self._name
+        paint = self._changed, self._name
         for clip, label in labelled:
             rate = library.probe(clip.source).fps or _USUAL_RATE
             item = self._item.model_copy(update={"media": (clip,)})
@@ -297,7 +330,7 @@ class _MediaView:
             if start < end:
                 slots.append(SoundSlot(medium, (start, end), label, clip))
         scene = ConditionContext(self._item, self._others, self._seed, self._library, window is None)
-        heard = self._condition.listen(slots, scene)
+        heard = self._of_condition(lambda: self._condition.listen(slots, scene))
         return [
             Sound(self._library.sound(one.medium, one.span), one.label, slot.span)
             for one, slot in zip(heard, slots, strict=True)
@@ -305,7 +338,7 @@ class _MediaView:
 
     def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:
         scene = ConditionContext(self._whole, self._others, self._seed, self._library, whole)
-        slots = self._condition.arrange(slots, scene)
+        slots = self._of_condition(lambda: self._condition.arrange(slots, scene))
         overlay = self._library.settings.overlay
         return slots if overlay == "none" else [_with_clock(slot, overlay) for slot in slots]
 

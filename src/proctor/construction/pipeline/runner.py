@@ -51,7 +51,12 @@ class ProjectKind:
         return found
 
 
-PROJECT_KINDS: Registry[ProjectKind] = Registry("kind of project", group="proctor.project_kinds")
+PROJECT_KINDS: Registry[ProjectKind] = Registry(
+    "kind of project",
+    group="proctor.project_kinds",
+    fits=lambda thing: isinstance(thing, ProjectKind),
+    expected="a ProjectKind",
+)
 """The kinds of `proctor build new --kind`; tasks add them by entry points."""
 
 
