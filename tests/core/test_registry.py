@@ -23,9 +23,13 @@ def test_a_broken_package_breaks_only_itself(monkeypatch: pytest.MonkeyPatch) ->
     things = offering(monkeypatch, good="json:dumps", gone="no_such_module:x", old="json:no_such_name")
     assert things.names() == ["gone", "good", "old"]
     assert callable(things.get("good"))
-    with pytest.raises(ProctorError, match=r"the thing 'gone' \(no_such_module:x\) can't be loaded: No module"):
+    with pytest.raises(
+        ProctorError, match=r"the thing 'gone' of an unknown package \(no_such_module:x\) can't be loaded: No module"
+    ):
         things.get("gone")
-    with pytest.raises(ProctorError, match=r"the thing 'old' \(json:no_such_name\) can't be loaded"):
+    with pytest.raises(
+        ProctorError, match=r"the thing 'old' of an unknown package \(json:no_such_name\) can't be loaded"
+    ):
         things.get("old")
 
 

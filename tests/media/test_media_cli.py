@@ -139,3 +139,22 @@ def test_a_run_leaves_out_broken_media_and_bounds_its_cache(tmp_path: Path) -> N
     gone_on = proctor(*given, "--skip-broken", "--overlay", "clip", "--limit", "40")
     assert gone_on.returncode == 0, gone_on.stderr
     assert "left out: broken or missing media." in gone_on.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (("--fps", "1e9"), "fps=1e+09 from 0 to"),
+        (("--fps", "1e308"), "fps=1e+308 from 0 to"),
+        (("--count", "1000000000"), "count=1e+09 from 0 to"),
+    ],
+)
+def test_more_frames_than_the_video_has_are_refused(tmp_path: Path, asked: tuple[str, ...], found: str) -> None:
+    write_clock_video(tmp_path / "v.mp4", ClockVideo(range(0, 2000, 100), rate=10))
+    answer = proctor("media", "frames", tmp_path / "v.mp4", *asked)
+    (line,) = answer.stderr.splitlines()
+    assert answer.returncode == 1
+    assert line.startswith(f"proctor: v.mp4: found {found} 2 s, expected at most 20")
+    assert line.endswith("000 frames; the video has 20 there")
+    few = proctor("media", "frames", tmp_path / "v.mp4", "--fps", "1e9", "--count", "3", "--format", "json")
+    assert json.loads(few.stdout)[0]["frames"] == 3

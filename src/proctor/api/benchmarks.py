@@ -66,7 +66,10 @@ def load(
 def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
     reader = reader.with_columns(origin.columns) if origin.columns else reader
     try:
-        return replace(reader.load(origin.data, media, seed=seed), origin=origin)
+        loaded: object = reader.load(origin.data, media, seed=seed)
+        if not isinstance(loaded, Benchmark):
+            raise InputError(reader.name, found=f"{type(loaded).__name__} from load", expected="a Benchmark")
+        return replace(loaded, origin=origin)
     except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
         raise refusal(origin.data, "", error) from error
 

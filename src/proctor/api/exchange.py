@@ -230,7 +230,8 @@ def validate(
     remembered = None if known is None else Path(known)
     request = core.ValidationRequest(folder, media_at(media), track, every, dict(options or {}), remembered)
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
-        return core.VALIDATORS.get(benchmark)(path, request)
+        validate = core.VALIDATORS.get(benchmark)
+        return core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
     request.known_options()
     reader = core.reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)

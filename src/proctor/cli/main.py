@@ -8,6 +8,7 @@ import errno
 import gc
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
@@ -17,7 +18,7 @@ import typer
 from proctor import __version__
 from proctor.cli.renamed import ReplacedError
 from proctor.cli.tree import Group, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
-from proctor.core import ProctorError, UsageError
+from proctor.core import ProctorError, UsageError, error_line, package_at_fault
 
 _SYSTEM_ERRORS = {
     errno.ENOSPC,
@@ -232,10 +233,23 @@ def main() -> None:
         sys.stderr.write(f"proctor: {_place(error)}{error.strerror}\n")
         sys.exit(1)
     except Exception as error:  # what a store says itself has become an `InputError`
-        if not _is_of_the_database(error):
+        message = _explained(error)
+        if not message:
             raise
-        sys.stderr.write(f"proctor: found {getattr(error, 'orig', '')}, expected a database that can be written\n")
+        sys.stderr.write(f"proctor: {message}\n")
         sys.exit(1)
+
+
+def _explained(error: Exception) -> str:
+    """The message of an exception that is no bug of Proctor; empty for one that is. Where another package failed, its
+    author gets the traceback as well."""
+    if _is_of_the_database(error):
+        return f"found {getattr(error, 'orig', '')}, expected a database that can be written"
+    package = package_at_fault(error)
+    if not package:
+        return ""
+    traceback.print_exception(error)
+    return f"the package {package} failed: {error_line(error)}"
 
 
 def _is_of_the_database(error: Exception) -> bool:

@@ -162,7 +162,8 @@ def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str
     command.__doc__ = function.__doc__
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
-    group.command(name, cls=Command, rich_help_panel=panel)(command)
+    settings = vars(function).get("context_settings")
+    group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
 
 
 def add_line(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
@@ -346,14 +347,33 @@ def _flat(json: JsonValue) -> list[dict[str, JsonValue]]:
 def _command(full: str) -> Callable[..., None]:
     try:
         function = COMMANDS.get(full)
+        command: Callable[..., None] = COMMANDS.make(full, lambda: _tried(full, function))
     except ProctorError as error:
         return _broken(full, error)
+    return command
+
+
+def _tried(full: str, function: Callable[..., Any]) -> Callable[..., None]:
+    """A plugin's function as a command. One of another package is tried as a program of its own: a command whose
+    parameters can't be read would break its whole group."""
+    command = _with_output(full, function)
+    if not function.__module__.startswith("proctor."):
+        alone = typer.Typer()
+        add(alone, "alone", command)
+        typer.main.get_command(alone)
+    return command
+
+
+def _with_output(full: str, function: Callable[..., Any]) -> Callable[..., None]:
     signature = inspect.signature(function, eval_str=True)
     own = [one for one in signature.parameters.values() if one.name != "steps"]
     wants_steps = "steps" in signature.parameters
 
     def command(output: OutputFormat, **given: Any) -> None:
-        show_plugin_report(function(**given, **({"steps": show_steps} if wants_steps else {})), output)
+        report = function(**given, **({"steps": show_steps} if wants_steps else {}))
+        if not isinstance(report, PluginReport):
+            raise ProctorError(f"the command {full!r}: it returned {type(report).__name__}, expected a PluginReport")
+        show_plugin_report(report, output)
 
     extra = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=Output)
     command.__doc__ = function.__doc__
@@ -367,4 +387,5 @@ def _broken(full: str, error: ProctorError) -> Callable[..., None]:
         raise error
 
     command.__doc__ = f"Can't be loaded: {full}."
+    vars(command)["context_settings"] = {"ignore_unknown_options": True}
     return command

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RefusalError,
         SystemFaultError,
         UsageError,
+        error_at,
         error_line,
         pip_install,
     )
@@ -130,6 +131,7 @@ if TYPE_CHECKING:
         write_arrays,
     )
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
+    from proctor.core.tokenizer import Units, tokens
     from proctor.core.validation import FrozenModel, kept_text, unfit
     from proctor.core.words import (
         DASH,
@@ -170,16 +172,17 @@ __all__ = [
     "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference",
     "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score", "Scorer", "Sheet", "SheetRow",
     "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "Table", "TableFault",
-    "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError", "ValidationRequest", "Verified",
-    "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "clean",
-    "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference", "dollars",
-    "error_line", "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text",
-    "interval", "is_database", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural",
-    "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value", "parse_json", "parse_model",
-    "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays",
-    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet",
-    "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
-    "rebook", "refusal", "replacing", "safe_cell", "seconds", "share_of_points", "shell_word", "shorten", "signed",
-    "store_word", "table_findings", "thousands", "unfit", "unique_keys", "unloadable", "validated", "value",
-    "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
+    "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
+    "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number",
+    "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of",
+    "difference", "dollars", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
+    "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "kept_text", "limit_resources",
+    "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
+    "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
+    "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",
+    "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of",
+    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "seconds", "share_of_points",
+    "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys",
+    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays",
+    "write_whole",
 ]  # fmt: skip

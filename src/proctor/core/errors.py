@@ -44,6 +44,22 @@ def error_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
+def error_at(error: BaseException) -> str:
+    """`error_line`, with the innermost file and line.
+
+    >>> try:
+    ...     {}["lamp"]
+    ... except KeyError as error:
+    ...     error_at(error).partition(" (")[0]
+    "KeyError: 'lamp'"
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
+    return error_line(error) + place
+
+
 _WITH_TORCH = {"local", "retrieval", "semantic", "train"}
 
 

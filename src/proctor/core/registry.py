@@ -14,12 +14,13 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from proctor.core.blocks import Table
-from proctor.core.errors import InputError, ProctorError, UsageError
+from proctor.core.errors import InputError, ProctorError, UsageError, error_at
 from proctor.core.protocols import Benchmark, BenchmarkReader
 from proctor.core.sheets import SHEET_SUFFIXES
 from proctor.core.words import one_of
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 class UnknownNameError(ProctorError):
@@ -38,9 +39,22 @@ class Registry(Generic[T]):
     proctor.core.registry.UnknownNameError: unknown system 'radnom': expected one of random; did you mean 'random'?
     """
 
-    def __init__(self, what: str, *, group: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        group: str,
+        fits: Callable[[object], bool] = callable,
+        expected: str = "a function or a class",
+        named: bool = False,
+    ) -> None:
+        """`fits` says whether what a package offers is such a thing, and `expected` what that is. Things that are
+        `named` have the name of their entry point."""
         self._what = what
-        self._group = group
+        self.group = group
+        self._fits = fits
+        self._expected = expected
+        self._named = named
         self._known: dict[str, T] = {}
         self._own: set[str] = set()
         self._offered: dict[str, EntryPoint] | None = None
@@ -67,26 +81,62 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The thing with this name, loaded on first use. Raises `UnknownNameError` with the choices for an unknown
-        name, and `ProctorError` for one that can't be loaded."""
+        name, and `ProctorError` for one that can't be loaded, or is something else."""
         if name in self._own:
             self._packages()  # a package that offers a built-in name is refused
         elif name not in self._known:
             offered = self._packages().get(name)
             if offered is None:
                 raise UnknownNameError(f"unknown {self._what} {name!r}: expected {one_of(self.names(), name)}")
-            try:
-                self._known[name] = offered.load()
-            except (ImportError, AttributeError) as error:
-                raise ProctorError(f"the {self._what} {name!r} ({offered.value}) can't be loaded: {error}") from error
+            self._known[name] = self._loaded(offered)
         return self._known[name]
+
+    def _loaded(self, offered: EntryPoint) -> T:
+        named = f"the {self._what} {offered.name!r} of {_package(offered)}"
+        try:
+            thing: T = offered.load()
+        except ProctorError:
+            raise
+        except (Exception, SystemExit) as error:  # other people's code
+            raise ProctorError(f"{named} can't be loaded: {_cause(error)}") from error
+        if not self._fits(thing):
+            kind = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+            raise ProctorError(f"{named}: found {kind}, expected {self._expected}")
+        if self._named and getattr(thing, "name", None) != offered.name:
+            found = getattr(thing, "name", None)
+            raise ProctorError(f"{named}: found the name {found!r}, expected {offered.name!r}, as its entry point")
+        return thing
+
+    def make(self, name: str, make: Callable[[], M], *needed: str) -> M:
+        """What a thing returns when it is called. If another package offers it, an exception, and a result without the
+        attributes `needed`, become a `ProctorError` that names the package."""
+        point = self._packages().get(name)
+        if point is None or point.module.partition(".")[0] == "proctor":
+            return make()
+        named = f"the {self._what} {name!r} of {_package(point)}"
+        try:
+            made = make()
+        except ProctorError:
+            raise
+        except (Exception, SystemExit) as error:  # other people's code
+            raise ProctorError(f"{named} failed: {error_at(error)}") from error
+        missing = [one for one in needed if not hasattr(made, one)]
+        if missing:
+            expected = f"an object with {', '.join(needed)} (missing: {', '.join(missing)})"
+            raise ProctorError(f"{named}: it returned {type(made).__name__}, expected {expected}")
+        return made
 
     def summary(self, name: str) -> str:
         """A one-line summary: `NAME_SUMMARY` of the module that offers NAME, which avoids loading more, or else the
         thing's `summary`, or the first line of its docstring."""
         offered = self._packages().get(name)
-        with suppress(ImportError):  # reported by `get`
-            module = None if offered is None else import_module(offered.module)
-            if offered is not None and (summary := getattr(module, f"{offered.attr}_SUMMARY", "")):
+        if offered is not None and name not in self._known:
+            try:
+                summary = getattr(import_module(offered.module), f"{offered.attr}_SUMMARY", "")
+            except (Exception, SystemExit) as error:  # other people's code
+                message = f"the {self._what} {name!r} of {_package(offered)} can't be loaded: {_cause(error)}"
+                raise ProctorError(message) from error
+            if summary:
                 return str(summary)
         thing = self.get(name)
         return str(getattr(thing, "summary", "") or (thing.__doc__ or "").strip().split("\n", 1)[0])
@@ -94,7 +144,7 @@ class Registry(Generic[T]):
     def _packages(self) -> dict[str, EntryPoint]:
         if self._offered is None:
             offered: dict[str, EntryPoint] = {}
-            for point in entry_points(group=self._group):
+            for point in entry_points(group=self.group):
                 if point.name in self._own:
                     raise ProctorError(
                         f"the {self._what} {point.name!r} is built in, and offered by {_package(point)}: uninstall that"
@@ -109,13 +159,41 @@ class Registry(Generic[T]):
         return self._offered
 
 
+def _cause(error: BaseException) -> str:
+    return f"{error}" if isinstance(error, ImportError | AttributeError | SyntaxError) else error_at(error)
+
+
+def package_at_fault(error: BaseException) -> str:
+    """The package that offers things to Proctor and whose code an unexpected exception went through, innermost first;
+    empty for none.
+
+    >>> package_at_fault(ValueError("no package"))
+    ''
+    """
+    modules, trace = [], error.__traceback__
+    while trace is not None:
+        modules.append(str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
+        trace = trace.tb_next
+    groups = [group for group in entry_points().groups if group.startswith("proctor.")]
+    offering = {point.module.partition(".")[0]: point for group in groups for point in entry_points(group=group)}
+    offering.pop("proctor", None)
+    found = next((offering[one] for one in reversed(modules) if one in offering), None)
+    return "" if found is None else (found.module.partition(".")[0] if found.dist is None else found.dist.name)
+
+
 def _package(point: EntryPoint) -> str:
     """The package that offers an entry point, and the entry point's value."""
     name = "an unknown package" if point.dist is None else point.dist.name
     return f"{name} ({point.value})"
 
 
-BENCHMARKS: Registry[BenchmarkReader] = Registry("benchmark", group="proctor.benchmarks")
+BENCHMARKS: Registry[BenchmarkReader] = Registry(
+    "benchmark",
+    group="proctor.benchmarks",
+    fits=lambda thing: isinstance(thing, BenchmarkReader),
+    expected="an instance of BenchmarkReader",
+    named=True,
+)
 
 
 def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:

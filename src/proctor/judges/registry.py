@@ -41,7 +41,12 @@ class OfSeveral:
         self.__doc__ = build.__doc__
 
 
-JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry("judge", group="proctor.judges")
+JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry(
+    "judge",
+    group="proctor.judges",
+    fits=lambda thing: callable(thing) or isinstance(thing, OfSeveral | RatesDimensions),
+    expected="a function with @proctor.judge, or a factory of judges",
+)
 """Factories by name. Built-in judges are entry points, like those of other packages."""
 
 
@@ -78,7 +83,7 @@ def _built(
     if len(clients) != 1:
         found = ", ".join(client.name for client in clients) or "no model"
         raise InputError(f"judge {name}", found=found, expected="one model")
-    return factory(clients[0], votes, prompt=prompt)
+    return JUDGES.make(name, lambda: factory(clients[0], votes, prompt=prompt), "name", "metrics", "applies", "score")
 
 
 def rates_dimensions(name: str) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from proctor.media.mp4 import ClipFile, RedactedVideo, from_jpegs, redact
     from proctor.media.objects import media_folder, place_of
     from proctor.media.overlays import TextOverlay, find_text
-    from proctor.media.pictures import MediaSettings, encode, open_picture, read_image
+    from proctor.media.pictures import MediaSettings, count_at_rate, encode, open_picture, read_image
     from proctor.media.redaction import Redaction, outside_of
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
@@ -43,7 +43,7 @@ __all__ = [
     "Excerpts", "FrameIndex", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture",
     "Placed", "PlaysSounds", "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles",
     "ShowsOriginals", "Sound", "SpeechPart", "StoredPicture", "TextOverlay", "Tolerance", "VideoFacts", "cache_folder",
-    "damaged", "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes",
+    "count_at_rate", "damaged", "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes",
     "in_order", "inspect_video", "is_there", "kept", "labels_of", "locate", "look_at", "look_at_items", "media_folder",
     "nifti_facts", "open_picture", "outside_of", "parse_scan", "parse_window", "pictures_at", "place_of", "plain_media", "prune",
     "read_image", "redact", "sampled", "scan_kind", "shown_again", "shown_place", "speech_parts", "view", "viewer",

@@ -231,7 +231,12 @@ class OtherVideo(Condition):
         return choice[int(draw.integers(len(choice)))]
 
 
-CONDITIONS: Registry[Condition] = Registry("condition", group="proctor.conditions")
+CONDITIONS: Registry[Condition] = Registry(
+    "condition",
+    group="proctor.conditions",
+    fits=lambda thing: isinstance(thing, Condition),
+    expected="an instance of Condition",
+)
 CONDITIONS.add("video", Video())
 CONDITIONS.add("text-only", TextOnly())
 CONDITIONS.add("black", Black())

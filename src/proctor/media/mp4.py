@@ -219,6 +219,7 @@ def _clip_stream(target: OutputContainer, frame: VideoFrame, base: Fraction) -> 
 
 _X264 = {"preset": "veryfast", "crf": "16", "bf": "0"}  # in order: the last picture keeps its duration
 _FINER, _NEAR_LOSSLESS = {**_X264, "crf": "8"}, {**_X264, "crf": "2"}
+_TRIES = ((_X264, "yuv420p"), (_FINER, "yuv420p"), (_NEAR_LOSSLESS, "yuv420p"))
 _MP4 = {"movflags": "+faststart", "fflags": "+bitexact"}
 
 
@@ -261,12 +262,13 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
 
 def _encoded(source: Path, draft: Path, plan: PlannedPictures) -> RedactionCheck:
     """Encodes the pictures, again and finer where the check finds that the encoder changed too much: it smooths the
-    edges of a small blurred area's blocks, which then resemble what they hide."""
-    for quality in _X264, _FINER:
-        encode_pictures(source, draft, plan, quality)
+    edges of a small blurred area's blocks, which then resemble what they hide. The last copy has colour for every
+    pixel, which not every browser decodes; in the others four pixels share one."""
+    for quality, planes in _TRIES:
+        encode_pictures(source, draft, plan, quality, planes)
         with suppress(CoarseError):
             return verify_redaction(source, draft, plan)
-    encode_pictures(source, draft, plan, _NEAR_LOSSLESS)
+    encode_pictures(source, draft, plan, _NEAR_LOSSLESS, "yuv444p")
     return verify_redaction(source, draft, plan)
 
 
@@ -334,7 +336,9 @@ def _mp4(draft: Path, plan: PlannedPictures) -> OutputContainer:
     return container
 
 
-def encode_pictures(source: Path, draft: Path, plan: PlannedPictures, quality: dict[str, str] = _X264) -> None:
+def encode_pictures(
+    source: Path, draft: Path, plan: PlannedPictures, quality: dict[str, str] = _X264, planes: str = "yuv420p"
+) -> None:
     """Writes an MP4 in H.264 of the plan's pictures, upright and redacted, at its timestamps."""
     import av
     from av.bitstream import BitStreamFilterContext
@@ -345,9 +349,9 @@ def encode_pictures(source: Path, draft: Path, plan: PlannedPictures, quality: d
         stream: VideoStream | None = None
         for place, pixels in enumerate(_result_pictures(source, plan)):
             if stream is None:
-                stream = _picture_stream(target, pixels, plan.base, quality)
+                stream = _picture_stream(target, pixels, plan.base, quality, planes)
             frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
-                format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
+                format=planes, dst_colorspace="ITU709", dst_color_range="MPEG"
             )
             frame.pts, frame.time_base = plan.stamps[place], plan.base
             _mux(target, _filtered(without, stream.encode(frame)), lasting)
@@ -375,12 +379,14 @@ def _result_pictures(source: Path, plan: PlannedPictures) -> Iterator[Pixels]:
         yield np.pad(hidden, [*odd, (0, 0)], mode="edge") if any(hidden.shape[k] % 2 for k in (0, 1)) else hidden
 
 
-def _picture_stream(target: OutputContainer, pixels: Pixels, base: Fraction, quality: dict[str, str]) -> VideoStream:
+def _picture_stream(
+    target: OutputContainer, pixels: Pixels, base: Fraction, quality: dict[str, str], planes: str
+) -> VideoStream:
     from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 
     stream = target.add_stream("libx264", options=quality)
     stream.height, stream.width = pixels.shape[:2]
-    stream.pix_fmt, stream.time_base, stream.codec_context.time_base = "yuv420p", base, base
+    stream.pix_fmt, stream.time_base, stream.codec_context.time_base = planes, base, base
     context = stream.codec_context
     context.colorspace, context.color_range = int(Colorspace.ITU709), int(ColorRange.MPEG)
     context.color_primaries, context.color_trc = int(ColorPrimaries.BT709), int(ColorTrc.BT709)

@@ -58,7 +58,7 @@ def at_rate(start: float, end: float, fps: float) -> list[float]:
     >>> at_rate(2.0, 4.0, 2.0)
     [2.0, 2.5, 3.0, 3.5]
     """
-    return [start + k / fps for k in range(_count_at_rate(start, end, fps))]
+    return [start + k / fps for k in range(int(count_at_rate(start, end, fps)))]
 
 
 def sample_times(
@@ -78,13 +78,19 @@ def sample_times(
         return evenly(start, end, count)
     rate = settings.fps if fps is None else fps
     cap = settings.max_frames if fps is None else count
-    if cap is not None and _count_at_rate(start, end, rate) > cap:
+    if cap is not None and count_at_rate(start, end, rate) > cap:
         return evenly(start, end, cap)
     return at_rate(start, end, rate)
 
 
-def _count_at_rate(start: float, end: float, fps: float) -> int:
-    return max(1, math.ceil((end - start) * fps - _ROUNDING))
+def count_at_rate(start: float, end: float, fps: float) -> float:
+    """The number of times of `at_rate`; infinite for more than a float holds.
+
+    >>> count_at_rate(2.0, 4.0, 2.0)
+    4
+    """
+    exact = (end - start) * fps - _ROUNDING
+    return max(1, math.ceil(exact)) if math.isfinite(exact) else exact
 
 
 _SMALLEST_TEXT = 10

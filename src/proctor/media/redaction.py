@@ -202,6 +202,7 @@ MAX_DETAIL = 0.02
 _MARGIN = 16  # pixels beside a hidden region that an encoder may change a little
 _RIM = 2
 _DETAIL = 1.0  # standard deviation below which there was no detail to hide
+_ROUNDING = 0.15  # standard deviation of detail that is left: half of what rounding to whole levels has
 _WRITERS = rb"x264 - core|x265 \(build|Lav[fc]\d+\.\d"  # with a version: four bytes alone are in every long video
 _MIN_TAG = 6  # bytes; shorter values may stand in pixels by chance
 _CHUNK = 2**20
@@ -330,8 +331,9 @@ def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> flo
 
 def _detail_left(before: Pixels, after: Pixels, one: Redaction, above: Sequence[Redaction]) -> float | None:
     """The share of the original's detail (what the blocks don't show) that is left: the slope of the result's detail on
-    the original's, 1 for the original itself and 0 for unrelated content, without areas under other redactions. None
-    where the original had no detail."""
+    the original's, 1 for the original itself and 0 for unrelated content, without areas under other redactions. 0 where
+    what is left is a tenth of a level or less: in nearly flat areas rounding alone resembles the original by chance.
+    None where the original had no detail."""
     top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
     first, second = _detail(before[top:bottom, left:right]), _detail(after[top:bottom, left:right])
     for edge in (first, second):  # an encoder smooths what is next to another picture
@@ -346,7 +348,8 @@ def _detail_left(before: Pixels, after: Pixels, one: Redaction, above: Sequence[
         first[rows, columns] = second[rows, columns] = 0
     if first.std() < _DETAIL:
         return None
-    return float(abs((first * second).sum()) / (first**2).sum())
+    share = float(abs((first * second).sum()) / (first**2).sum())
+    return share if share * first.std() > _ROUNDING else 0.0
 
 
 def _detail(pixels: Pixels) -> NDArray[np.float32]:

@@ -173,7 +173,7 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
 def _displayed(frame: VideoFrame, aspect: Fraction) -> tuple[int, int]:
     one = Fraction(1)
     width, height = round(frame.width * max(aspect, one)), round(frame.height / min(aspect, one))
-    return (height, width) if frame.rotation % 180 else (width, height)
+    return (height, width) if frame.rotation % 180 == 90 else (width, height)
 
 
 def decoding_times(shown: Sequence[int]) -> list[int]:

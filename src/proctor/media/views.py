@@ -7,9 +7,23 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Protocol, TypeVar, runtime_checkable
 
-from proctor.core import AudioClip, Frame, Image, InputError, Item, ProctorError, VideoClip, View, aside
+from proctor.core import (
+    AudioClip,
+    ConfigurationError,
+    Frame,
+    Image,
+    InputError,
+    Item,
+    ProctorError,
+    VideoClip,
+    View,
+    aside,
+    error_at,
+    thousands,
+)
 from proctor.media.audio import Sound
 from proctor.media.conditions import (
     CONDITIONS,
@@ -22,7 +36,7 @@ from proctor.media.conditions import (
 )
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.mp4 import ClipFile
-from proctor.media.pictures import sample_times
+from proctor.media.pictures import count_at_rate, sample_times
 from proctor.media.shown import ShownLog, ShownRecord
 
 T = TypeVar("T")
@@ -261,7 +275,27 @@ class _MediaView:
 
     def _painted(self, slots: Sequence[FrameSlot], jpegs: Sequence[bytes]) -> list[Frame]:
         pairs = zip(slots, jpegs, strict=True)
-        return [Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in pairs]
+        return [Frame(self._changed(jpeg), slot.time, slot.label) for slot, jpeg in pairs]
+
+    def _changed(self, jpeg: bytes) -> bytes:
+        """The picture as the condition shows it."""
+        shown: object = self._of_condition(lambda: self._condition.paint(jpeg))
+        if not isinstance(shown, bytes):
+            raise self._fault(f"paint returned {type(shown).__name__}, expected bytes")
+        return shown
+
+    def _of_condition(self, work: Callable[[], T]) -> T:
+        """Work of the condition, whose exceptions would count as the system's answer. Raises `ConfigurationError` for
+        them."""
+        try:
+            return work()
+        except (ProctorError, OSError):
+            raise
+        except Exception as error:  # a condition may be other people's code
+            raise self._fault(error_at(error)) from error
+
+    def _fault(self, problem: str) -> ConfigurationError:
+        return ConfigurationError(f"condition {self._name}, item {self._item.id!r}: {problem}")
 
     def _files(self) -> list[ClipFile]:
         library, condition = self._library, self._condition
@@ -270,7 +304,7 @@ class _MediaView:
         if condition.unchanged and library.settings.overlay == "none":
             return [ClipFile(library.mp4(clip), label, library.span(clip)) for clip, label in labelled]
         files = []
-        paint = condition.paint, self._name
+        paint = self._changed, self._name
         for clip, label in labelled:
             rate = library.probe(clip.source).fps or _USUAL_RATE
             item = self._item.model_copy(update={"media": (clip,)})
@@ -296,7 +330,7 @@ class _MediaView:
             if start < end:
                 slots.append(SoundSlot(medium, (start, end), label, clip))
         scene = ConditionContext(self._item, self._others, self._seed, self._library, window is None)
-        heard = self._condition.listen(slots, scene)
+        heard = self._of_condition(lambda: self._condition.listen(slots, scene))
         return [
             Sound(self._library.sound(one.medium, one.span), one.label, slot.span)
             for one, slot in zip(heard, slots, strict=True)
@@ -304,7 +338,7 @@ class _MediaView:
 
     def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:
         scene = ConditionContext(self._whole, self._others, self._seed, self._library, whole)
-        slots = self._condition.arrange(slots, scene)
+        slots = self._of_condition(lambda: self._condition.arrange(slots, scene))
         overlay = self._library.settings.overlay
         return slots if overlay == "none" else [_with_clock(slot, overlay) for slot in slots]
 
@@ -324,11 +358,33 @@ class _MediaView:
             whole = whole and (start, end) == clip
             if start >= end:
                 continue
+            self._check_number(medium, (start, end), request)
             prefix = f"clip {self._clips.index(medium) + 1}, " if len(self._clips) > 1 else ""
             for time in sample_times(start, end, settings, count=request.count, fps=request.fps):
                 picture = Picture(medium.source, time, medium.region, scan=medium.scan)
                 slots.append(FrameSlot(picture, time, prefix + time_label(time), clip))
         return slots, whole
+
+    def _check_number(self, clip: VideoClip, span: tuple[float, float], request: Request) -> None:
+        """Raises `InputError` for more frames than `_MAX_PICTURES` and than the video has in this span. Below, a system
+        may want the same frame more than once."""
+        fps, count = request.fps, request.count
+        wanted = inf if fps is None or not 0 < fps < inf else count_at_rate(*span, fps)
+        wanted = wanted if count is None else min(wanted, count)
+        if wanted <= _MAX_PICTURES or (fps is None and count is None):
+            return
+        own = self._own_pictures(clip, span)
+        if wanted > max(_MAX_PICTURES, own):
+            asked = ", ".join(f"{name}={value:g}" for name, value in (("fps", fps), ("count", count)) if value)
+            expected = f"at most {thousands(max(_MAX_PICTURES, own))} frames; the video has {thousands(own)} there"
+            raise InputError(clip.source, found=f"{asked} from {span[0]:g} to {span[1]:g} s", expected=expected)
+
+    def _own_pictures(self, clip: VideoClip, span: tuple[float, float]) -> int:
+        library = self._library
+        offset = library.excerpts.place(clip.source, clip.region, library.probe(clip.source)).offset
+        index = library.index(clip.source)
+        first, end = (index.end_tick(time + offset) for time in span)
+        return int(index.pts.searchsorted(end) - index.pts.searchsorted(first))
 
 
 def _check_window(window: tuple[float, float] | None, what: str) -> None:

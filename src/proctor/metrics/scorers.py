@@ -30,7 +30,12 @@ from proctor.metrics.accuracy import AccuracyScorer, cause_of
 from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
 from proctor.metrics.ordering.orders import OrderingScorer
 
-SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
+SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry(
+    "metric",
+    group="proctor.scorers",
+    fits=lambda thing: callable(thing) or hasattr(thing, "score"),
+    expected="a function with @proctor.metric, or a class or function that makes a scorer",
+)
 """Scorers by name: functions decorated by `proctor.metric`, scorers, or factories of scorers. The names of the built-in
 scorers, `accuracy`, `ordering` and `graded`, are reserved."""
 SCORERS.add("accuracy", AccuracyScorer)
@@ -65,8 +70,10 @@ def build_scorer(name: str) -> Scorer:
     'code'
     """
     known: Any = SCORERS.get(name)
-    made: Scorer = known() if isinstance(known, type) or not hasattr(known, "score") else known
-    return made
+    if not isinstance(known, type) and hasattr(known, "score"):
+        made: Scorer = known
+        return made
+    return SCORERS.make(name, known, "name", "metrics", "applies", "score")
 
 
 CORPUS_METRICS = (

@@ -29,7 +29,7 @@ from proctor.core import (
     count_of,
     generator,
 )
-from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
+from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.settings import changed_settings, same_run
@@ -368,8 +368,7 @@ def _pictures(item: Item, library: MediaLibrary) -> int:
     for medium in item.pictured:
         if isinstance(medium, VideoClip):
             start, end = library.span(medium)
-            wanted = math.ceil((end - start) * library.settings.fps)
-            count += min(library.settings.max_frames, max(1, wanted))
+            count += int(min(library.settings.max_frames, count_at_rate(start, end, library.settings.fps)))
         else:
             count += 1
     return count

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from proctor.media import Sound
     from proctor.models import ModelClient
 
-SYSTEMS: core.Registry[Callable[..., core.System]] = core.Registry("system", group="proctor.systems")
+SYSTEMS: core.Registry[Callable[..., core.System]] = core.Registry(
+    "system",
+    group="proctor.systems",
+    fits=lambda thing: callable(thing) or isinstance(thing, FunctionSystem),
+    expected="a function with @proctor.system, or a class or function that makes a system",
+)
 """Factories (classes or functions) by name, or functions decorated by `proctor.system`. A factory is called with those
 of `models`, `options` and `seed` that its parameters name: its models, its options as given, and the seed of its
 draws."""
@@ -52,7 +57,8 @@ def build_system(
     if isinstance(known, FunctionSystem):
         return known
     offered = {"models": models, "options": options, "seed": seed}
-    built: core.System = known(**{key: value for key, value in offered.items() if key in takes})
+    given = {key: value for key, value in offered.items() if key in takes}
+    built: core.System = SYSTEMS.make(name, lambda: known(**given), "name", "settings", "supports", "answer")
     return built
 
 

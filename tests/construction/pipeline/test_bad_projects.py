@@ -178,10 +178,14 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "no events": (writes(f"{B}csv", "start,end,action\n"), "b.csv: found no rows, expected one or more below the header"),
     "an empty table": (writes(f"{B}csv", ""), "b.csv: found an empty file, expected the columns start, end, action"),
     # what was made before
-    "a record cut off": (cuts("work/transcript/b.json"), "work/transcript/b.json: found broken JSON"),
-    "a record of something else": (writes("work/transcript/b.json", '{"stage": 1}'), "work/transcript/b.json: field 'stage': found 1"),
-    "counts of something else": (writes("work/transcript/attempts.json", "[]"), "attempts.json: found a list, expected Input should be an object"),
-    "a damaged journal": (writes("work/journal.sqlite", "garbage" * 300), "work/journal.sqlite: found file is not a database, expected a store"),
+    "counts of something else": (
+        writes("work/transcript/attempts.json", "[]"),
+        "attempts.json: found a list, expected Input should be an object; without it, the next run restores the first versions: delete it,",
+    ),
+    "a damaged journal": (
+        writes("work/journal.sqlite", "garbage" * 300),
+        "work/journal.sqlite: found file is not a database, expected a store; it holds replies of models; without it, what the stages made stays,",
+    ),
     # annotators
     "votes without a column": (focus("clip,annotator\na@0,x\n"), "votes.csv: row 1: found no column 'class', expected the columns clip"),
     "a vote for another video": (focus(VOTES + "z@0,x,Clip,1\n"), "votes.csv: column 'clip': found 'z@0', expected VIDEO@START with the id of a source: a"),
@@ -210,6 +214,50 @@ def test_a_bad_project_is_one_line_and_leaves_nothing(
     assert line.startswith("proctor: ")
     assert answer.stdout == ""
     assert files(root) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ('{"stage": "transcr', "found broken JSON (EOF while parsing a string at line 1 column 18), expected JSON"),
+        ('{"stage": 1}', "field 'stage': found 1, expected Input should be a valid string"),
+        ('{"stage": "transcript", "unit": "b", "made_from": "", "records": [{"id": "b"}]}', "record 1, field 'source'"),
+    ],
+)
+def test_a_damaged_record_is_made_again_and_kept(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, found: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    root = tmp_path / "p"
+    shutil.copytree(made, root, symlinks=True)
+    file = root / "work" / "transcript" / "b.json"
+    good = file.read_bytes()
+    file.write_text(content)
+    for command in (["status", root], ["history", root, "a-s001"]):
+        (line,) = proctor("build", *command).stderr.splitlines()
+        assert line.startswith(f"proctor: {file}: {found}")
+        assert line.endswith(f"; `proctor build run {root}` makes it again")
+    answer = proctor("build", "run", root, "--until", "transcript")
+    aside = root / "work" / "transcript" / "history" / "b.damaged-1.json"
+    assert answer.returncode == 0
+    assert f"transcript: made again: {file}: {found}" in answer.stderr
+    assert f"; kept as {aside}\n" in answer.stderr
+    assert (file.read_bytes(), aside.read_text()) == (good, content)
+    assert proctor("build", "status", root).returncode == 0
+
+
+def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    shutil.copytree(made, root, symlinks=True)
+    former = root / "work" / "transcript" / "history" / "b.001.json"
+    former.parent.mkdir()
+    former.write_text("{")
+    proctor("build", "redo", root, "transcript", "b")
+    assert proctor("build", "run", root, "--until", "transcript").returncode == 0
+    assert sorted(one.name for one in former.parent.iterdir()) == ["b.001.json", "b.002.json"]
+    (line,) = proctor("build", "history", root, "b-s001").stderr.splitlines()
+    assert line.startswith(f"proctor: {former}: found broken JSON")
+    assert line.endswith("nothing is made from former versions: move it away")
 
 
 @pytest.mark.parametrize(

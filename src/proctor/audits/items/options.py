@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,27 +15,27 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import binom, chi2
 
-from proctor.core import InputError, Item, generator
+from proctor.core import InputError, Item, generator, tokens
 from proctor.core.formats import option_letters
 from proctor.metrics.text import Encoder
 from proctor.stats import Estimate, Resampling, holm_known, mean_interval
 
-_WORD = re.compile(r"[^\W_]+")
-
 _HEDGES = frozenset(
-    _WORD.findall(
+    re.findall(
+        "[a-z]+",
         """about appears approximately can could generally likely may maybe might mostly often partly perhaps
         possible possibly potentially presumably probable probably relatively roughly seems should sometimes
-        somewhat suggest suggesting suggestive suggests tends typically usually"""
+        somewhat suggest suggesting suggestive suggests tends typically usually""",
     )
 )
 _ABSOLUTES = frozenset(
-    _WORD.findall(
+    re.findall(
+        "[a-z]+",
         """all always any cannot certainly completely definitely each entirely every exclusively fully must
-        never no none nothing only solely totally without"""
+        never no none nothing only solely totally without""",
     )
 )
-_NEGATIONS = frozenset(_WORD.findall("avoid except instead neither no nor not rather than unlike without"))
+_NEGATIONS = frozenset(re.findall("[a-z]+", "avoid except instead neither no nor not rather than unlike without"))
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=100_000)
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return tokens(text, inside="")
 
 
 class OptionTable:
@@ -183,7 +184,7 @@ class OptionTable:
             "absolutes": self._each(lambda text: sum(word in _ABSOLUTES for word in words(text))),
             "negations": self._each(lambda text: sum(word in _NEGATIONS for word in words(text))),
             "numbers": self._each(lambda text: len(re.findall(r"\d+(?:[.,]\d+)*", text))),
-            "punctuation": self._each(lambda text: len(re.findall(r"[^\w\s]", text))),
+            "punctuation": self._each(lambda text: sum(map(_is_punctuation, text))),
             "capitals": self._each(lambda text: sum(map(str.isupper, text)) / max(1, len(text))),
         }
 
@@ -265,6 +266,10 @@ class OptionTable:
                 offered[row, place] = every[phrase] - 1
                 name[row, place] = len(own & named[row]) / max(1, len(own))
         return {"repeats": repeats, "in-questions": inside, "offers": offered, "group-name": name}
+
+
+def _is_punctuation(char: str) -> bool:
+    return not (char.isalnum() or char.isspace() or char == "_" or unicodedata.category(char)[0] == "M")
 
 
 def rows_by_group(items: Sequence[Item]) -> dict[str, list[int]]:

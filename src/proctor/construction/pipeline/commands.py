@@ -80,6 +80,7 @@ def run_report(folder: Path, steps: core.Steps, until: str, only: Sequence[str])
     notes = [
         f"{one.stage}{'' if one.unit == pipeline.ALL else f' of {one.unit}'} waits: {one.why}" for one in first[:8]
     ]
+    notes += [f"{one.stage}: made again: {one.why}" for one in states if one.state == "made" and one.why]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
     notes.append(f"Next: proctor build status {core.shell_word(folder)}")
     return core.PluginReport([asdict(one) for one in states], (table,), tuple(notes), ok=not waiting)

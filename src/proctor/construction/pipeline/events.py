@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from proctor.construction.pipeline.records import Call, ProcedureEvent, Refused, Sentence
 from proctor.construction.pipeline.speech import video_seconds
 from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, StageSettings, Work
-from proctor.construction.pipeline.transcripts import tokens
+from proctor.construction.pipeline.transcripts import spoken_words
 from proctor.core import InputError, RefusalError, cell_number, count_of, read_json, read_table, validated
 
 _EDGE_S = 0.5
@@ -116,7 +116,7 @@ def _anchored(
     if not draft.action.strip():
         return refused("action", "what is done", repr(draft.action))
     cited = part[numbers[0] - 1 : numbers[-1]]
-    quoted, spoken = tokens(draft.quote), [tokens(one.text) for one in cited]
+    quoted, spoken = spoken_words(draft.quote), [spoken_words(one.text) for one in cited]
     place = _found(quoted, [word for one in spoken for word in one])
     if place is None:
         return refused("quote", "words of the sentences that it names", draft.quote)
@@ -140,7 +140,7 @@ def _edge(sentence: Sentence, quoted: Sequence[str], confidence: float, *, last:
     """When the quoted words of a sentence begin, or end with `last`: the time of the outer of two neighbouring words
     with reliable times, else the sentence's own. One word's time alone is not trusted."""
     own = sentence.end if last else sentence.start
-    words = [word for word in sentence.words if tokens(word.text)]
+    words = [word for word in sentence.words if spoken_words(word.text)]
     order = list(quoted)
     if last:  # from the end backwards
         words.reverse()
@@ -148,10 +148,16 @@ def _edge(sentence: Sentence, quoted: Sequence[str], confidence: float, *, last:
     for first, second in pairwise(words):
         gap = first.start - second.end if last else second.start - first.end
         sure = all(one.confidence is None or one.confidence >= confidence for one in (first, second))
-        if ["".join(tokens(one.text)) for one in (first, second)] == order[:2] and abs(gap) <= _EDGE_S and sure:
+        said = [token for one in (first, second) for token in _tokens_from(one.text, last)]
+        if said == order[: len(said)] and abs(gap) <= _EDGE_S and sure:
             time = first.end if last else first.start
             return time if sentence.start <= time <= sentence.end else own
     return own
+
+
+def _tokens_from(text: str, last: bool) -> list[str]:
+    """The tokens of a word, backwards with `last`: a word may be several (any in Chinese; "don't" in English)."""
+    return spoken_words(text)[::-1] if last else spoken_words(text)
 
 
 def _in_order(event: ProcedureEvent, made: Sequence[ProcedureEvent], overlap_s: float) -> ProcedureEvent | Refused:

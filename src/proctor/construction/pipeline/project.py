@@ -119,7 +119,12 @@ class Project:
     def store(self) -> Store:
         """The journal of all model replies, and the runs of screening: `work/journal.sqlite`."""
         self._make_work()
-        return Store(self.work / "journal.sqlite")
+        file = self.work / "journal.sqlite"
+        try:
+            return Store(file)
+        except InputError as error:
+            then = "it holds replies of models; without it, what the stages made stays, and others are asked for anew"
+            raise InputError(f"{error}; {then}") from error
 
     def path(self, source: SourceVideo, field: str) -> Path:
         """The file that a source's field names. Raises `InputError` if it is missing."""

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
-from proctor.construction.pipeline.transcripts import tokens
+from proctor.construction.pipeline.transcripts import spoken_words
 from proctor.core import collapse_spaces
 
 M = TypeVar("M", bound=BaseModel)
@@ -245,7 +245,7 @@ def broken_rule(
     if question.kind == "mcq":
         if len(question.options) != settings.options:
             return BrokenRule("options", f"{len(question.options)} instead of {settings.options}")
-        plain = [" ".join(sorted(tokens(one))) for one in question.options]
+        plain = [" ".join(spoken_words(one)) or one for one in question.options]
         if len(set(plain)) < len(plain):
             return BrokenRule("an option twice")
     right = question.answer if question.kind == "free" else question.options[question.key or 0]

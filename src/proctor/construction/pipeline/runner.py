@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -23,6 +23,7 @@ from proctor.core import (
     one_of,
     read_model,
     replacing,
+    shell_word,
     validated,
 )
 from proctor.media import Catalogue, cache_folder
@@ -51,13 +52,23 @@ class ProjectKind:
         return found
 
 
-PROJECT_KINDS: Registry[ProjectKind] = Registry("kind of project", group="proctor.project_kinds")
+PROJECT_KINDS: Registry[ProjectKind] = Registry(
+    "kind of project",
+    group="proctor.project_kinds",
+    fits=lambda thing: isinstance(thing, ProjectKind),
+    expected="a ProjectKind",
+)
 """The kinds of `proctor build new --kind`; tasks add them by entry points."""
+
+
+class DamagedError(InputError):
+    """A file that stages wrote can't be read; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class UnitState:
-    """The outcome of one unit of a stage: `made` now, `kept` from before, or `waiting`, and why."""
+    """The outcome of one unit of a stage: `made` now (`why`: its file was damaged), `kept` from before, or
+    `waiting`, and why."""
 
     stage: str
     unit: str
@@ -72,11 +83,17 @@ class Folder(Generic[R]):
         self.stage = stage
         self.path = project.work / stage.name
         self._file = project.file
+        self._folder = project.folder
 
     def read(self, unit: str) -> UnitFile | None:
-        """The file of a unit; None without one. Raises `InputError` for a damaged file."""
+        """The file of a unit; None without one. Raises `DamagedError` for a damaged file."""
         file = self.path / f"{unit}.json"
-        return read_model(file, UnitFile, "a stage's records") if file.is_file() else None
+        if not file.is_file():
+            return None
+        with _told(f"`proctor build run {shell_word(self._folder)}` makes it again"):
+            made = read_model(file, UnitFile, "a stage's records")
+            self.records(made)
+            return made
 
     def records(self, made: UnitFile) -> list[R]:
         """The records of a unit's file."""
@@ -90,20 +107,31 @@ class Folder(Generic[R]):
         """Writes a unit's file; the former one is moved to the history."""
         file = self.path / f"{made.unit}.json"
         if file.is_file():
-            old = self.path / "history" / f"{made.unit}.{len(self.history(made.unit)) + 1:03d}.json"
-            with replacing(old) as draft:
-                draft.write_bytes(file.read_bytes())
+            _copy(file, self.path / "history" / f"{made.unit}.{len(self._former(made.unit)) + 1:03d}.json")
         _write_json(file, made.model_dump(mode="json"))
+
+    def set_aside(self, unit: str) -> Path:
+        """Moves a unit's damaged file into the history, beside the versions; returns its new place."""
+        file, number = self.path / f"{unit}.json", 1
+        while (aside := self.path / "history" / f"{unit}.damaged-{number}.json").exists():
+            number += 1
+        _copy(file, aside)
+        file.unlink()
+        return aside
 
     def history(self, unit: str) -> list[UnitFile]:
         """The former versions of a unit, oldest first."""
-        files = sorted((self.path / "history").glob(f"{unit}.[0-9][0-9][0-9].json"))
-        return [read_model(one, UnitFile, "a stage's records") for one in files]
+        with _told("nothing is made from former versions: move it away"):
+            return [read_model(one, UnitFile, "a stage's records") for one in self._former(unit)]
+
+    def _former(self, unit: str) -> list[Path]:
+        return sorted((self.path / "history").glob(f"{unit}.[0-9][0-9][0-9].json"))
 
     def attempts(self) -> dict[str, dict[str, int]]:
         """How often units and records were redone: by unit, then by record ("": the whole unit)."""
         file = self.path / _ATTEMPTS
-        return read_model(file, _Attempts, "counts of attempts").units if file.is_file() else {}
+        with _told("without it, the next run restores the first versions: delete it, and redo what you had redone"):
+            return read_model(file, _Attempts, "counts of attempts").units if file.is_file() else {}
 
     def count_attempt(self, unit: str, record: str, change: int) -> int:
         """Adds `change` to a count and returns it. Raises `InputError` if there is nothing to undo."""
@@ -239,7 +267,7 @@ class _Runner:
             for one in self._stage.reads(work)
         }
         key = made_from(self._stage, work, files)
-        there = self._folder.read(unit)
+        there, why = self._before_now(unit)
         if there is not None and there.made_from == key and self._stage.stands(self._project, there):
             return UnitState(name, unit, "kept")
         try:
@@ -258,7 +286,15 @@ class _Runner:
                 notes=tuple(made.notes),
             )
         )
-        return UnitState(name, unit, "made")
+        return UnitState(name, unit, "made", why)
+
+    def _before_now(self, unit: str) -> tuple[UnitFile | None, str]:
+        """The unit's file from before. A damaged one is moved away, so that the unit is made again; then also why."""
+        try:
+            return self._folder.read(unit), ""
+        except DamagedError as error:
+            aside = self._folder.set_aside(unit)
+            return None, f"{str(error).partition('; ')[0]}; kept as {aside}"
 
     def _work(self, unit: str) -> Work:
         every = self._project.settings.sources
@@ -302,6 +338,20 @@ def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = Fa
                 return folder.count_attempt(made.unit, item, change)
     known = [str(one.get("id")) for made in files for one in made.records]
     raise InputError(project.folder, f"{stage}: item", found=repr(item), expected=one_of(known[:8], item))
+
+
+@contextmanager
+def _told(then: str) -> Iterator[None]:
+    """Turns faults of a file that stages wrote into a `DamagedError` that says what to do then."""
+    try:
+        yield
+    except InputError as error:
+        raise DamagedError(f"{error}; {then}") from error
+
+
+def _copy(file: Path, to: Path) -> None:
+    with replacing(to) as draft:
+        draft.write_bytes(file.read_bytes())
 
 
 def _write_json(file: Path, content: Mapping[str, Any]) -> None:

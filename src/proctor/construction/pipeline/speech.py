@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Sentence
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.transcripts import ROLE, Cue, Spoken, in_sentences, read_transcript, recognise
-from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of
+from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of, tokens
 from proctor.judges import has_injection
 from proctor.media import Catalogue, cache_folder
 
@@ -145,7 +145,7 @@ _SMALL = frozenset((
     "were", "be", "been", "it", "its", "this", "that", "these", "those", "we", "you", "i", "he", "she", "they", "our",
     "your", "my", "there", "here", "then",
 ))  # fmt: skip
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_PART = re.compile(r"\d+(?:[.,]\d+)*|\D+")
 
 
 class NormaliseSettings(StageSettings):
@@ -258,7 +258,8 @@ def _fixed(words: Sequence[str]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
+    parts = (part for word in tokens(text, inside=".,'") for part in _PART.findall(word))
+    return [part.strip("'") for part in parts]
 
 
 def _is_number(word: str) -> bool:

@@ -21,26 +21,27 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
 from proctor.construction.pipeline.stage import WaitingError, Work
-from proctor.core import InputError, RefusalError, count_of, input_text, read_json, validated
+from proctor.core import InputError, RefusalError, count_of, input_text, read_json, tokens, validated
 from proctor.media import SpeechPart, speech_parts
 
 SUFFIXES = (".vtt", ".srt", ".json")
 _MOST_CUES = 100_000
 _MOST_CHARS = 5_000  # of one cue
 _TIME = re.compile(r"(?:(\d{1,3}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})", re.ASCII)
+_SHORTEST_LINE = 4  # characters: fewer recur by nature
 _ARROW = re.compile(r"^\s*(\S+)\s*-->\s*(\S+)(?:\s.*)?$")
 _INLINE = re.compile(r"<(\d[\d:.]*)>")
 _TAG = re.compile(r"</?[a-zA-Z][^>]{0,200}>")
-_SENTENCE_END = re.compile(r"[.!?。！？]['\")\]]*$")
+_SENTENCE_END = re.compile(r"[.!?。！？．।॥؟۔።။។]['\")\]’”»」』]*$")
 
 
-def tokens(text: str) -> list[str]:
-    """The words of a text, in lower case.
+def spoken_words(text: str) -> list[str]:
+    """The words of a text for comparison with other spellings of the same speech: marks inside numbers split them.
 
-    >>> tokens("Slide it, to 90°")
-    ['slide', 'it', 'to', '90']
+    >>> spoken_words("Slide it, 3,5 cm")
+    ['slide', 'it', '3', '5', 'cm']
     """
-    return re.findall(r"\w+", text.casefold())
+    return tokens(text, inside="")
 
 
 @dataclass(frozen=True)
@@ -165,13 +166,19 @@ def _without_repeats(cues: Sequence[Cue]) -> list[Cue]:
     for cue in cues:
         words, overlap = cue.text.split(), 0
         if found and cue.start <= found[-1].end + 0.05:
-            overlap = next((n for n in range(min(len(words), len(shown)), 1, -1) if shown[-n:] == words[:n]), 0)
+            most = min(len(words), len(shown))
+            overlap = next((n for n in range(most, 0, -1) if shown[-n:] == words[:n] and _is_line(words[:n])), 0)
         shown = words
         if overlap == len(words):
             continue
         kept = cue.words if not overlap or len(cue.words) <= len(words) - overlap else cue.words[overlap:]
         found.append(Cue(cue.place, cue.start, cue.end, " ".join(words[overlap:]), kept) if overlap else cue)
     return found
+
+
+def _is_line(words: Sequence[str]) -> bool:
+    """Whether words may be a line that rolled: two at least, or a line of a script without spaces."""
+    return len(words) > 1 or len(spoken_words(words[0])) >= _SHORTEST_LINE
 
 
 class _Spoken(BaseModel):
@@ -459,14 +466,14 @@ def _compression(text: str) -> float:
 
 def _echoes(text: str, prompt: str) -> bool:
     """Whether a text of three or more words is a passage of the prompt."""
-    spoken = tokens(text)
-    return len(spoken) >= 3 and f" {' '.join(spoken)} " in f" {' '.join(tokens(prompt))} "
+    spoken = spoken_words(text)
+    return len(spoken) >= 3 and f" {' '.join(spoken)} " in f" {' '.join(spoken_words(prompt))} "
 
 
 def _refuse_loops(found: Spoken) -> None:
     """Keeps the first of three or more consecutive cues with the same words, with a flag."""
     kept: list[Cue] = []
-    for _, alike in groupby(found.cues, key=lambda cue: tokens(cue.text)):
+    for _, alike in groupby(found.cues, key=lambda cue: spoken_words(cue.text)):
         first, *more = alike
         if len(more) + 1 < _MOST_ALIKE:
             kept += [first, *more]

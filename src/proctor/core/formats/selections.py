@@ -15,6 +15,7 @@ from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
 from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
 from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
 from proctor.core.text import deferred
+from proctor.core.tokenizer import tokens, without_joiners
 
 _NAME = (
     r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only"
@@ -273,7 +274,7 @@ class ShortTextFormat(StrictFormat):
         return normalised(str(reference)) == normalised(str(prediction))
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """1 − the F1 of common words (SQuAD)."""
+        """1 − the F1 of common words (SQuAD); Chinese, Japanese, Thai, Lao, Burmese and Khmer by character (as MLQA)."""
         return 1 - word_f1(str(reference), str(prediction))
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
@@ -288,20 +289,21 @@ def normalised(text: str) -> str:
     >>> normalised(" The left-kidney.")
     'left kidney'
     """
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = without_joiners(unicodedata.normalize("NFKC", text).casefold())
     plain = "".join(char if char.isalnum() or unicodedata.category(char)[0] == "M" else " " for char in plain)
     short = " ".join(_ARTICLES.sub(" ", plain).split())
     return short or " ".join(plain.split())
 
 
 def word_f1(reference: str, prediction: str) -> float:
-    """The F1 of common words, counted with multiplicity, after `normalised`.
+    """The F1 of common words, counted with multiplicity, after `normalised` (SQuAD). Scripts without spaces between
+    words are read by character, as in CMRC 2018 and MLQA (Chinese) and JaQuAD (Japanese).
 
-    >>> word_f1("the left kidney", "kidney")
-    0.6666666666666666
+    >>> word_f1("the left kidney", "kidney"), word_f1("左侧肾脏", "左肾")
+    (0.6666666666666666, 0.6666666666666666)
     """
     from collections import Counter
 
-    keys, words = Counter(normalised(reference).split()), Counter(normalised(prediction).split())
+    keys, words = Counter(tokens(normalised(reference))), Counter(tokens(normalised(prediction)))
     both = sum((keys & words).values())
     return 2 * both / (keys.total() + words.total()) if both else 0.0

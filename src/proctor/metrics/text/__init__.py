@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.core import tokens
     from proctor.metrics.text.encoders import (
         EMBEDDED_ENCODER,
         Encoder,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         load_encoder,
     )
     from proctor.metrics.text.learned import BertScore, BertScoreSettings, load_bertscore
-    from proctor.metrics.text.overlap import bleu, chrf, reference_weight, rouge_l, tokens, weighted_bleu
+    from proctor.metrics.text.overlap import bleu, chrf, reference_weight, rouge_l, weighted_bleu
     from proctor.metrics.text.scorers import (
         NO_RATIONALE,
         RATIONALE_F1,

@@ -2,55 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from proctor.core import InputError, count_of
+from proctor.core import InputError, Units, count_of, tokens
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
-
-Units = Literal["words", "characters"]
-
-# Scripts that are written without spaces between words: Han, kana, Thai, Lao, Myanmar, Khmer; Hangul is not among them.
-_UNSPACED = (
-    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-    "\u0e01-\u0e4e\u0e81-\u0eaf\u0eb0-\u0ece\u1000-\u103f\u1050-\u108f\u1780-\u17d3"
-)
-_UNSEEN = re.compile("[\u00ad\u200c\u200d]")  # soft hyphen and (non-)joiners: they stand within words
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A word, and a character: letters and digits, each with the marks on it (vowel signs, accents)."""
-    marks = "".join(chr(code) for code in range(0x300, 0x20000) if unicodedata.category(chr(code))[0] == "M")
-    letter, alone = rf"[^\W_{_UNSPACED}]", rf"(?![{marks}])[{_UNSPACED}][{marks}]*"
-    word = rf"{letter}+(?:[{marks}]{letter}*)*(?:[.,](?=\d)\d+)*"
-    return re.compile(f"{alone}|{word}"), re.compile(f"{alone}|{letter}[{marks}]*")
-
-
-def tokens(text: str, units: Units = "words") -> list[str]:
-    """The tokens of a text, in its order: compatibility forms unified (NFKC), case folded, no punctuation.
-
-    "words": runs of letters and digits, and every single character where a script puts no spaces between
-    words (Chinese, Japanese, Thai, Lao, Burmese, Khmer). "characters": every letter and digit by itself. Vowel signs
-    and accents belong to their letter. A text without letters and digits has no tokens.
-
-    >>> tokens("Apply 0.05% cream, 外用激素软膏。")
-    ['apply', '0.05', 'cream', '外', '用', '激', '素', '软', '膏']
-    >>> tokens("MRI 检查", "characters")
-    ['m', 'r', 'i', '检', '查']
-    >>> tokens("सीने में दर्द"), tokens("दर्द", "characters")
-    (['सीने', 'में', 'दर्द'], ['द', 'र्', 'द'])
-    """
-    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).casefold())
-    words, characters = _patterns()
-    return (characters if units == "characters" else words).findall(plain)
 
 
 def rouge_n(candidate: str, reference: str, n: int = 1, units: Units = "words") -> float:
