@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         ValidationRequest,
         benchmark_path,
+        package_at_fault,
         reader_of,
         reader_of_paths,
         reader_or_default,
