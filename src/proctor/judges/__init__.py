@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.judges.cached_model import CachedModel, as_said
+    from proctor.judges.cached_model import CachedModel, as_said, several
     from proctor.judges.documents import Chunking
     from proctor.judges.function import FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
@@ -59,4 +59,13 @@ __all__ = [
 ]  # fmt: skip
 __all__ += ["Panel", "PartialScoresError", "Verdict", "WithFallback", "asked_metrics", "build_dimension_judge"]
 __all__ += ["build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "has_injection"]
-__all__ += ["is_decided", "judge", "judge_prompt", "open_index", "rates_dimensions", "suspicion", "verdict_scores"]
+__all__ += [
+    "is_decided",
+    "judge",
+    "judge_prompt",
+    "open_index",
+    "rates_dimensions",
+    "several",
+    "suspicion",
+    "verdict_scores",
+]
