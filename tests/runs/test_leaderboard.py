@@ -216,3 +216,11 @@ def test_who_waits_for_the_judge_keeps_the_scores_by_code(tmp_path: Path) -> Non
     write_run(store, "waits", [*["unmarked"] * 12, *[True] * 12])
     rows = by_name(judged_board(store))
     assert (rows["waits"].rank, rows["waits"].n, rows["waits"].value, rows["waits"].unmarked) == (None, 12, 1.0, 12)
+
+
+def test_a_report_on_two_silent_systems_compares_nothing(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, items=24, texts=24)
+    for name in ("a", "b"):
+        write_run(store, name, ["none"] * 24)
+    write_report(store, NAME, tmp_path / "report.html", options=Options(draws=100), max_items=0)
+    assert "No system has a score under video." in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -307,7 +307,7 @@ def _on_items(
         for key in sorted(scored[first.id].keys() & scored[second.id].keys()):
             sides = [_Marked(store, run, items, scored[run.id][key]) for run in (first, second)]
             found.append(_compare(items, sides, policies(options.failed, card), options))
-    if not found and not options.by:
+    if pairs and not found and not options.by:
         first, second = pairs[0]
         raise InputError(
             store.shown,
