@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import Benchmark, BenchmarkReader, ProctorError, Registry, UnknownNameError, protocols, registry
+from proctor.core import (
+    Benchmark,
+    BenchmarkReader,
+    ProctorError,
+    Registry,
+    UnknownNameError,
+    one_of,
+    protocols,
+    registry,
+)
 from proctor.core.registry import BENCHMARKS
 
 
@@ -108,5 +117,5 @@ def test_a_summary_loads_nothing_but_the_package(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_word_for_a_thing_that_is_no_choice_is_not_suggested() -> None:
-    assert registry.one_of(["video", "black"], "blind") == "one of video, black"
-    assert registry.one_of(["video", "text-only"], "blind").endswith("; did you mean 'text-only'?")
+    assert one_of(["video", "black"], "blind") == "one of video, black"
+    assert one_of(["video", "text-only"], "blind").endswith("; did you mean 'text-only'?")

@@ -1,7 +1,7 @@
 """Who is in which team: joining by a secret, leaving, and what an organiser changes; all changes are in the trail.
 
-Submissions stay with their team. For quotas they also count for everybody who was a member: whoever leaves takes them
-along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission by changing
+Submissions stay with their team. For quotas they also count for everybody who was a member: a member who leaves
+takes them along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission by changing
 teams (decision 0092).
 """
 
