@@ -258,10 +258,10 @@ def given_away(phase: Phase, figures: Sequence[Figures], counts: Mapping[str, in
     """
     best = max((one.boards[0] for one in figures), key=lambda board: -math.inf if board.mean is None else board.mean)
     hidden = hidden_set(best) if shares and best.mean is not None else None
-    rows = []
+    rows: list[dict[str, Any]] = []
     for who, n_results in counts.items():
-        by_rule = {rule: None if hidden is None else _optimism(hidden, n_results, rule) for rule in _RULES}
-        rows.append({"who": who, "results": n_results, **by_rule})
+        by_rule = {str(rule): None if hidden is None else _optimism(hidden, n_results, rule) for rule in _RULES}
+        rows.append({"who": who, "results": n_results} | by_rule)
     groups = best.groups or best.questions  # the simulated groups are of equal size
     icc = None if hidden is None else hidden.icc
     facts = {"rule": phase.results.rule, "questions": best.questions, "groups": groups, "icc": icc}
