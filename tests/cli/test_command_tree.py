@@ -202,7 +202,7 @@ def test_the_shell_completes_names(words: str, found: str) -> None:
     assert done.stdout.split() == [found]
 
 
-@pytest.mark.parametrize("words", ["proctor nonsense foc", "proctor analyse foc", "proctor build nonsense foc"])
+@pytest.mark.parametrize("words", ["proctor nonsense zz", "proctor analyse zz", "proctor build nonsense zz"])
 def test_the_shell_completes_nothing_after_a_word_that_is_no_command(words: str) -> None:
     done = proctor_process(_PROCTOR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert (done.stdout.split(), done.stderr) == ([], "")
