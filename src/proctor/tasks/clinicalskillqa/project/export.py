@@ -90,10 +90,8 @@ class InstancesExport(FilesStage):
     def fill(self, work: Work, folder: Path) -> str:
         made = work.records("split", PartedFrames)
         if not made:
-            named = shell_word(work.project.folder)
-            expected = (
-                f"at least one; `proctor build status {named}` says why, `proctor build redo {named} STAGE` asks again"
-            )
+            project = shell_word(work.project.folder)
+            expected = f"at least one; `proctor build status {project}` says why, `proctor build redo {project} STAGE` asks again"
             raise InputError(work.project.folder, "export", found="no instance that stays", expected=expected)
         for part in sorted({one.part for one in made}):
             mine = [one for one in made if one.part == part]
