@@ -104,7 +104,7 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
       for of in VERBS for draws in (1, 99, "x", 150.5, True, None, float("nan"))),
     *((f"--seed: found {seed!r}, expected a whole number", lambda s, _f, of=of, seed=seed: of(s, NAME, seed=seed))
       for of in VERBS for seed in ("a", 0.5, None, False)),
-    ("--level: found 'x', expected a number", lambda s, _f: proctor.results(s, NAME, level="x")),
+    ("--level: found 'x', expected a number", lambda s, _f: proctor.results(s, NAME, level="x")),  # type: ignore[arg-type]
     ("--max-side: found 2000, expected a whole number from 16 to 1024",
      lambda s, f: proctor.report(s, f / "r.html", NAME, max_side=2000)),
     ("--timeout: found 0, expected a number of 0.1 or more", lambda _s, _f: run(model="openai:m", timeout_s=0)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,12 @@ def test_a_leaderboard_of_what_was_just_run(made: Evaluation) -> None:
     """Only its own systems, under its first condition, as with a store that names them."""
     board = made.leaderboard("balanced_accuracy", draws=200)
     assert isinstance(board, LeaderboardTable)
-    named = {"systems": made.systems, "condition": made.conditions[0], "metric": "balanced_accuracy", "draws": 200}
+    named: dict[str, Any] = {
+        "systems": made.systems,
+        "condition": made.conditions[0],
+        "metric": "balanced_accuracy",
+        "draws": 200,
+    }
     assert board.rows == proctor.leaderboard(made.store, made.benchmark, **named).rows
     assert made.leaderboard(draws=200).rows != board.rows
 

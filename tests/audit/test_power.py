@@ -165,5 +165,7 @@ def test_the_observed_lead_is_that_of_the_audit_over_all_ratings() -> None:
     frame = RatingCells(table, CorrelationSettings(draws=0))
     first, second = (frame.measure(frame.cells[0], *paired(frame.cells[0], one)).mean.observed for one in both)
     assert first > second
-    shown = [row.lead for row in power(table, *both, PowerPlan((50,), (0.1,), agreement=0.9)).rows if row.observed]
+    shown = [
+        row.lead for row in power(table, both[0], both[1], PowerPlan((50,), (0.1,), agreement=0.9)).rows if row.observed
+    ]
     assert shown == pytest.approx([first - second] * 2)

@@ -292,15 +292,24 @@ def test_who_changes_teams_while_uploads_come_in_gains_none(shared: Challenge) -
                 settle(connection, shared, made)
 
     def changes_team(turn: int) -> None:
+        if turn % 3 == 0:
+            with suppress(TeamError), shared.writing() as connection:
+                move_member(connection, shared, None, anna, 1)
         with suppress(TeamError):
             left(shared, anna)
-            registered(shared, f"T {turn}", anna)
+        with suppress(TeamError):
+            if turn % 2:
+                with shared.writing() as connection:
+                    add_member(connection, shared, None, anna, 1)
+            else:
+                registered(shared, f"T {turn}", anna)
 
     with ThreadPoolExecutor(6) as pool:
         turns = [pool.submit(changes_team if turn % 5 == 0 else hands_in, turn) for turn in range(80)]
         for one in turns:
             one.result()
-    for turn in range(80, 100):
+    changes_team(80)
+    for turn in range(81, 101):
         hands_in(turn)
     with shared.reading() as connection:
         states = connection.scalars(select(submissions.c.state)).all()

@@ -56,7 +56,19 @@ def test_a_program_that_crashes_shows_what_it_printed(folder: Path, tmp_path: Pa
 def test_answers_that_can_not_be_read_are_shown(folder: Path, tmp_path: Path) -> None:
     odd = program(tmp_path, "Box().serve(lambda asked, connection: http({'answer': 'perhaps'}))\n")
     done = proctor("challenge", "try", odd, folder, "--executor", "process", "--limit", "2")
-    assert "unreadable: 2 answers, such as: expected yes or no and nothing else, found 'perhaps'" in done.stdout
+    assert "unreadable: 2 answers, such as: expected yes or no and nothing else, found 'perhaps'\n" in done.stdout
+
+
+def test_unreadable_answers_are_counted_once(folder: Path, tmp_path: Path) -> None:
+    code = "from itertools import count\nnumber = count()\n"
+    code += "Box().serve(lambda asked, connection: http({'answer': f'perhaps {next(number) % 2}'}))\n"
+    done = proctor("challenge", "try", program(tmp_path, code), folder, "--executor", "process", "--limit", "3")
+    (line,) = [one for one in done.stdout.splitlines() if one.startswith("unreadable")]
+    start, _, examples = line.partition(", such as: ")
+    assert start == "unreadable: 3 answers"
+    assert sorted(examples.split("; ")) == [
+        f"expected yes or no and nothing else, found 'perhaps {number}'" for number in (0, 1)
+    ]
 
 
 @pytest.mark.parametrize(

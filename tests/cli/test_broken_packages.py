@@ -84,7 +84,7 @@ def test_what_can_not_be_loaded_is_told_with_its_package(
 
 def test_a_broken_package_breaks_no_other_command(site: Path) -> None:
     where = offered(site, "conditions", "mine", "clinic.raises:x")
-    run = ["run", site / "theatre", "--system", "random", "--store", site / "s.db"]
+    run: list[str | Path] = ["run", site / "theatre", "--system", "random", "--store", site / "s.db"]
     done = proctor(*run, "--condition", "mine", **where)
     assert done.returncode == 1
     assert done.stderr == (
@@ -100,7 +100,7 @@ def test_a_broken_package_breaks_no_other_command(site: Path) -> None:
 def test_what_a_factory_returns_is_checked(site: Path, kind: str, needed: str) -> None:
     where = offered(site, GROUPS[kind], "mine", "clinic.nothing:x")
     proctor("run", site / "theatre", "--system", "random", "--store", site / "s.db")
-    used = (
+    used: list[str | Path] = (
         ["run", site / "theatre", "--system", "mine"] if kind == "system" else ["score", "theatre", "--metric", "mine"]
     )
     done = proctor(*used, "--store", site / "s.db", **where)
@@ -144,7 +144,16 @@ def test_a_fault_of_a_condition_is_no_wrong_answer(site: Path, method: str, said
     where = offered(site, "conditions", "mine", "clinic.blurred:X")
     with (site / "clinic-1.dist-info" / "entry_points.txt").open("a") as points:
         points.write("[proctor.systems]\nlooks = clinic.looks:looks\n")
-    run = ["run", site / "theatre", "--system", "looks", "--condition", "mine", "--store", site / "s.db"]
+    run: list[str | Path] = [
+        "run",
+        site / "theatre",
+        "--system",
+        "looks",
+        "--condition",
+        "mine",
+        "--store",
+        site / "s.db",
+    ]
     done = proctor(*run, **where)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"proctor: condition mine, item 'q0': {said}"

@@ -202,6 +202,17 @@ def test_the_shell_completes_names(words: str, found: str) -> None:
     assert done.stdout.split() == [found]
 
 
+@pytest.mark.parametrize("words", ["proctor nonsense zz", "proctor analyse zz", "proctor build nonsense zz"])
+def test_the_shell_completes_nothing_after_a_word_that_is_no_command(words: str) -> None:
+    done = proctor_process(_PROCTOR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+    assert (done.stdout.split(), done.stderr) == ([], "")
+
+
+def test_the_shell_completes_after_help() -> None:
+    done = proctor_process(_PROCTOR_COMPLETE="complete_bash", COMP_WORDS="proctor help resu", COMP_CWORD="2")
+    assert (done.stdout.split(), done.stderr) == (["results"], "")
+
+
 @pytest.mark.parametrize("name", ["", *(words for words in TREE if words and " " not in words)])
 def test_a_part_of_the_program_helps_like_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is called is made, and only first lines for the list of commands."""

@@ -17,6 +17,7 @@ from proctor.cli.output import OutputFormat, at_work, show
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
+from tests.support.contest import NAME, contest_store, write_run
 from tests.support.program import proctor, within
 
 
@@ -293,3 +294,20 @@ def test_no_flagged_judgement_is_a_header_alone_for_a_program_and_a_sentence_for
 def test_a_table_without_records_prints_no_blank_line_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     show(OutputFormat.CSV, [])
     assert capsys.readouterr().out == ""
+
+
+def test_a_run_that_no_judge_has_marked_does_not_stop_the_others_from_being_compared(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, items=24, texts=24)
+    write_run(store, "bad", ["wrong"] * 24)
+    write_run(store, "good", ["right"] * 24)
+    write_run(store, "waits", ["unmarked"] * 24)
+    done = proctor("compare", NAME, "--store", store.shown, "--metric", "accuracy", "--condition", "video")
+    assert done.returncode == 0
+    assert "bad / video minus good / video −100.0 pts" in done.stdout
+    line = (
+        "Not compared, as no scorer scored both sides: bad / video and waits / video; good / video and waits / video."
+    )
+    assert line in done.stderr
+    assert line in api.compare(store, NAME, metrics="accuracy", conditions="video").notes
+    alone = ("--system", "good/video", "--system", "waits/video")
+    assert "found no metric that both are marked by" in proctor("compare", NAME, "--store", store.shown, *alone).stderr

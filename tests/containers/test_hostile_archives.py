@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor.containers import images
-from proctor.containers.images import image_digest
+from proctor.containers.images import image_digest, last_line
 from proctor.core import InputError
 
 CONFIG = b'{"architecture": "amd64", "os": "linux"}'
@@ -156,3 +156,8 @@ def test_an_archive_that_is_cut_is_refused(tmp_path: Path) -> None:
         (tmp_path / "cut.tar").write_bytes(whole[:size])
         with pytest.raises(InputError):
             image_digest(tmp_path / "cut.tar")
+
+
+def test_the_engines_error_is_told_and_not_its_pointer_to_help() -> None:
+    assert last_line("Error: unknown flag: --x\nSee 'podman run --help'\n") == "Error: unknown flag: --x"
+    assert last_line("") == "it said nothing"

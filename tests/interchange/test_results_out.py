@@ -44,6 +44,19 @@ def _written(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return json.loads(results.read_text(encoding="utf-8")), rows
 
 
+def test_a_run_without_any_score_is_no_result_of_0(tmp_path: Path) -> None:
+    """The server was down; what is missing must not stand in a registry as a number."""
+    store = Store(tmp_path / "down.db")
+    benchmark = a_benchmark()
+    store.add_benchmark(benchmark)
+    run = store.start_run(benchmark.name, "down", "video", {})
+    store.write(run, [(Answer(item_id=item.id, status=Status.FAILED), []) for item in benchmark.items])
+    made = proctor.export(store, tmp_path / "eee", benchmark.name, format="every-eval-ever", systems="down")
+    assert made.count == 0
+    assert any("without any answer that has a score" in one for one in made.dropped)
+    assert "down: no result, so no file" in made.notes
+
+
 def test_every_eval_ever_holds_what_results_say(store: Store, tmp_path: Path) -> None:
     out = tmp_path / "eee"
     made = proctor.export(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import JUDGES
 from proctor.judges.verdict_judges import criteria, three_level
 from proctor.models import ModelClient, ModelSpec
-from tests.support.faulty_server import FaultyServer, Request
+from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.votes import Votes
 
 RUBRIC = (
@@ -77,6 +78,21 @@ def judged(server: FaultyServer, work: Sequence[tuple[Item, Answer]], votes: Vot
             await client.aclose()
 
     return asyncio.run(run())
+
+
+def test_verdicts_under_way_are_kept_when_another_one_fails() -> None:
+    """All three criteria are asked about at once; one has no verdict. The next pass asks about that one alone."""
+    votes = Votes()
+    broken = [Fault.BAD_REQUEST, None, None]
+    with FaultyServer(met("spleen"), script=broken, holds_after=1) as server:
+        release = threading.Timer(0.5, server.release)
+        release.start()
+        with pytest.raises(NoVerdictError):
+            judged(server, [(item(), said())], votes)
+        release.join()
+        assert (server.count, len(votes.kept)) == (3, 2)
+        judged(server, [(item(), said())], votes)
+        assert (server.count, len(votes.kept)) == (4, 3)
 
 
 def test_each_criterion_is_asked_about_and_the_points_are_summed_up() -> None:

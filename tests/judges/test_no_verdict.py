@@ -11,6 +11,7 @@ import pytest
 from proctor.core import (
     Answer,
     Benchmark,
+    ConfigurationError,
     FailedPolicy,
     InfrastructureError,
     Item,
@@ -104,6 +105,27 @@ def judged(store: Store, runs: list[Run], scorer: Scorer, give_up_after: int = 5
     store.declare_metrics("told", scorer.metrics)
     tally = asyncio.run(judge_all(store, runs, scorer, JudgeLimits(1, give_up_after)))
     return tally.total, tally.marked, tally.unmarked
+
+
+class EndsAll(Rubric):
+    """Its first answer ends the pass while the others are judged, which takes a little longer."""
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        for _ in range(1 if item.id == "q0" else 100):
+            await asyncio.sleep(0)
+        if item.id == "q0":
+            raise ConfigurationError("access denied")
+        return await super().score(item, answer)
+
+
+def test_what_is_judged_when_an_error_ends_the_pass_is_kept(store: Store) -> None:
+    run = run_of(store, "honest", *["right"] * QUESTIONS)
+    judge = EndsAll("judge")
+    store.declare_metrics("told", judge.metrics)
+    with pytest.raises(ConfigurationError, match="access denied"):
+        asyncio.run(judge_all(store, [run], judge, JudgeLimits(concurrency=3)))
+    assert judge.asked == ["q1", "q2"]  # those beside it; nothing was begun after it
+    assert store.marked(run, "judge") == {"q1", "q2"}
 
 
 def row(store: Store, system: str, failed: FailedPolicy | None = None, metric: str = RUBRIC.name) -> Result:

@@ -35,6 +35,7 @@ from tests.support.provider_server import (
 
 CLAUDE, GEMINI = "anthropic:claude-opus-4-5", "google:gemini-2.5-pro"
 GOOD = {CLAUDE: message(), GEMINI: candidate()}
+GOOD_TOKENS = {CLAUDE: 170, GEMINI: 150}
 MODELS = pytest.mark.parametrize("model", [CLAUDE, GEMINI])
 SECRETS = {"ANTHROPIC_API_KEY": "sk-ant-secret-0123456789", "GOOGLE_API_KEY": "AIzaSyD-secret-0123456789"}
 
@@ -408,9 +409,39 @@ def test_a_run_tells_declined_failed_and_wrong_apart(model: str, tmp_path: Path)
     assert _statuses(store) == [Status.ANSWERED, Status.ANSWERED, Status.ERROR, Status.REFUSED]
 
 
+@MODELS
+def test_what_a_failed_answer_cost_counts_with_the_one_that_replaces_it(model: str, tmp_path: Path) -> None:
+    assert proctor("new", tmp_path / "q").returncode == 0
+    store = tmp_path / "runs.db"
+    broken = next(said for name, said in BROKEN_OFF if name == model)
+    with ProviderServer(GOOD[model], [broken]) as server:
+        words = (
+            "--model",
+            model,
+            "--base-url",
+            server.url,
+            "--store",
+            store,
+            "--condition",
+            "text-only",
+            "--limit",
+            "1",
+        )
+        assert proctor("run", tmp_path / "q", *words, "--retries", "0").returncode == 3
+        assert proctor("run", tmp_path / "q", *words, "--retries", "0").returncode == 0
+        assert len(server.asked) == 2
+    (answer,) = _answers(store)
+    tokens = 2 * GOOD_TOKENS[model]
+    assert (answer.status, answer.usage.requests, answer.usage.input_tokens) == (Status.ANSWERED, 2, tokens)
+
+
 def _statuses(path: Path) -> list[Status]:
+    return sorted((one.status for one in _answers(path)), key=str)
+
+
+def _answers(path: Path) -> list[Answer]:
     store = Store(path, create=False)
     (run,) = [one for one in store.runs("my-questions") if one.system in GOOD]
-    answers: list[Answer] = [*store.answers(run).values()]
+    answers = [*store.answers(run).values()]
     store.close()
-    return sorted((one.status for one in answers), key=str)
+    return answers

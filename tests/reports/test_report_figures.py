@@ -6,6 +6,7 @@ import doctest
 import importlib
 import re
 from functools import cache
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -22,6 +23,7 @@ from proctor.reports.figures import (
     signed_axis,
     value_axis,
 )
+from proctor.reports.figures.canvas import SLIM
 
 NAMES = ["plain", r"$\frac{1}{0$ & <b>", "a\x00b\u202ec", "很长的名字", "x" * 300]
 AXIS = value_axis(ACCURACY, 0.0, 1.0)
@@ -141,3 +143,15 @@ def test_examples_hold(name: str) -> None:
     found = doctest.testmod(importlib.import_module(f"proctor.{name}"))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("ends", [(-0.44, 0.83), (-0.1, 0.1), (-1.0, 1.0), (0.0, 0.03)])
+def test_labels_of_an_axis_do_not_touch_on_a_phone(ends: tuple[float, float]) -> None:
+    """Each tick keeps its line; 0 keeps its label."""
+    axis = signed_axis(ACCURACY, *ends)
+    svg = draw_rows("a", "Dots", ["classical-vision"], [Panel("", [Dot(0.01, *ends)])], axis, width=SLIM)
+    root = ElementTree.fromstring(svg)
+    labels = [(float(one.attrib["x"]), one.text) for one in root.iter() if (one.text or "").endswith(" pts")]
+    assert "0 pts" in [text for _, text in labels]
+    for (left, first), (right, second) in pairwise(labels):
+        assert right - left > 5.8 * (len(first or "") + len(second or "")) / 2

@@ -88,7 +88,7 @@ def test_every_format_goes_from_the_store_to_the_report(tmp_path: Path) -> None:
     assert (found["near", "relative_error"], found["near", "jaccard_index"]) == (0.05, 0.5)
     assert (found["near", "word_f1"], found["near", "scale_error"]) == (2 / 3, 0.25)
     where = str(tmp_path / "runs.db")
-    marks = proctor.analyze(where, stability=20, draws=50).data.tables["marks"]
+    marks = proctor.analyze(where, stability=20, draws=100).data.tables["marks"]
     assert {row["format"] for row in marks} >= {"intervals", "boxes", "preference"}
     page = tmp_path / "report.html"
     proctor.report(where, page)

@@ -83,8 +83,8 @@ def test_intervals_reach_every_table(tmp_path: Path) -> None:
     ]
     assert abs(found.difference.value or 0) == 1
     where = str(tmp_path / "runs.db")
-    assert "near" in str(proctor.rank(where, stability=50, draws=50))
-    marks = proctor.analyze(where, stability=50, draws=50)
+    assert "near" in str(proctor.rank(where, stability=50, draws=100))
+    marks = proctor.analyze(where, stability=50, draws=100)
     pooled = {(row["system"], row["part"]): row["value"] for row in marks.data.tables["marks"]}
     assert pooled["near", "IoU 0.75"] == 1
     assert pooled["half", "IoU 0.5"] == 0
@@ -95,6 +95,6 @@ def test_intervals_reach_every_table(tmp_path: Path) -> None:
 
 def test_a_benchmark_without_facets_is_ranked_in_one_bucket(tmp_path: Path) -> None:
     store = stored(tmp_path, benchmark(facets=False), REPLIES)
-    (board,) = rank_runs(store, "when", plan=RankingPlan(stability=50, draws=50))
+    (board,) = rank_runs(store, "when", plan=RankingPlan(stability=50, draws=100))
     assert board.standings.buckets == ("all",)
     assert board.names[0] == "near"

@@ -194,3 +194,33 @@ def test_one_of_two_incomplete_systems_is_not_ranked_alone(tmp_path: Path) -> No
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Not known: no system has a rank (the leaderboard says why). a reaches 50.0 % … 100.0 %" in page
     assert "has the best" not in page
+
+
+def test_the_items_of_the_one_scorer_there_is_are_ranked_on_without_naming_it(tmp_path: Path) -> None:
+    """All free text, by one judge: without its name nothing was scorable, and all were first on no item."""
+    store = contest_store(tmp_path, failed=None, items=24, texts=24)
+    write_run(store, "good", ["right"] * 24)
+    write_run(store, "bad", ["wrong"] * 24)
+    write_run(store, "waits", ["unmarked"] * 24)
+    found = leaderboard(store, NAME, condition="video", metric=ACCURACY.name, options=Options(draws=200))
+    assert found == judged_board(store)
+    assert ([(row.system, row.rank) for row in found.rows], found.items) == (
+        [("good", 1), ("bad", 2), ("waits", None)],
+        24,
+    )
+
+
+def test_who_waits_for_the_judge_keeps_the_scores_by_code(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, items=24, texts=12)
+    write_run(store, "good", [*["right"] * 12, *[True] * 12])
+    write_run(store, "waits", [*["unmarked"] * 12, *[True] * 12])
+    rows = by_name(judged_board(store))
+    assert (rows["waits"].rank, rows["waits"].n, rows["waits"].value, rows["waits"].unmarked) == (None, 12, 1.0, 12)
+
+
+def test_a_report_on_two_silent_systems_compares_nothing(tmp_path: Path) -> None:
+    store = contest_store(tmp_path, failed=None, items=24, texts=24)
+    for name in ("a", "b"):
+        write_run(store, name, ["none"] * 24)
+    write_report(store, NAME, tmp_path / "report.html", options=Options(draws=100), max_items=0)
+    assert "No system has a score under video." in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -465,3 +465,7 @@ def test_a_board_without_a_question_that_has_a_score_has_no_place(tmp_path: Path
     found = board(store)
     assert (places(found), found.items, found.left_out) == ({}, 0, 24)
     assert "Not ranked, since no answer has a score: a." in board_notes(found)
+    with pytest.raises(
+        InputError, match=r"'a', whose answers wait for a judge, expected scores of them .proctor score."
+    ):
+        lead_rows(found, "a")

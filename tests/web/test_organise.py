@@ -72,6 +72,9 @@ def test_thirty_items_go_from_draft_to_consensus_and_the_export_has_all_readings
     assert "24 items settled by agreement, 6 by adjudication" in olga.get("/export/s/datasheet.md").text
     with review.reading() as connection:
         assert first_fault(connection) is None
+    trail = "".join(olga.get("/organise/trail" + more).text for more in ("", "?before=100"))
+    assert re.search(r"<td>automatic</td>\s*<td>agree</td>", trail), "nobody at a shell agreed"
+    assert not re.search(r"<td>command line</td>\s*<td>agree</td>", trail)
 
 
 def test_an_organiser_changes_an_item_and_everybody_reads_it_again(

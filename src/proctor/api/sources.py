@@ -185,12 +185,13 @@ def open_store(store: Store | str | Path | None = None, *, create: bool = True) 
     return Store(named or DEFAULT_STORE, create=create)
 
 
-def join_stores(sources: Sequence[str], store: str | Path | None = None) -> tuple[Store, list[MergedRows]]:
+def join_stores(sources: Sequence[str], store: Store | str | Path | None = None) -> tuple[Store, list[MergedRows]]:
     """Merge stores into another one (see `proctor.runs.merge_stores`). If that raises an error, no new store is left."""
-    from proctor.runs import merge_stores, store_files
+    from proctor.runs import Store, merge_stores, store_files
 
     opened = [open_store(one, create=False) for one in sources]
-    there = store_files(str(store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE))
+    named = store.shown if isinstance(store, Store) else store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE
+    there = store_files(str(named))
     new = [file for file in there if not file.exists()] if there and not there[0].exists() else []
     target, done = open_store(store), False
     try:

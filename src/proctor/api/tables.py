@@ -212,11 +212,12 @@ class ComparisonTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """Which metrics are not shown, and whether there are enough groups for a significant difference."""
-        from proctor.reports import few_groups_line, outside_line, scarce_line
+        from proctor.reports import few_groups_line, outside_line, scarce_line, without_line
 
         groups = [one.difference.groups for one in self.data.comparisons if not one.facets]
         few, outside = few_groups_line(max(groups, default=0)), outside_line(self.data.outside, self.data.by)
-        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside)))
+        without = without_line(self.data.without)
+        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside, without)))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot the differences in one metric (by default the headline, else the first) with their intervals."""

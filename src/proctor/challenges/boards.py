@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ _ROUNDING = 1e-12  # a difference that is only rounding
 _MAX_RESULTS = 500  # that are simulated; more change little
 _LUCK_DRAWS, _ATTACK_DRAWS = 400, 60
 _MAX_ICC = 0.9
+_RULES: tuple[Literal["all", "ladder"], ...] = ("all", "ladder")
 
 
 class BoardFigure(FrozenModel):
@@ -253,20 +254,22 @@ def given_away(phase: Phase, figures: Sequence[Figures], counts: Mapping[str, in
     """
     best = max((one.boards[0] for one in figures), key=lambda board: -math.inf if board.mean is None else board.mean)
     hidden = hidden_set(best) if shares and best.mean is not None else None
-    rows = []
+    rows: list[dict[str, Any]] = []
     for who, n_results in counts.items():
-        row: dict[str, Any] = {"who": who, "results": n_results, "all": None, "ladder": None}
-        for rule in ("all", "ladder") if hidden is not None else ():
-            count = min(n_results, _MAX_RESULTS)
-            row[rule] = {
-                "luck": _rounded(luck(hidden, count, rule, draws=_LUCK_DRAWS, seed=0)),
-                "attack": _rounded(boosting(hidden, count, rule=rule, draws=_ATTACK_DRAWS, seed=0)),
-            }
-        rows.append(row)
+        by_rule = {str(rule): None if hidden is None else _optimism(hidden, n_results, rule) for rule in _RULES}
+        rows.append({"who": who, "results": n_results} | by_rule)
     groups = best.groups or best.questions  # the simulated groups are of equal size
     icc = None if hidden is None else hidden.icc
     facts = {"rule": phase.results.rule, "questions": best.questions, "groups": groups, "icc": icc}
     return facts | {"rows": rows}
+
+
+def _optimism(hidden: HiddenSet, n_results: int, rule: Literal["all", "ladder"]) -> dict[str, dict[str, float]]:
+    count = min(n_results, _MAX_RESULTS)
+    return {
+        "luck": _rounded(luck(hidden, count, rule, draws=_LUCK_DRAWS, seed=0)),
+        "attack": _rounded(boosting(hidden, count, rule=rule, draws=_ATTACK_DRAWS, seed=0)),
+    }
 
 
 def hidden_set(board: BoardFigure) -> HiddenSet:

@@ -261,9 +261,9 @@ def _trial_report(
     ]
     lines = [f"{phase.name}: {core.count_of(len(answers), 'question')} under {phase.condition}"]
     lines += [f"{status.value}: {count}" for status, count in sorted(box.counts.items())]
-    lines += [
-        f"unreadable: {core.count_of(len(unreadable), 'answer')}, such as: {line}" for line in unreadable[:_EXAMPLES]
-    ]
+    if unreadable:
+        examples = "; ".join(list(dict.fromkeys(unreadable))[:_EXAMPLES])
+        lines.append(f"unreadable: {core.count_of(len(unreadable), 'answer')}, such as: {examples}")
     lines += _resource_lines(phase.budget, box, answers)
     if score is not None:
         lines.append(f"{benchmark.headline}: {score:.3f} of {core.count_of(len(scores), 'marked answer')}")

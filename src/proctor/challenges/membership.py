@@ -1,7 +1,7 @@
 """Who is in which team: joining by a secret, leaving, and what an organiser changes; all changes are in the trail.
 
-Submissions stay with their team. For quotas they also count for everybody who was a member: whoever leaves takes them
-along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission by changing
+Submissions stay with their team. For quotas they also count for everybody who was a member: a member who leaves
+takes them along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission by changing
 teams (decision 0092).
 """
 
@@ -53,27 +53,20 @@ def end_membership(connection: Connection, challenge: Challenge, by: int | None,
     """Takes an account out of its team: by itself, or by an organiser (`by`). Returns the team's id. The team keeps its
     submissions and results, also without members, and its secret ends, since the account knows it. Raises `TeamError`
     for an account in no team."""
-    team = connection.execute(
-        delete(members).where(members.c.account == account).returning(members.c.team)
-    ).scalar_one_or_none()
-    if team is None:
-        raise TeamError("no_member", "account", found="one in no team", expected="a member of a team")
-    own = select(submissions.c.id).where(submissions.c.team == team)
-    brought = select(team_charges.c.submission).where(team_charges.c.team == team)
-    counted = union(own, brought).subquery()
-    _add_rows(connection, account_charges, select(literal(account), counted.c[0]))
-    connection.execute(update(teams).where(teams.c.id == team).values(join_hash=secret_hash(new_token())))
+    team = _take_out(connection, account)
     action = "leave team" if by == account else "remove member"
     detail = None if by == account else {"account": account}
     record_change(connection, challenge.now(), by, action, f"team {team}", detail)
-    return int(team)
+    return team
 
 
 def move_member(connection: Connection, challenge: Challenge, by: int | None, account: int, team: int) -> None:
     """An organiser moves an account into another team. Raises `TeamError` as `end_membership` and `add_member` do; the
     transaction is to be rolled back then."""
-    end_membership(connection, challenge, by, account)
-    add_member(connection, challenge, by, account, team)
+    former = _take_out(connection, account)
+    _add_to(connection, challenge, account, team)
+    for action, which in (("remove member", former), ("add member", team)):  # last: others wait for the trail
+        record_change(connection, challenge.now(), by, action, f"team {which}", {"account": account})
 
 
 def team_of(connection: Connection, account: int) -> RowMapping | None:
@@ -124,9 +117,21 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def _take_out(connection: Connection, account: int) -> int:
+    team = connection.scalar(delete(members).where(members.c.account == account).returning(members.c.team))
+    if team is None:
+        raise TeamError("no_member", "account", found="one in no team", expected="a member of a team")
+    own = select(submissions.c.id).where(submissions.c.team == team)
+    brought = select(team_charges.c.submission).where(team_charges.c.team == team)
+    counted = union(own, brought).subquery()
+    _add_rows(connection, account_charges, select(literal(account), counted.c[0]))
+    connection.execute(update(teams).where(teams.c.id == team).values(join_hash=secret_hash(new_token())))
+    return int(team)
+
+
 def _add_to(connection: Connection, challenge: Challenge, account: int, team: int) -> None:
-    lock = select(teams.c.id).where(teams.c.id == team).with_for_update()
-    connection.execute(lock)  # two can't take the last place (PostgreSQL)
+    lock = select(teams.c.id).where(teams.c.id == team).with_for_update(key_share=True)
+    connection.execute(lock)  # two can't take the last place (PostgreSQL); uploads go on, which refer to the team
     limit = challenge.settings.teams.members
     count = select(func.count()).where(members.c.team == team)
     if connection.execute(count).scalar_one() >= limit:

@@ -89,7 +89,7 @@ quotas = sa.Table(
 )
 
 account_charges = sa.Table(
-    "account_charges",  # submissions of former teams that count for the quota of whoever was a member
+    "account_charges",  # submissions of former teams that count for the quota of their former members
     metadata,
     sa.Column("account", sa.Integer, primary_key=True),
     sa.Column("submission", sa.ForeignKey("submissions.id"), primary_key=True),

@@ -59,9 +59,9 @@ def register_team(
         team = int(connection.execute(insert(teams).values(values).returning(teams.c.id)).scalar_one())
     except IntegrityError as error:  # registered by another process at the same moment
         raise taken from error
-    record_change(connection, challenge.now(), account, "register team", f"team {team}", {"country": entry.country})
     if account is not None:
         enter_team(connection, challenge, account, team)
+    record_change(connection, challenge.now(), account, "register team", f"team {team}", {"country": entry.country})
     return team, secret
 
 

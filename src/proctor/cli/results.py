@@ -191,6 +191,7 @@ def compare(
         policy_line,
         scarce_line,
         scarce_metrics,
+        without_line,
     )
 
     found = table.data
@@ -208,7 +209,7 @@ def compare(
                 print_blocks(*comparison_blocks(one, found.card.metric(one.metric)), "")
         note(*([scarce_line(few)] if few else []))
         line = few_groups_line(max(one.difference.groups for one in found.comparisons))
-        note(*([line] if line else []))
+        note(*filter(None, [line, without_line(found.without)]))
         if any(one.policy for one in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
         note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")

@@ -114,6 +114,8 @@ class Group(TyperGroup):
         """The command with the first name (`help NAME` is `NAME --help`). Raises `ReplacedError` for an old name."""
         name = args[0] if args else ""
         known = self.list_commands(ctx)
+        if ctx.resilient_parsing and name not in {*known, *ALIASES}:
+            return None, None, args  # a shell that completes a word shows no error
         if name == "help":
             args = [*args[1:], "--help"]
             if len(args) == 1:

@@ -106,9 +106,10 @@ async def _tail(stream: asyncio.StreamReader | None) -> str:
 
 
 def last_line(errors: str) -> str:
-    """The last line of an engine's errors, for a message."""
+    """The last line of an engine's errors, for a message. A pointer to its help ends the errors of its options."""
     lines = errors.strip().splitlines()
-    return lines[-1][:300] if lines else "it said nothing"
+    told = [line for line in lines if not line.startswith("See '")] or lines
+    return told[-1][:300] if told else "it said nothing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ def _dropped(source: ExportSource, lacking: int) -> tuple[str, ...]:
             f"{count_of(lacking, 'answer')} without a score (failed, timed out, refused, error): a row needs a score; "
             "they are counted in `score_details.details`"
         )
+    if silent := sum(row.answered + row.failed > 0 and _point(row) is None for row in source.results):
+        found.append(f"{count_of(silent, 'result')} without any answer that has a score")
     if any(row.scorer != CODE for row in source.results):
         found.append("the text of judges' prompts: `input_prompt` names the judge")
     if not source.references:
@@ -258,7 +260,9 @@ class _SystemRecord:
 
 
 def _point(row: Result) -> float | None:
-    """The score; without a policy for missing answers, they count as wrong."""
+    """The score; without a policy for missing answers, they count as wrong. None where no answer has a score."""
+    if row.value is None and row.if_excluded is None:
+        return None
     return row.if_wrong if row.value is None else row.value
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.judges.cached_model import CachedModel, as_said
+    from proctor.judges.cached_model import CachedModel, as_said, several
     from proctor.judges.documents import Chunking
     from proctor.judges.function import FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
@@ -54,13 +54,12 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "JUDGES",
-    "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC_BY_ERROR_TYPE",
-    "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "CachedModel", "Chunking", "ErrorType",
-    "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "LinearRating", "PipelineFit", "SignalReader", "Signals",
-    "as_said",
+    "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "HALF_UNNAMED",
+    "JUDGES", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC",
+    "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "CachedModel",
+    "Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "LinearRating", "Panel",
+    "PartialScoresError", "PipelineFit", "SignalReader", "Signals", "Verdict", "WithFallback", "as_said",
+    "asked_metrics", "build_dimension_judge", "build_judge", "decided_by", "decided_scores", "decided_values",
+    "default_folder", "has_injection", "is_decided", "judge", "judge_prompt", "metrics_of_kind", "open_index",
+    "rates_dimensions", "several", "suspicion", "verdict_scores",
 ]  # fmt: skip
-__all__ += ["Panel", "PartialScoresError", "Verdict", "WithFallback", "asked_metrics", "build_dimension_judge"]
-__all__ += ["build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "has_injection"]
-__all__ += ["is_decided", "judge", "judge_prompt", "metrics_of_kind", "open_index", "rates_dimensions", "suspicion"]
-__all__ += ["HALF_UNNAMED", "RUBRIC", "verdict_scores"]

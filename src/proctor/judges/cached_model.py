@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient, Part, Prompt, Reply
 
 T = TypeVar("T")
+U = TypeVar("U")
 M = TypeVar("M", bound=BaseModel)
 
 _BUILT_IN = Path(__file__).parent / "dimensions" / "prompts"
@@ -246,11 +248,21 @@ def prompt_hashes(prompts: Prompts) -> dict[str, JsonValue]:
     return {language: prompt.sha256 for language, prompt in prompts.items()}
 
 
-async def together(tasks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of concurrent tasks, in order. The first `ProctorError` cancels the others and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            started = [group.create_task(task) for task in tasks]
-    except* ProctorError as errors:
-        raise errors.exceptions[0] from None
-    return [task.result() for task in started]
+async def several(make: Callable[[T], Awaitable[U]], items: Iterable[T], at_once: int | None = None) -> list[U]:
+    """The results of `make` for each item, in their order, at most `at_once` at a time (None: all). After a
+    `ProctorError` no further item is started; items under way are finished (their replies are paid for, and cached),
+    and then it is raised."""
+    gate, faults = nullcontext() if at_once is None else asyncio.Semaphore(at_once), list[ProctorError]()
+
+    async def one(item: T) -> list[U]:
+        async with gate:
+            try:
+                return [] if faults else [await make(item)]
+            except ProctorError as error:
+                faults.append(error)
+                return []
+
+    found = await asyncio.gather(*(one(item) for item in items))
+    if faults:
+        raise faults[0]
+    return [each for some in found for each in some]

@@ -32,7 +32,7 @@ from proctor.core import (
     share_of_points,
 )
 from proctor.core.formats import FreeTextFormat, OrderingFormat
-from proctor.judges.cached_model import PromptedModel, as_said, together
+from proctor.judges.cached_model import PromptedModel, as_said, several
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection, sanitize
 from proctor.judges.registry import FramesOf
 from proctor.judges.verdicts import (
@@ -258,7 +258,7 @@ class CriteriaJudge(VerdictJudge[CriterionVerdict]):
         cause, criteria = cause_of(answer), item.reference.criteria
         if cause:
             return [self._score(item, 0.0, cause)]
-        met = await together(self._met(item, criterion, str(answer.parsed)) for criterion in criteria)
+        met = await several(lambda one: self._met(item, one, str(answer.parsed)), criteria)
         points = sum(criterion.points for criterion, is_met in zip(criteria, met, strict=True) if is_met)
         possible = sum(criterion.points for criterion in criteria if criterion.points > 0)
         share = share_of_points(criteria, met)

@@ -73,7 +73,8 @@ def build_scorer(name: str) -> Scorer:
     if not isinstance(known, type) and hasattr(known, "score"):
         made: Scorer = known
         return made
-    return SCORERS.make(name, known, "name", "metrics", "applies", "score")
+    scorer: Scorer = SCORERS.make(name, known, "name", "metrics", "applies", "score")
+    return scorer
 
 
 CORPUS_METRICS = (

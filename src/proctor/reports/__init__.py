@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
     from proctor.reports.blocks import Answer as StoryAnswer
     from proctor.reports.blocks import Block, Prose, Section, Story, records_table
-    from proctor.reports.comparisons import comparison_blocks, differences_table
+    from proctor.reports.comparisons import comparison_blocks, differences_table, without_line
     from proctor.reports.item_audit import audit_section
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
@@ -46,5 +46,5 @@ __all__ = [
     "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "outside_line",
     "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "results_tables",
     "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language",
-    "who_advances", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",
+    "who_advances", "without_line", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

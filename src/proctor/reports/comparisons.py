@@ -21,6 +21,16 @@ def difference_of(metric: Metric, comparison: Comparison) -> str:
     return f"{difference(metric, comparison.if_wrong.value)} … {difference(metric, comparison.if_excluded.value)}"
 
 
+def without_line(pairs: Sequence[tuple[object, object]]) -> str:
+    """Which pairs of runs are not compared; empty for none."""
+    shown = [f"{first} and {second}" for first, second in pairs]
+    more = f"; and {len(shown) - _MAX_NAMED} more" if len(shown) > _MAX_NAMED else ""
+    return f"Not compared, as no scorer scored both sides: {'; '.join(shown[:_MAX_NAMED])}{more}." if shown else ""
+
+
+_MAX_NAMED = 5
+
+
 def differences_table(
     caption: str,
     metric: Metric,

@@ -235,8 +235,8 @@ def _latency_notes(board: Board) -> list[str]:
 
 
 def who_advances(boards: Sequence[Board]) -> str:
-    """The systems that beat all baselines on at least one board; empty without baselines."""
-    if not any(board.baselines for board in boards):
+    """The systems that beat all baselines on at least one board; empty without baselines, and if no system is ranked."""
+    if not any(board.baselines and board.runs for board in boards):
         return ""
     names = sorted({run.standing.name for board in boards for run in board.runs if run.advances})
     return f"Beats all baselines on at least one board: {', '.join(names) or 'nobody'}."

@@ -173,8 +173,11 @@ def lead_rows(
     `InputError` for a system that is not on the board, or has no rank there since its run is incomplete.
     """
     ranked = [one.standing.name for one in board.runs]
-    open_ones = [one.name for one in board.unranked]
+    open_ones = {one.name: one.lacking for one in board.unranked}
     for name in (system, *against):
+        if name in open_ones and (open_ones[name].unmarked or not open_ones[name].incomplete):
+            shown = f"{name!r}, whose answers wait for a judge"
+            raise InputError(f"board {board.name}", found=shown, expected="scores of them (proctor score)")
         if name in open_ones:
             shown = f"{name!r}, whose run is incomplete"
             raise InputError(f"board {board.name}", found=shown, expected="--failed wrong")

@@ -141,12 +141,13 @@ class Comparison:
 @dataclass(frozen=True)
 class Comparisons:
     """Comparisons, and the card that declares their metrics. `outside` items are in no part, where they are split `by`
-    facets: they have no value of one."""
+    facets: they have no value of one. The pairs in `without` have no metric by the same scorer."""
 
     card: BenchmarkCard
     comparisons: list[Comparison]
     by: tuple[str, ...] = ()
     outside: int = 0
+    without: tuple[tuple[Side, Side], ...] = ()
 
 
 def compare(
@@ -185,7 +186,16 @@ def compare(
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
     found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
-    return Comparisons(card.with_metrics([one.declared for one in found]), found, options.by, outside)
+    compared = {(one.first, one.second) for one in found}
+    without = [(Side.of(one), Side.of(other)) for one, other in pairs]
+    without = [pair for pair in without if pair not in compared]
+    return Comparisons(
+        card.with_metrics([one.declared for one in found]),
+        found,
+        options.by,
+        outside,
+        () if options.by else tuple(without),
+    )
 
 
 def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
@@ -248,7 +258,8 @@ def compare_runs(
     """Compares pairs of runs on every metric and scorer that both have, with p adjusted by Holm per metric and scorer.
     `options` choose items, facets to split by, the policy for lacking scores, draws and seed.
 
-    Raises `InputError` where a pair has no metric in common, and for an unknown facet or metric.
+    Pairs without a metric by the same scorer are left out. Raises `InputError` if all are, and for an unknown facet or
+    metric.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
@@ -293,17 +304,17 @@ def _on_items(
     }
     found: list[Comparison] = []
     for first, second in pairs:
-        common = sorted(scored[first.id].keys() & scored[second.id].keys())
-        if not common and not options.by:
-            raise InputError(
-                store.shown,
-                f"{Side.of(first)} against {Side.of(second)}",
-                found="no metric that both are marked by",
-                expected="runs that the same scorer has marked (proctor score)",
-            )
-        for key in common:
+        for key in sorted(scored[first.id].keys() & scored[second.id].keys()):
             sides = [_Marked(store, run, items, scored[run.id][key]) for run in (first, second)]
             found.append(_compare(items, sides, policies(options.failed, card), options))
+    if pairs and not found and not options.by:
+        first, second = pairs[0]
+        raise InputError(
+            store.shown,
+            f"{Side.of(first)} against {Side.of(second)}",
+            found="no metric that both are marked by",
+            expected="runs that the same scorer has marked (proctor score)",
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,7 +132,8 @@ class Job:
     `view` makes an item's view under the run's condition; `scorers` ask no model. Items whose media this machine does
     not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
     otherwise it ends everything. `settled` is the number of answers that the run had when it was planned: other workers
-    may have written more since.
+    may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
+    them.
     """
 
     run: Run
@@ -143,6 +144,7 @@ class Job:
     has: Callable[[core.Item], bool] = lambda _: True
     skip_broken: bool = False
     settled: int = 0
+    paid: Mapping[str, core.Usage] = field(default_factory=dict)
 
     @property
     def answers(self) -> int:
@@ -319,7 +321,9 @@ class _Worker:
                 continue
             if not self.limits.timed:
                 answer = answer.model_copy(update={"timing": None})
-            await self.journal.write(job.run, answer, await self._scores(job, item, answer))
+            before = job.paid.get(item.id)
+            kept = answer if before is None else answer.model_copy(update={"usage": before + answer.usage})
+            await self.journal.write(job.run, kept, await self._scores(job, item, kept))
             self._count(answer)
 
     def _end(self, error: core.ProctorError) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import FailedPolicy, InputError, Metric, one_of
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, one_of
 from proctor.runs.results import Options, PartResults, check_metrics
 from proctor.runs.run_scores import (
     BOTH,
@@ -26,7 +26,17 @@ from proctor.runs.run_scores import (
 )
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import BASELINES, CODE, FacetSlices, ItemTable, Series, chosen_runs, load_items, load_outcomes
+from proctor.runs.table import (
+    BASELINES,
+    CODE,
+    FacetSlices,
+    ItemTable,
+    Series,
+    chosen_runs,
+    load_items,
+    load_outcomes,
+    load_series,
+)
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]
@@ -180,7 +190,7 @@ def leaderboard(
     scorers = sorted({entry.marked.scorer for entry in entries})
     if len(scorers) > 1:
         raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
-    scorable = items.scorable(declared, CODE if scorer is None else scorer)
+    scorable = items.scorable(declared, scorers[0] if scorers else scorer or CODE)
     if any(isinstance(entry.marked, RunSums) for entry in entries):
         scorable = entries[0].marked.scorable
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in entries if one.contests]
@@ -189,7 +199,7 @@ def leaderboard(
         there = {entry.run.id for entry in entries}
         others = [(run, _unscored(store, run, items, declared, scorers[0])) for run in runs if run.id not in there]
         entries += [entry_of(run, one) for run, one in others if np.any(one.outcomes.asked & one.scorable)]
-    contests = [entry for entry in entries if entry.contests]
+    contests = [entry for entry in entries if entry.contests and np.any(common)]
     board = _Board(items, declared, common, chosen, options)
     decided = [one for one in contests if one.complete_on(common) and not one.doubtful and board.defined(one)]
     undecided = [one for one in contests if one.undecided_on(common) and board.defined(one)]
@@ -228,11 +238,13 @@ def _open_count(entry: _Entry) -> int:
 
 
 def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: str) -> RunScores:
-    """A run without any score of a metric by this scorer."""
-    empty = Series(metric.name, scorer, np.full(len(items), np.nan))
+    """A run without any score of a metric by this scorer; of accuracy it may have code's, which complete those of a judge."""
+    code = (ACCURACY.name, CODE) if metric.name == ACCURACY.name else None
+    known = (one.values for one in load_series(store, run, items) if (one.metric, one.scorer) == code)
+    own = Series(metric.name, scorer, next(known, np.full(len(items), np.nan)))
     nothing, outcomes = np.zeros(len(items), dtype=np.bool_), load_outcomes(store, run, items)
     scorable = items.scorable(metric, scorer)
-    return run_scores(metric, empty, scorable, outcomes, nothing, baseline=run.system in BASELINES)
+    return run_scores(metric, own, scorable, outcomes, nothing, baseline=run.system in BASELINES)
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,16 @@ class _Asking:
         left = [item for item in mine if item.id not in known]
         view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
         skip = self.options.skip_broken
-        return Job(run, system, left, view, self.scorers, skip_broken=skip, settled=len(known))
+        return Job(
+            run,
+            system,
+            left,
+            view,
+            self.scorers,
+            skip_broken=skip,
+            settled=len(known),
+            paid=self.store.paid_in_vain(run),
+        )
 
 
 def _check_sound(

@@ -174,7 +174,7 @@ async def judge_each(
 ) -> None:
     """Judges answers concurrently, each with whether it was unresolved before, until `stop` is set, also by
     `give_up_after` infrastructure errors in a row. `keep` gets the place of each judged answer and its scores."""
-    left = iter(enumerate(answers))
+    left, faults = iter(enumerate(answers)), list[core.ProctorError]()
     in_a_row = 0
 
     async def worker() -> None:
@@ -182,7 +182,12 @@ async def judge_each(
         for place, (item, answer, open_before) in left:
             if stop.is_set():
                 return
-            scores, broken = await _judged(scorer, item, answer, open_before, tally)
+            try:
+                scores, broken = await _judged(scorer, item, answer, open_before, tally)
+            except core.ProctorError as error:  # the judgements under way are paid for: they are waited for, and kept
+                faults.append(error)
+                stop.set()
+                return
             in_a_row = in_a_row + 1 if broken else 0
             if in_a_row >= limits.give_up_after:
                 stop.set()
@@ -194,6 +199,8 @@ async def judge_each(
                 tasks.create_task(worker())
     except* core.ProctorError as errors:
         raise errors.exceptions[0] from None
+    if faults:
+        raise faults[0]
 
 
 async def _judged(

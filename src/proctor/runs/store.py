@@ -26,6 +26,7 @@ from proctor.core import (
     Metric,
     Score,
     Status,
+    Usage,
     one_of,
     shell_word,
     when_gone,
@@ -276,6 +277,16 @@ class Store:
         with self.reading() as connection:
             own = query.where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
             return set(connection.scalars(own))
+
+    def paid_in_vain(self, run: Run) -> dict[str, Usage]:
+        """What failed answers used, by item: another answer will replace them."""
+        table, items = schema.answers, schema.items
+        columns = [table.c[name] for name in Usage.model_fields]
+        query = select(items.c.item, *columns).join(table, table.c.item == items.c.id)
+        failed = query.where(table.c.run == run.id, table.c.status == Status.FAILED.value, table.c.requests > 0)
+        with self.reading() as connection:
+            rows = connection.execute(failed).mappings()
+            return {row["item"]: Usage(**{name: row[name] for name in Usage.model_fields}) for row in rows}
 
     def count_by_status(self, run: Run) -> dict[Status, int]:
         """The number of answers of a run by status."""

@@ -186,8 +186,8 @@ def take_up(connection: Connection, token: str, password_hash: str, at: datetime
 def set_role(connection: Connection, account: RowMapping, role: str, changed: Changed) -> None:
     """Gives the account another role, from the next login on."""
     detail = {"from": account["role"], "to": role}
-    record(connection, changed.at, changed.by, "set role", _subject(account), detail)
     _change(connection, account, changed, "", role=_role(role))
+    record(connection, changed.at, changed.by, "set role", _subject(account), detail)  # last: others wait for the trail
 
 
 def disable(connection: Connection, account: RowMapping, changed: Changed, *, undo: bool = False) -> None:

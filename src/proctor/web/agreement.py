@@ -415,10 +415,10 @@ class _Words:
     language: str
 
     def __call__(self, key: str, **values: object) -> str:
-        return text(self.language, "agreement." + key, **values)
+        return text(self.language, "agreement." + key, None, **values)
 
     def table(
-        self, title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], wrapped: Sequence[str] = ()
+        self, title: str, heads: Sequence[str], rows: Sequence[tuple[Any, ...]], wrapped: Sequence[str] = ()
     ) -> Table:
         """A table with the texts of these keys; that of a number's column begins with `>`."""
         labels = [(">" if head.startswith(">") else "") + self(head.lstrip(">")) for head in heads]

@@ -233,8 +233,8 @@ def test_a_damaged_record_is_made_again_and_kept(
     file = root / "work" / "transcript" / "b.json"
     good = file.read_bytes()
     file.write_text(content)
-    for command in (["status", root], ["history", root, "a-s001"]):
-        (line,) = proctor("build", *command).stderr.splitlines()
+    for command, *more in (("status",), ("history", "a-s001")):
+        (line,) = proctor("build", command, root, *more).stderr.splitlines()
         assert line.startswith(f"proctor: {file}: {found}")
         assert line.endswith(f"; `proctor build run {root}` makes it again")
     answer = proctor("build", "run", root, "--until", "transcript")

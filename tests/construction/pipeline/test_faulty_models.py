@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from proctor.construction.pipeline import Project, funnel, run_stages
+from proctor.construction.pipeline import Project, funnel, redo_record, run_stages
+from proctor.core import InputError
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.scribe import scribe
 
@@ -65,9 +66,10 @@ def saying(stage: str, said: object) -> Callable[[Request], str]:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("I would rather not.", "0 lines for it"),
-        ({"lines": []}, "0 lines for it"),
-        ({"sentences": [{"number": "one", "text": 3}]}, "0 lines for it"),
+        ("I would rather not.", "no draft: openai:m: no readable reply in 3 tries"),
+        ({"lines": []}, "no draft: openai:m: no readable reply in 3 tries"),
+        ({"sentences": []}, "0 lines for it"),
+        ({"sentences": [{"number": "one", "text": 3}]}, "no draft: openai:m: no readable reply in 3 tries"),
         ({"sentences": [{"number": 1, "text": "We bring in a scope to clear the field."}]}, "'scope' is not in the original"),
         ({"sentences": [{"number": 2, "text": "We move the swab to the right to see the duct."}]}, "'right' is not in"),
         ({"sentences": [{"number": 1, "text": SAID[0]}, {"number": 1, "text": SAID[0]}]}, "2 lines for it"),
@@ -112,6 +114,22 @@ def test_an_event_that_nobody_told_is_refused(
     assert all(one["calls"] for one in found["refused"])
     for one in found["records"]:
         assert 0 <= one["start"] < one["end"] <= 25
+
+
+def test_a_project_without_a_question_says_how_to_ask_again(folder: Path, server: FaultyServer) -> None:
+    settings = yaml.safe_load((folder / "project.yaml").read_text())
+    settings["models"] |= {role: dict(settings["models"]["writer"]) for role in ("screen", "judge")}
+    (folder / "project.yaml").write_text(yaml.safe_dump(settings))
+    server._reply = saying("events", {"events": []})
+    with pytest.raises(InputError) as told:
+        ran(folder, "export")
+    assert str(told.value) == (
+        f"{folder}: export: found no question that stays, expected at least one; `proctor build status {folder}` says "
+        f"why, `proctor build redo {folder} STAGE` asks again"
+    )
+    server._reply = scribe
+    redo_record(Project(folder), "events")
+    assert set(ran(folder, "export").values()) <= {"made", "kept"}
 
 
 @pytest.mark.parametrize("said", ["no", {"event": []}, {"events": [{"sentences": 1}]}, {"events": "none"}])

@@ -66,16 +66,7 @@ if TYPE_CHECKING:
         sides_and_numbers,
         video_seconds,
     )
-    from proctor.construction.pipeline.stage import (
-        ALL,
-        Made,
-        Stage,
-        StageSettings,
-        WaitingError,
-        Work,
-        several,
-        stage_settings,
-    )
+    from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, WaitingError, Work, stage_settings
     from proctor.construction.pipeline.status import HistoryStep, funnel, history
 else:
     export_lazily(__name__)
@@ -89,6 +80,6 @@ __all__ = [
     "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
     "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
     "kind_of", "lend_video", "negations", "noted", "question_version", "records_of", "redo_record", "run_stages",
-    "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "units_of",
+    "run_to", "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "units_of",
     "video_seconds", "with_table",
 ]  # fmt: skip

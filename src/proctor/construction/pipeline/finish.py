@@ -25,7 +25,7 @@ from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item, blind_answers
 from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, Work
 from proctor.construction.splits import split_items, split_leaks
-from proctor.core import DASH, InputError, Item, count_of, input_text, percent, read_model, write_whole
+from proctor.core import DASH, InputError, Item, count_of, input_text, percent, read_model, shell_word, write_whole
 from proctor.core.formats import option_letters
 
 DATASHEET = "DATASHEET.md"
@@ -84,8 +84,13 @@ def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list
     part = split_items(items, shares, seed=work.project.settings.seed, together=together)
     leaks = split_leaks(items, part, together=together)
     if leaks:
-        found = f"{leaks[0].kind} {leaks[0].what!r} in {' and '.join(leaks[0].parts)}"
-        raise InputError(work.project.file, "stages: split", found=found, expected="parts that share nothing")
+        first, ids = leaks[0], ", ".join(leaks[0].items[:3])
+        found = f"{first.kind} {first.what!r} in {' and '.join(first.parts)} ({ids})"
+        named = shell_word(work.project.folder)
+        expected = (
+            f"parts that share nothing: another seed, or `proctor build redo {named} questions` with one of these"
+        )
+        raise InputError(work.project.file, "stages: split", found=found, expected=expected)
     sizes = Counter(part.values())
     return part, [", ".join(f"{name} {sizes[name]}" for name in shares)]
 
@@ -185,7 +190,11 @@ class ExportStage(FilesStage):
     def fill(self, work: Work, folder: Path) -> str:
         project, questions = work.project, work.records("split", FinalQuestion)
         if not questions:
-            raise InputError(project.folder, "export", found="no question that stays", expected="at least one")
+            named = shell_word(project.folder)
+            expected = (
+                f"at least one; `proctor build status {named}` says why, `proctor build redo {named} STAGE` asks again"
+            )
+            raise InputError(project.folder, "export", found="no question that stays", expected=expected)
         self.write(project, questions, folder)
         for source in work.sources:
             lend_video(project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}")

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Record, Refused
-from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, several
+from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor.core import (
     Answer,
     FrozenModel,
@@ -27,7 +27,7 @@ from proctor.core import (
     percent,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
-from proctor.judges import build_judge
+from proctor.judges import build_judge, several
 
 SOLVED_BLIND = "answered without the video"
 GUESSED = "guessed by a rule of the item audit"

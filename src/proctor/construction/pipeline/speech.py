@@ -190,6 +190,7 @@ class NormaliseStage(Stage[Sentence]):
                 texts = replies.get(number, [])
                 text = texts[0] if texts else ""
                 reason = changed(one.text, text, settings.terms) if len(texts) == 1 else f"{len(texts)} lines for it"
+                reason = reason if call else replies[0][0]
                 calls = (call,) if call else ()
                 if reason:
                     refused.append(Refused.of(one.id, "normalise", reason, text, (one.id,), calls))
@@ -202,12 +203,13 @@ class NormaliseStage(Stage[Sentence]):
 async def _replies(
     asker: Asker, part: Sequence[Sentence], terms: Mapping[str, str]
 ) -> tuple[dict[int, list[str]], Call | None]:
+    """The lines by the numbers of their sentences, and the call; without one, why there is none, as number 0."""
     try:
         lines, call = await asker.ask(
             _Lines, part[0].id, {"sentences": [one.text for one in part], "terms": dict(terms)}
         )
-    except RefusalError:
-        return {}, None
+    except RefusalError as error:
+        return {0: [str(error).removeprefix("build.normalise: ")]}, None
     found: dict[int, list[str]] = {}
     for line in lines.sentences:
         found.setdefault(line.number, []).append(" ".join(line.text.split()))

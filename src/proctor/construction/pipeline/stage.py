@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -169,25 +168,6 @@ class Asker:
             raise RefusalError(str(error).replace("no verdict", "no draft")).after(error.usage or Usage()) from error
         prompt = self._prompt.sha256 if self._prompt is not None else ""
         return value, Call(key=vote.key, model=self._client.name, prompt_sha256=prompt, attempt=attempt)
-
-
-async def several(make: Callable[[T], Awaitable[U]], items: Iterable[T], at_once: int = 4) -> list[U]:
-    """The results of `make` for each item, in their order, at most `at_once` at a time. After a `ProctorError` no
-    further item is started; items under way are finished (their replies are cached), and then it is raised."""
-    gate, faults = asyncio.Semaphore(at_once), list[ProctorError]()
-
-    async def one(item: T) -> list[U]:
-        async with gate:
-            try:
-                return [] if faults else [await make(item)]
-            except ProctorError as error:
-                faults.append(error)
-                return []
-
-    found = await asyncio.gather(*(one(item) for item in items))
-    if faults:
-        raise faults[0]
-    return [each for some in found for each in some]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from proctor.core import (
     whole_folder,
     write_whole,
 )
-from proctor.judges.cached_model import PromptedModel, as_said, load_prompts, together
+from proctor.judges.cached_model import PromptedModel, as_said, load_prompts, several
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -93,13 +93,8 @@ async def write_captions(
     cases: Sequence[Case], client: ModelClient, votes: JudgementCache, prompts: Path | None, at_once: int
 ) -> list[str]:
     """The caption of each case, with `at_once` concurrent calls. Raises `InfrastructureError` if the model gives none."""
-    writer, gate = CaptionWriter(client, votes, prompts), asyncio.Semaphore(at_once)
-
-    async def one(case: Case) -> str:
-        async with gate:
-            return (await writer.caption(case)).text
-
-    return await together(one(case) for case in cases)
+    writer = CaptionWriter(client, votes, prompts)
+    return [one.text for one in await several(writer.caption, cases, at_once)]
 
 
 _NAME = "classifier-judge"

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, create_model, model_validator
 
 from proctor.core import FrozenModel, InputError, JudgementCache
-from proctor.judges.cached_model import PromptedModel, Prompts, as_said, load_prompts, together
+from proctor.judges.cached_model import PromptedModel, Prompts, as_said, load_prompts, several
 from proctor.judges.dimensions.case import Case, injection_flags
 from proctor.judges.dimensions.model_judge import Context, with_passages
 from proctor.judges.passage_index import CITES_UNSEEN, Match, Opened, PairScorer, passage_records, passages_shown
@@ -336,7 +336,7 @@ class Claims:
         if not any(char.isalnum() for char in case.candidate):
             return [], ()
         claims, key = await self._claims(case)
-        found = await together(self._check(case, claim) for claim in claims)
+        found = await several(lambda claim: self._check(case, claim), claims)
         return found, (key, *(vote for one in found for vote in one.votes))
 
     async def _claims(self, case: Case) -> tuple[list[str], str]:

@@ -16,7 +16,7 @@ from statistics import median
 from pydantic import JsonValue
 
 from proctor.core import ConfigurationError, Dimension, InputError
-from proctor.judges.cached_model import together
+from proctor.judges.cached_model import several
 from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
 from proctor.judges.dimensions.fitted import DimensionChoice
 from proctor.judges.dimensions.scorer import DimensionJudge
@@ -45,7 +45,7 @@ class Ensemble:
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`), with each member's scores as evidence."""
         names = self._asked(case)
-        said = await together(self._members[name].judge(case) for name in names)
+        said = await several(lambda name: self._members[name].judge(case), names)
         return self._reduce(case, dict(zip(names, said, strict=True)))
 
 

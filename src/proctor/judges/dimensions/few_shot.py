@@ -32,7 +32,7 @@ from proctor.core import (
     generator,
     read_model,
 )
-from proctor.judges.cached_model import together
+from proctor.judges.cached_model import several
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, encounter_marks
 from proctor.judges.dimensions.fitted import agreement
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
@@ -450,17 +450,15 @@ async def _rated(
     judge: DimensionJudge, cases: Sequence[Case], concurrency: int, stop: asyncio.Event | None
 ) -> list[DimensionScores]:
     """The scores of each case; cases that had not started before `stop` have none."""
-    turns = asyncio.Semaphore(concurrency)
 
     async def rated(case: Case) -> DimensionScores:
-        async with turns:
-            if stop is not None and stop.is_set():
-                return DimensionScores.none(case, _STOPPED)
-            said = await judge.judge(case)
-            said.check(case, judge.name)
-            return said
+        if stop is not None and stop.is_set():
+            return DimensionScores.none(case, _STOPPED)
+        said = await judge.judge(case)
+        said.check(case, judge.name)
+        return said
 
-    return await together(rated(case) for case in cases)
+    return await several(rated, cases, concurrency)
 
 
 def read_search(file: Path) -> ExampleSearch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from proctor.core import shorten
 from proctor.reports.figures.canvas import (
@@ -85,6 +86,7 @@ SHARES = Axis((0.0, 1.0), (0.0, 0.5, 1.0), ("0 %", "50 %", "100 %"))
 _ACROSS, _GAP, _FOOT = 3, 40, 28
 _ROW, _STEP = 20, 13  # height of a row with one mark, and of each of several marks
 _BOLD = 7.8  # average width of a bold character
+_TICK_DIGIT = 5.8  # average width of a character of the axis
 
 
 def draw_rows(
@@ -148,12 +150,25 @@ class _Field:
 
     def frame(self, rows: int, line: tuple[float, str] | None) -> None:
         bottom = self.top + self.row * rows
-        for tick, label in zip(self.axis.ticks, self.axis.labels, strict=True):
+        shown = self._labelled()
+        for place, (tick, label) in enumerate(zip(self.axis.ticks, self.axis.labels, strict=True)):
             self.drawing.rule(self.x(tick), self.top, bottom)
-            self.drawing.text(self.x(tick), bottom + 9, label, fill="faint", size=10, anchor="middle")
+            if place in shown:
+                self.drawing.text(self.x(tick), bottom + 9, label, fill="faint", size=10, anchor="middle")
         if line is not None:
             self.drawing.rule(self.x(line[0]), self.top, bottom, "faint", dashes="4 3")
             self.drawing.text(self.x(line[0]), self.top - 8, line[1], fill="faint", size=10, anchor="middle")
+
+    def _labelled(self) -> range:
+        """The ticks with a label: every one, or every second, third … from 0 on, so that none touches the next."""
+        places = [self.x(tick) for tick in self.axis.ticks]
+        sizes = [_TICK_DIGIT * len(label) for label in self.axis.labels]
+        zero = next((place for place, tick in enumerate(self.axis.ticks) if abs(tick) < 1e-12), 0)
+        for every in range(1, len(places) + 1):
+            kept = range(zero % every, len(places), every)
+            if all(places[k] - places[j] > (sizes[j] + sizes[k]) / 2 + 4 for j, k in pairwise(kept)):
+                return kept
+        return range(0)
 
     def mark(self, y: float, mark: Mark, series: Sequence[ChartSeries]) -> None:
         if isinstance(mark, Stack):

@@ -23,7 +23,7 @@ from proctor.construction.pipeline import (
     stage_settings,
 )
 from proctor.construction.sources import SourcesStage
-from proctor.core import Image, InputError, Item, Reference, count_of, write_whole
+from proctor.core import Image, InputError, Item, Reference, count_of, shell_word, write_whole
 from proctor.core.formats import OrderingFormat
 from proctor.tasks.clinicalskillqa.construction import dealt_names, is_simulated, write_instances
 from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames, ConsensusStage
@@ -91,7 +91,9 @@ class InstancesExport(FilesStage):
     def fill(self, work: Work, folder: Path) -> str:
         made = work.records("split", PartedFrames)
         if not made:
-            raise InputError(work.project.folder, "export", found="no instance that stays", expected="at least one")
+            project = shell_word(work.project.folder)
+            expected = f"at least one; `proctor build status {project}` says why, `proctor build redo {project} STAGE` asks again"
+            raise InputError(work.project.folder, "export", found="no instance that stays", expected=expected)
         for part in sorted({one.part for one in made}):
             mine = [one for one in made if one.part == part]
             named = dealt_names(mine, work.project.settings.seed)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from proctor.construction import pipeline
 from proctor.construction.annotators import given_files
 from proctor.core import Frame, FrozenModel, InputError, RefusalError, count_of
-from proctor.judges import has_injection
+from proctor.judges import has_injection, several
 from proctor.tasks.clinicalskillqa.keypoints import Pose, PoseSource, open_pose
 from proctor.tasks.clinicalskillqa.pose import facts_of
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
@@ -38,6 +38,8 @@ UNSEEN = {name: pipeline.FORBIDDEN[name] for name in ("sound", "on-screen text",
     r"|realiz\w*|remember\w*|believ\w*|worr\w+)\b",
 }
 """What a frame can't show: name and pattern."""
+
+_AT_ONCE = 4
 
 _LABEL = re.compile(r"(?<![\w'’-])[A-Z](?![\w'’-])")
 _ARTICLE = re.compile(
@@ -205,7 +207,7 @@ class RationalesStage(pipeline.Stage[DraftRationale]):
     prompts = (PROMPTS / "rationale.txt.j2",)
 
     async def make(self, work: pipeline.Work) -> pipeline.Made[DraftRationale]:
-        every = await pipeline.several(lambda one: self._one(work, one), work.records("frames", OrderedFrames))
+        every = await several(lambda one: self._one(work, one), work.records("frames", OrderedFrames), _AT_ONCE)
         return pipeline.Made(
             [one for one in every if isinstance(one, DraftRationale)],
             [one for one in every if isinstance(one, pipeline.Refused)],
@@ -241,7 +243,7 @@ class RefineStage(pipeline.Stage[DraftRationale]):
     async def make(self, work: pipeline.Work) -> pipeline.Made[DraftRationale]:
         frames = {one.id: one for one in work.records("frames", OrderedFrames)}
         drafts = work.records("rationales", DraftRationale)
-        every = await pipeline.several(lambda one: self._one(work, frames[one.instance], one), drafts)
+        every = await several(lambda one: self._one(work, frames[one.instance], one), drafts, _AT_ONCE)
         writers = {call.model for one in drafts for call in one.calls}
         same = sorted(writers & {one.name for one in work.project.clients("refiner")})
         notes = [f"{same[0]} refined its own drafts: another model is meant"] if same else []
@@ -361,9 +363,10 @@ class EvidenceStage(pipeline.Stage[CheckedSentence]):
         files = self.reads(work)
         poses = open_pose(files[0]) if files else None
         texts = work.records("refine", DraftRationale)
-        every = await pipeline.several(
+        every = await several(
             lambda each: self._one(work, frames[each[0].instance], *each, poses),
             [(one, number) for one in texts for number in range(len(one.sentences))],
+            _AT_ONCE,
         )
         authors = Counter(call.model for one in texts for call in one.calls for _ in one.sentences)
         own = [one.name for one in work.project.clients("checker")[:1] if authors[one.name]]
