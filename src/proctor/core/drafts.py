@@ -59,7 +59,14 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is an SQLite database. Raises `OSError` if it can't be read."""
+    """Whether a file is an SQLite database. Raises `OSError` if it can't be read.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = Path(folder) / "notes.txt"
+    ...     _ = text.write_text("no database")
+    ...     is_database(text)
+    False
+    """
     with path.open("rb") as file:
         return file.read(len(_DATABASE)) == _DATABASE
 
