@@ -48,7 +48,7 @@ def test_a_question_is_reviewed_from_login_to_seal_in_five_keys(review: ReviewSi
 def test_a_question_is_edited_by_keys_while_its_guessability_stands_beside_it(review: ReviewSite) -> None:
     async def steps(page: Page, url: str) -> None:
         await log_in(page, url)
-        await until(page, "document.querySelector('.living')?.textContent.includes('most: characters')")
+        await until(page, "document.querySelector('.living')?.textContent.includes('the longest option')")
         await press(page, "a", "e")
         await page.evaluate("document.activeElement.select()")
         await write(page, "What does the narrator do?")
