@@ -130,7 +130,7 @@ class Registry(Generic[T]):
         """A one-line summary: `NAME_SUMMARY` of the module that offers NAME, which avoids loading more, or else the
         thing's `summary`, or the first line of its docstring."""
         offered = self._packages().get(name)
-        if offered is not None and name not in self._known:
+        if offered is not None:
             try:
                 summary = getattr(import_module(offered.module), f"{offered.attr}_SUMMARY", "")
             except (Exception, SystemExit) as error:  # other people's code

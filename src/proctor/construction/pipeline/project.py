@@ -123,7 +123,7 @@ class Project:
         try:
             return Store(file)
         except InputError as error:
-            then = "it holds replies of models; without it, what the stages made stays, and others are asked for anew"
+            then = "it holds replies of models; without it, what the stages made stays, and others are asked for again"
             raise InputError(f"{error}; {then}") from error
 
     def path(self, source: SourceVideo, field: str) -> Path:
