@@ -115,7 +115,9 @@ def build_systems(
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
             raise UsageError(what, "each once", found=f"{twice} twice")
-    methods = [one for one in systems if isinstance(one, str) and one in SYSTEMS.names() and asks_models(one)]
+    methods = [
+        system for system in systems if isinstance(system, str) and system in SYSTEMS.names() and asks_models(system)
+    ]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError("name", found=f"{name!r} for several systems", expected="a name for one alone")
     if options["prompt"] and (methods or not models):
@@ -128,13 +130,13 @@ def build_systems(
     own = options["options"]
     if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
         raise InputError("options", found=", ".join(own), expected="one named system alone, which has them")
-    built = [_system(one, name, seed, own) for one in systems]
+    built = [_system(system, name, seed, own) for system in systems]
     if models:
         template = prompt_for_benchmark(benchmark, options["prompt"], sounding=sounding)
         sampling = Sampling(video_as=options["video_as"])
         briefing = reader_or_default(benchmark).briefing
-        built += [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
-    _check_names([one.name for one in built])
+        built += [ModelSystem(client, template, name or None, sampling, briefing) for client in access.clients(models)]
+    _check_names([system.name for system in built])
     return built if models else _without_settings(built, options)
 
 
@@ -155,7 +157,7 @@ def _name_in(options: RunOptions) -> str:
 
 def _check_names(names: Sequence[str]) -> None:
     """Raises `UsageError` if two systems would be stored as one run."""
-    twice = next((one for one in names if names.count(one) > 1), None)
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         expected = "a name for each: run them one after the other, with another --name"
         raise UsageError("--system and --model", expected, found=f"two that are called {twice!r}")

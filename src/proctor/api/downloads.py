@@ -62,7 +62,7 @@ def fetch(
             if ours:
                 _forget(file)
     questions = f"{count_of(len(loaded.items), 'question')}, " if loaded is not None else ""
-    size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) / 2**20
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
     done = [f"{count_of(found.files, 'file')}, {questions}{size:.1f} MB, in {folder}; from {place}"]
     done += [f"SHA-256 of what was sent: {sent}", f"SHA-256 of the files: {found.content}"]
     if source is not None:
@@ -101,8 +101,8 @@ def _sent(source: DataSource | None, url: str, told: Callable[[int, int], None] 
 
 
 def _forget(file: Path) -> None:
-    for one in (file, file.with_suffix(".json")):
-        one.unlink(missing_ok=True)
+    for path in (file, file.with_suffix(".json")):
+        path.unlink(missing_ok=True)
 
 
 def _take(file: Path, draft: Path, source: DataSource | None, place: str) -> None:
@@ -131,7 +131,7 @@ def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, n
     a note if the user named the source."""
     from proctor.interchange import content_sha256
 
-    files = sum(one.is_file() for one in draft.rglob("*"))
+    files = sum(path.is_file() for path in draft.rglob("*"))
     content, known, notes = content_sha256(draft), source.download if source is not None else None, []
     if known is not None and known.content not in {"", content}:
         if not named:

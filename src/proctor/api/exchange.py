@@ -115,15 +115,17 @@ async def import_answers_async(
         if name:
             raise core.UsageError("--name", "none: the file names its systems", found=repr(name))
         found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
-        for one in found:
-            check_given_name(one.system)
+        for recorded_answers in found:
+            check_given_name(recorded_answers.system)
         opened, under = open_store(given["store"]), condition or "video"
         runs = await import_systems(opened, loaded, found, condition=under)
-        notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
+        notes = tuple(
+            f"{recorded_answers.system}: {line}" for recorded_answers in found for line in recorded_answers.notes
+        )
         done = tuple(
-            f"{core.count_of(len(one.answers), 'answer')} with {core.count_of(len(one.scores), 'rating')} as {one.system} / {under} "
+            f"{core.count_of(len(recorded_answers.answers), 'answer')} with {core.count_of(len(recorded_answers.scores), 'rating')} as {recorded_answers.system} / {under} "
             f"in {opened.shown}"
-            for one in found
+            for recorded_answers in found
         )
     else:
         if given["answers_only"]:
@@ -158,7 +160,9 @@ def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers, form: str) -> 
         if item.reference is not None and item.reference.answer is not None
     }
     told = []
-    if len(recorded.answers) > 4 and all(one.text.strip() == keys.get(one.item_id) for one in recorded.answers):
+    if len(recorded.answers) > 4 and all(
+        answer.text.strip() == keys.get(answer.item_id) for answer in recorded.answers
+    ):
         told.append("All answers are the references word for word: are they of the right column (--answer-column)?")
     seed = benchmark.seeds.get("options")
     if form and seed is not None:
@@ -242,7 +246,7 @@ def validate(
     else:
         found = reader.read_recorded(path, loaded)
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
-    counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
+    counts["missing"] = len(loaded.items) - len({answer.item_id for answer in found.answers})
     answers, items = core.count_of(counts["answers"], "answer"), core.count_of(counts["items"], "item")
     line = f"{answers} to {items}, {counts['missing']} missing"
     return core.PluginReport(counts, (*found.notes, line))
@@ -334,7 +338,7 @@ def _judgements(where: Stored, out: Path, scorer: str) -> int:
     from proctor.runs import judgements_of
 
     found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-    lines = [json.dumps(one.to_json(), ensure_ascii=False, allow_nan=False) for one in found]
+    lines = [json.dumps(judgement.to_json(), ensure_ascii=False, allow_nan=False) for judgement in found]
     core.write_whole(out, "".join(f"{line}\n" for line in lines))
     return len(found)
 

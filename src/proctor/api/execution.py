@@ -90,7 +90,7 @@ class Arranged:
             seen = seen_media(client.name.partition(":")[2]) if client.spec.is_local else None
             if seen is None or not seen.trained | seen.chosen:
                 continue
-            of = {item.id: {self.library.identity(one.source) for one in item.media} for item in items}
+            of = {item.id: {self.library.identity(medium.source) for medium in item.media} for item in items}
             media = set[str]().union(*of.values())
             known = sum(bool(some & (seen.trained | seen.chosen)) for some in of.values())
             if known:
@@ -141,7 +141,7 @@ class PreparedRun:
         batch, pending = self.arranged.access.batch, outcome.tally.pending
         if batch is None or not pending:
             return []
-        new = f", new requests in {', '.join(one.name for one in batch.written)}" if batch.written else ""
+        new = f", new requests in {', '.join(path.name for path in batch.written)}" if batch.written else ""
         return [f"Replies to come by {batch.folder}: {pending}{new}"]
 
     def _waiting(self) -> list[str]:

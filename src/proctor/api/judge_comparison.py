@@ -128,16 +128,16 @@ class ComparedJudges:
             "ahead": {name: list(found) for name, found in self.ahead.items()},
             "leads": leads_json(self.rows),
             "bounds": leads_json(self.bounds),
-            "curve": [{**asdict(one), "figure": _plain(one.figure)} for one in self.curve],
+            "curve": [{**asdict(curve_point), "figure": _plain(curve_point.figure)} for curve_point in self.curve],
             "tables": [
                 {
-                    "title": one.title,
-                    "columns": [column.label for column in one.columns],
-                    "caption": one.caption,
-                    "rows": [list(row) for row in one.texts],
-                    "strong": [[isinstance(cell, Cell) and cell.strong for cell in row] for row in one.rows],
+                    "title": table.title,
+                    "columns": [column.label for column in table.columns],
+                    "caption": table.caption,
+                    "rows": [list(row) for row in table.texts],
+                    "strong": [[isinstance(cell, Cell) and cell.strong for cell in row] for row in table.rows],
                 }
-                for one in self.tables
+                for table in self.tables
             ],
         }
 
@@ -211,7 +211,9 @@ class _Comparison:
     @property
     def settings(self) -> "dict[str, JsonValue]":
         """The settings that scores depend on."""
-        ratings: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
+        ratings: list[JsonValue] = [
+            [*rating.key, rating.candidate, rating.rater, rating.value] for rating in self.table.ratings
+        ]
         return {"ratings_sha256": content_hash(ratings), "recipe": asdict(self.recipe)}
 
     def _kept(self, name: str, compute: "Callable[[], MetricScores]") -> "MetricScores":
@@ -238,9 +240,11 @@ class _Comparison:
         over = tuple(listed(self.given["lead_over"])) or OVER
         plain = [*self._texts(), *fixed]
         held_out = [self._held_out(draw) for draw in range(self.given["repeats"])]
-        metrics: dict[str, Sequence[MetricScores]] = {one.name: [one] for one in (*plain, *learned)}
+        metrics: dict[str, Sequence[MetricScores]] = {
+            metric_scores.name: [metric_scores] for metric_scores in (*plain, *learned)
+        }
         metrics[EMBEDDED] = held_out
-        together = [*(one for one in plain if one.name in over), *learned]
+        together = [*(metric_scores for metric_scores in plain if metric_scores.name in over), *learned]
         metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
         metrics |= {} if self.given["quick"] else self._weighted(plain, self._without_each_fold())
         settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
@@ -261,7 +265,7 @@ class _Comparison:
         def made(name: str) -> "MetricScores":
             return similarity_scores(self.table, self.rated, self.scheme, [name])[0]
 
-        return [self._kept(name, partial(made, name)) for name in (one.name for one in text_metrics(["all"]))]
+        return [self._kept(name, partial(made, name)) for name in (metric.name for metric in text_metrics(["all"]))]
 
     def _scores(self, name: str, tables: "Sequence[Floats]") -> "MetricScores":
         from proctor.judges.embedded import scores_of
@@ -274,7 +278,9 @@ class _Comparison:
 
         def made() -> "MetricScores":
             seed = self.recipe.seed + draw
-            return self._scores(EMBEDDED, [out_of_fold(one, self.recipe, folds_seed=seed) for one in self.known])
+            return self._scores(
+                EMBEDDED, [out_of_fold(rated_answers, self.recipe, folds_seed=seed) for rated_answers in self.known]
+            )
 
         return self._kept(f"{EMBEDDED}.draw{draw + 1}", made)
 
@@ -286,7 +292,9 @@ class _Comparison:
 
         def fold(number: int) -> "MetricScores":
             if not made:
-                made.extend(leaving_each_fold(one, self.recipe, self.recipe.seed) for one in self.known)
+                made.extend(
+                    leaving_each_fold(rated_answers, self.recipe, self.recipe.seed) for rated_answers in self.known
+                )
             return self._scores(EMBEDDED, [each[number] for each in made])
 
         return [
@@ -308,7 +316,7 @@ class _Comparison:
         """The mean of all. No weight is learned, so out-of-fold scores are enough."""
         from proctor.judges.dimensions import BlendMember, blended, equal_weights
 
-        members = [BlendMember.fixed(one, self.recipe.folds) for one in (held_out, *others)]
+        members = [BlendMember.fixed(metric_scores, self.recipe.folds) for metric_scores in (held_out, *others)]
         return blended(MEAN, self.table, members, self._folds(draw), equal_weights)
 
     def _weighted(
@@ -317,7 +325,10 @@ class _Comparison:
         """Mixtures whose weights are learned from scores that have not seen the ratings of the fold they score."""
         from proctor.judges.dimensions import BlendMember, best_alone, blended, stacked_weights
 
-        members = [*(BlendMember.fixed(one, self.recipe.folds) for one in plain), BlendMember(EMBEDDED, tuple(leaving))]
+        members = [
+            *(BlendMember.fixed(metric_scores, self.recipe.folds) for metric_scores in plain),
+            BlendMember(EMBEDDED, tuple(leaving)),
+        ]
         ways = {STACKED: stacked_weights, BEST: best_alone}
         return {name: [blended(name, self.table, members, self._folds(0), way)] for name, way in ways.items()}
 
@@ -327,10 +338,15 @@ class _Comparison:
         from proctor.judges.embedded import out_of_fold_from_part
 
         def part(share: float) -> "MetricScores":
-            tables = [out_of_fold_from_part(one, self.recipe, share, self.recipe.seed) for one in self.known]
+            tables = [
+                out_of_fold_from_part(rated_answers, self.recipe, share, self.recipe.seed)
+                for rated_answers in self.known
+            ]
             return self._scores(EMBEDDED, tables)
 
-        encounters = len({one.cluster for one in self.table.ratings}) * (self.recipe.folds - 1) / self.recipe.folds
+        encounters = (
+            len({rating.cluster for rating in self.table.ratings}) * (self.recipe.folds - 1) / self.recipe.folds
+        )
         shares = {share: self._kept(f"{EMBEDDED}.draw1.share{share:g}", partial(part, share)) for share in SHARES}
         return tuple(
             CurvePoint(row.language, share, round(share * encounters), row.figure)
@@ -358,11 +374,11 @@ def _bounds_table(rows: "Sequence[LeadRow]") -> Table:
 
 
 def _curve_table(points: Sequence[CurvePoint]) -> Table:
-    languages = list(dict.fromkeys(one.language for one in points))
-    figures = {(one.share, one.language): one for one in points}
+    languages = list(dict.fromkeys(point.language for point in points))
+    figures = {(point.share, point.language): point for point in points}
     shown = [
-        (f"{100 * share:g} %", str(own[0].encounters), *(_figure(one.figure) for one in own))
-        for share in dict.fromkeys(one.share for one in points)
+        (f"{100 * share:g} %", str(own[0].encounters), *(_figure(curve_point.figure) for curve_point in own))
+        for share in dict.fromkeys(point.share for point in points)
         for own in [[figures[share, language] for language in languages]]
     ]
     heads = ("Learned from", ">Encounters", *_heads(languages))
@@ -372,4 +388,4 @@ def _curve_table(points: Sequence[CurvePoint]) -> Table:
 def _heads(languages: Sequence[str]) -> list[str]:
     from proctor.reports import spoken_language
 
-    return [f">{spoken_language(one)}" for one in languages]
+    return [f">{spoken_language(language)}" for language in languages]

@@ -128,7 +128,7 @@ class JudgeGrid:
         return tuple(made)
 
     def _varies(self, factor: str, level: str) -> bool:
-        return any(one.factors[factor] != level for one in self.cells)
+        return any(cell.factors[factor] != level for cell in self.cells)
 
 
 async def judge_grid_async(
@@ -209,16 +209,18 @@ def _compared(store: "Store", benchmark: str, cells: Sequence[GridCell], given: 
     from proctor.audits import CorrelationSettings, leads
     from proctor.runs import compared
 
-    table, scores = compared(store, benchmark, [one.scorer for one in cells], allow_missing=given["limit"] is not None)
-    by_name = {one.name: one for one in scores}
+    table, scores = compared(
+        store, benchmark, [cell.scorer for cell in cells], allow_missing=given["limit"] is not None
+    )
+    by_name = {score.name: score for score in scores}
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
-    rows = leads(table, {one.scorer: [by_name[one.scorer]] for one in cells}, [cells[0].scorer], settings)
+    rows = leads(table, {cell.scorer: [by_name[cell.scorer]] for cell in cells}, [cells[0].scorer], settings)
     effects: list[LeadRow] = []
     for factor in cells[0].factors:
-        levels = list(dict.fromkeys(one.factors[factor] for one in cells))
+        levels = list(dict.fromkeys(cell.factors[factor] for cell in cells))
         if len(levels) > 1:
             each = {
-                f"{factor}={level}": [by_name[one.scorer] for one in cells if one.factors[factor] == level]
+                f"{factor}={level}": [by_name[cell.scorer] for cell in cells if cell.factors[factor] == level]
                 for level in levels
             }
             effects += leads(table, each, [f"{factor}={levels[0]}"], settings)
@@ -316,21 +318,21 @@ class PerturbationTable(FrameLike):
     @property
     def title(self) -> str:
         """The names of the scorers."""
-        return f"{', '.join(one.scorer for one in self.data)}: changed answers"
+        return f"{', '.join(sensitivity.scorer for sensitivity in self.data)}: changed answers"
 
     @property
     def tables(self) -> "Sequence[Table]":
         """Those of `proctor audit --perturb`."""
         from proctor.reports import perturbation_tables
 
-        return [table for one in self.data for table in perturbation_tables(one)]
+        return [table for sensitivity in self.data for table in perturbation_tables(sensitivity)]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What each scorer fails at, and what is missing."""
         from proctor.reports import perturbation_notes
 
-        return tuple(line for one in self.data for line in perturbation_notes(one))
+        return tuple(line for sensitivity in self.data for line in perturbation_notes(sensitivity))
 
 
 @dataclass(frozen=True)
@@ -360,13 +362,16 @@ class PreparedProbes:
             for first, second in self.scorers:
                 both = first.asked, second.asked
                 probed = await probe(*both, self.probes, limits, stop=stop, on_change=on_change)
-                if not any(one.original for one in probed):
-                    why = next((reason for one in probed for reason in one.missing.values()), "it applies to none")
+                if not any(probed_answer.original for probed_answer in probed):
+                    why = next(
+                        (reason for probed_answer in probed for reason in probed_answer.missing.values()),
+                        "it applies to none",
+                    )
                     raise InputError(f"scorer {first.scorer.name}", found="no score", expected=f"some ({why})")
                 found.append(Sensitivity(first.scorer.name, tuple(probed), self.names, plan))
         finally:
-            for one in {id(each): each for pair in self.scorers for each in pair}.values():
-                for model in one.models:
+            for prepared_scorer in {id(each): each for pair in self.scorers for each in pair}.values():
+                for model in prepared_scorer.models:
                     await model.aclose()
         return PerturbationTable(tuple(found))
 

@@ -205,20 +205,24 @@ def _choice(store: "Store", benchmark: str, out: Path, given: FitOptions) -> Fit
         ["language", "dimension", "chosen", ">in folds", ">agreement", ">interval", ">looks like"],
         [
             (
-                *(one.language, one.dimension or "ALL", one.chosen or DASH),
-                f"{one.same_in_folds} of {folds}" if one.dimension else DASH,
-                *(number(one.value), number_interval(one.ci_low, one.ci_high), number(one.apparent)),
+                *(honest_row.language, honest_row.dimension or "ALL", honest_row.chosen or DASH),
+                f"{honest_row.same_in_folds} of {folds}" if honest_row.dimension else DASH,
+                *(
+                    number(honest_row.value),
+                    number_interval(honest_row.ci_low, honest_row.ci_high),
+                    number(honest_row.apparent),
+                ),
             )
-            for one in found.honest
+            for honest_row in found.honest
         ],
     )
     notes = []
-    for one in found.honest:
-        where = f"{one.language}, {one.dimension}"
-        if one.dimension and one.reason:
-            notes.append(f"{where}: no agreement: {one.reason}")
-        elif one.dimension and one.folds < folds:
-            notes.append(f"{where}: in {folds - one.folds} of {folds} folds all ratings are the same: left out")
+    for honest_row in found.honest:
+        where = f"{honest_row.language}, {honest_row.dimension}"
+        if honest_row.dimension and honest_row.reason:
+            notes.append(f"{where}: no agreement: {honest_row.reason}")
+        elif honest_row.dimension and honest_row.folds < folds:
+            notes.append(f"{where}: in {folds - honest_row.folds} of {folds} folds all ratings are the same: left out")
     return FittedJudge(out, str(out), (shown,), tuple(notes))
 
 
@@ -278,12 +282,12 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
     recipe = embedded.Recipe(seed=given["seed"], alone=given["alone"])
     material = _material(store, benchmark, rated, given)
     known = embedded.read_rated(list(rated.values()), material=material)
-    held = [(one, embedded.out_of_fold(one, recipe)) for one in known]
+    held = [(rated_answers, embedded.out_of_fold(rated_answers, recipe)) for rated_answers in known]
     validated = embedded.scores_of("embedded-judge", list(rated), held)
     shown = _beside_best(table, validated, similarity_scores(table, rated, scheme), given, recipe.folds)
     judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe, material)
     judge.save(out)
-    counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
+    counted = ", ".join(f"{len(rated_answers.answers)} in {rated_answers.answers.language}" for rated_answers in known)
     return FittedJudge(out, f"{judge.name} learned from {counted}; written to {out}", (shown,))
 
 
@@ -298,8 +302,8 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     scheme, rated = ratings_in(store, benchmark, media)
     known = list(rated.values())
     reader = SignalReader(given["encoder"], given["pictures"])
-    seen = [await look(one.case) for one in known]
-    signals = await asyncio.to_thread(reader.read, [one.case for one in known], seen)
+    seen = [await look(rated_case.case) for rated_case in known]
+    signals = await asyncio.to_thread(reader.read, [rated_case.case for rated_case in known], seen)
     fit = fit_pipeline(known, signals, reader.settings, folds=given["folds"], seed=given["seed"])
     write_whole(out, fit.model_dump_json(indent=1) + "\n")
     held = {
@@ -310,7 +314,11 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     table = people_ratings(store, benchmark)
     judged = MetricScores("local-pipeline", held)
     shown = _beside_best(table, judged, similarity_scores(table, rated, scheme), given, given["folds"])
-    blind = sum(bool(one.case.images) for one in known) if not reader.sees else sum(bool(one.flags) for one in seen)
+    blind = (
+        sum(bool(rated_case.case.images) for rated_case in known)
+        if not reader.sees
+        else sum(bool(pictures.flags) for pictures in seen)
+    )
     all_answers = count_of(len(known), "answer")
     notes = (f"{blind} of {all_answers} to questions with images that were not seen",) if blind else ()
     functions = f"{count_of(len(fit.ratings), 'function')} of {count_of(len(reader.names), 'signal')}"
@@ -331,12 +339,12 @@ def _beside_best(
         ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
         [
             (
-                *(one.language, one.dimension or "ALL", number(one.judge.value)),
-                *(number_interval(one.judge.ci_low, one.judge.ci_high), one.other, number(one.beside.value)),
-                *(number(one.difference.value), number_interval(one.difference.ci_low, one.difference.ci_high)),
-                DASH if one.difference.p is None else f"{one.difference.p:.2g}",
+                *(held.language, held.dimension or "ALL", number(held.judge.value)),
+                *(number_interval(held.judge.ci_low, held.judge.ci_high), held.other, number(held.beside.value)),
+                *(number(held.difference.value), number_interval(held.difference.ci_low, held.difference.ci_high)),
+                DASH if held.difference.p is None else f"{held.difference.p:.2g}",
             )
-            for one in beside_best(table, [judge], texts, settings)
+            for held in beside_best(table, [judge], texts, settings)
         ],
     )
 
@@ -358,7 +366,7 @@ def _material(
     scheme = store.card(benchmark).rating
     if scheme is None:
         return embedded.TrainingMaterial()
-    people = {one.case for one in rated.values()}
+    people = {rated_case.case for rated_case in rated.values()}
     scored = scored_cases(store, benchmark, scheme, weak) if weak else {}
     return embedded.TrainingMaterial(
         encoder=Path(encoder) if encoder else None,

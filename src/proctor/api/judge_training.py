@@ -183,9 +183,9 @@ def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str,
     scheme = store.card(benchmark).rating
     if scheme is None:
         raise InputError(store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark")
-    items = [one for one in store.items(benchmark) if scheme.of(str(one.tags.get("language", "")))]
-    held = (case_of(one, "", scheme, images) for one in items)
-    refuse_leaks((one.case for one in cases), held, where=f"the audited answers of {store.shown}")
+    items = [item for item in store.items(benchmark) if scheme.of(str(item.tags.get("language", "")))]
+    held = (case_of(item, "", scheme, images) for item in items)
+    refuse_leaks((case.case for case in cases), held, where=f"the audited answers of {store.shown}")
 
 
 async def _captions(
@@ -208,7 +208,7 @@ async def _captions(
     )  # as the judge asks it, or all would be asked twice
     try:
         await reachable(client.servers)
-        texts = [one.case for one in cases]
+        texts = [case.case for case in cases]
         found = await write_captions(texts, client, paid, judge_prompts_of(benchmark), given["concurrency"])
     finally:
         await pool.aclose()
@@ -231,7 +231,7 @@ def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, s
     if not trained.scores:
         return done
     keys = [(*key, name) for key, one in rated.items() for name in one.values]
-    scorer = f"{_CLASSIFIER}/out-of-fold[{content_hash([dict(one) for one in trained.mean_scores])[:8]}]"
+    scorer = f"{_CLASSIFIER}/out-of-fold[{content_hash([dict(score) for score in trained.mean_scores])[:8]}]"
     columns = {_CLASSIFIER: trained.mean_scores} | {f"seed {k}": own for k, own in enumerate(trained.scores, start=1)}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
@@ -254,7 +254,7 @@ def _classifier_agreement(
     people = shuffled_ratings(cases, recipe.seed) if recipe.shuffled else list(cases)
     together = held_out_agreement(people, trained.mean_scores, draws=given["draws"], seed=given["seed"])
     level = held_out_agreement(people, trained.level_scores, draws=0)
-    each = [held_out_agreement(people, one, draws=0) for one in trained.scores]
+    each = [held_out_agreement(people, score, draws=0) for score in trained.scores]
     rows = []
     for k, one in enumerate(together):
         own = [row[k].value for row in each]
@@ -284,7 +284,7 @@ def _classifier_notes(
         for language, cut in trained.cut.items()
         if (parts := [f"{part} of {count_of(count, 'answer')}" for part, count in cut.items()])
     ]
-    with_images = len({one.case.encounter for one in cases if one.case.images})
+    with_images = len({case.case.encounter for case in cases if case.case.images})
     if with_images and not recipe.captions:
         notes.append(
             f"No captions: the pictures of {count_of(with_images, 'encounter')} are not seen (--caption-model)."
@@ -412,7 +412,7 @@ def _dry(parts: "JudgeParts", plan: "GenerativePlan", path: Path, notes: tuple[s
     from proctor.training import majority, rehearse
 
     rows = [
-        (what, str(len(some)), str(len({one.case.encounter for one in some})))
+        (what, str(len(some)), str(len({rated_case.case.encounter for rated_case in some})))
         for what, some in (("learned from", parts.learn), ("chosen by", parts.choose), ("held out", parts.held))
     ]
     common = [(language, name, f"{value:g}", number(share)) for language, name, value, share in majority(parts)]
@@ -428,10 +428,15 @@ def _dry(parts: "JudgeParts", plan: "GenerativePlan", path: Path, notes: tuple[s
 def _generative_agreement(trained: "TrainedGenerative", plan: "GenerativePlan") -> "Table":
     rows = [
         (
-            *(one.language, one.dimension or "ALL", number(one.value), number_interval(one.ci_low, one.ci_high)),
-            *(str(one.answers), str(one.encounters), one.reason),
+            *(
+                agreement.language,
+                agreement.dimension or "ALL",
+                number(agreement.value),
+                number_interval(agreement.ci_low, agreement.ci_high),
+            ),
+            *(str(agreement.answers), str(agreement.encounters), agreement.reason),
         )
-        for one in trained.agreement
+        for agreement in trained.agreement
     ]
     what = "shuffled ratings, a control" if plan.shuffled else f"fold {plan.fold} of {plan.folds}"
     heads = ("language", "dimension", ">agreement", ">interval", ">answers", ">encounters", "")
@@ -439,7 +444,7 @@ def _generative_agreement(trained: "TrainedGenerative", plan: "GenerativePlan") 
 
 
 def _generative_notes(cases: "Sequence[RatedCase]", images: Path | None) -> tuple[str, ...]:
-    unseen = len({one.case.encounter for one in cases if one.case.images})
+    unseen = len({case.case.encounter for case in cases if case.case.images})
     if images is not None or not unseen:
         return ()
     return (f"The pictures of {count_of(unseen, 'encounter')} are not at hand (--media): it learns from texts alone.",)

@@ -61,7 +61,7 @@ def _by_content(item: Item, library: "MediaLibrary") -> Item:
     """The item with the hashes of its media as their names, if the files are there."""
     if not item.media or library.missing([item]):
         return item
-    media = tuple(one.model_copy(update={"source": library.identity(one.source)}) for one in item.media)
+    media = tuple(medium.model_copy(update={"source": library.identity(medium.source)}) for medium in item.media)
     return item.model_copy(update={"media": media})
 
 
@@ -91,7 +91,7 @@ class ChosenModel(FrameLike):
     @property
     def rows(self) -> list[Record]:
         """The model, its mean accuracy over the buckets with its interval, its win rate, and its lead over the next."""
-        return [one.to_json() for one in self.data.candidates]
+        return [candidate.to_json() for candidate in self.data.candidates]
 
     @property
     def title(self) -> str:
@@ -115,7 +115,7 @@ class ChosenModel(FrameLike):
             ">rank",
             *(f">{b}" for b in self.data.buckets),
         )
-        return [plain_table(self.title, heads, [_candidate_cells(one) for one in self.data.candidates])]
+        return [plain_table(self.title, heads, [_candidate_cells(candidate) for candidate in self.data.candidates])]
 
 
 def _candidate_cells(one: Any) -> tuple[str, ...]:

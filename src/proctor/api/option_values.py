@@ -32,10 +32,10 @@ def conditions_of(given: Any) -> tuple[str, ...]:
     (('video',), ('video', 'black'))
     """
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
-    strange = [repr(one) for one in names if not isinstance(one, str)]
+    strange = [repr(name) for name in names if not isinstance(name, str)]
     if strange or not names:
         raise UsageError("--condition", "names of conditions (proctor list conditions)", found=(strange or ["none"])[0])
-    twice = next((one for one in names if names.count(one) > 1), None)
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError("--condition", "each once", found=f"{twice} twice")
     return names

@@ -38,18 +38,18 @@ class ReproductionTable(FrameLike):
     @property
     def rows(self) -> list[Record]:
         """The fields of `proctor.runs.ReproducedAnswer`."""
-        return [one.to_json() for one in self.data]
+        return [answer.to_json() for answer in self.data]
 
     @property
     def ok(self) -> bool:
         """Whether there are records and all pictures are the same."""
-        return {one.state.value for one in self.data} == {"same"}
+        return {answer.state.value for answer in self.data} == {"same"}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Files that changed without changing the pictures, and answers without a record."""
-        same = sorted({name for one in self.data if one.state == "same" for name in one.media})
-        without = sum(one.state == "unrecorded" for one in self.data)
+        same = sorted({name for answer in self.data if answer.state == "same" for name in answer.media})
+        without = sum(answer.state == "unrecorded" for answer in self.data)
         lines = [f"Other files than before, with the same pictures: {', '.join(same[:_LISTED])}."] if same else []
         unknown = (
             f"{count_of(without, 'answer')} without a record of what was shown: imported, or from before it was kept."
@@ -63,8 +63,8 @@ class ReproductionTable(FrameLike):
         from proctor.reports import records_table
 
         counts: dict[tuple[str, str], Counter[str]] = {}
-        for one in self.data:
-            counts.setdefault((one.system, one.condition), Counter())[one.state.value] += 1
+        for answer in self.data:
+            counts.setdefault((answer.system, answer.condition), Counter())[answer.state.value] += 1
         runs = [
             {
                 "system": system,
@@ -75,11 +75,11 @@ class ReproductionTable(FrameLike):
             for (system, condition), found in counts.items()
         ]
         shown = [records_table("What was shown, made again", runs)]
-        wrong = [one for one in self.data if one.state in {"different", "unreadable"}]
+        wrong = [answer for answer in self.data if answer.state in {"different", "unreadable"}]
         if wrong:
             named = [
-                {"item": one.item, "system": one.system, "condition": one.condition, "found": _reason(one)}
-                for one in wrong[:_LISTED]
+                {"item": answer.item, "system": answer.system, "condition": answer.condition, "found": _reason(answer)}
+                for answer in wrong[:_LISTED]
             ]
             more = f", the first {_LISTED} of {len(wrong)}" if len(wrong) > _LISTED else ""
             shown.append(records_table(f"Not the same{more}", named))
@@ -126,10 +126,10 @@ def write_shown(
     history = item_history(where.store, where.benchmark, item, where.systems, where.conditions)
     lines = []
     with _reproducer(where, given) as reproducer:
-        for one in history.given:
-            if one.answer is None:
+        for given_answer in history.given:
+            if given_answer.answer is None:
                 continue
-            run, answer = one.run, one.answer
+            run, answer = given_answer.run, given_answer.answer
             made = wait_for(lambda run=run, answer=answer: reproducer.remade(run, history.item, answer))  # type: ignore[misc]
             name = f"{run.system} / {run.condition}"
             if not made:
@@ -139,9 +139,9 @@ def write_shown(
             many = len(made) > 1
             for number, request in enumerate(made, start=1):
                 _write(below / f"request_{number}" if many else below, request.pictures)
-            differing = next((found for each in made if (found := each.then.difference(each.now))), "")
-            played = sum(len(each.pictures) for each in made if each.then.asked_as == "sounds")
-            count = sum(len(each.pictures) for each in made) - played
+            differing = next((found for remake in made if (found := remake.then.difference(remake.now))), "")
+            played = sum(len(remake.pictures) for remake in made if remake.then.asked_as == "sounds")
+            count = sum(len(remake.pictures) for remake in made) - played
             heard = f" and {count_of(played, 'sound')}" if played else ""
             said = f"not those that were shown: {differing}" if differing else "the same as were shown"
             lines.append(f"{name}: {count_of(count, 'picture')}{heard} in {below}, {said}")
@@ -199,9 +199,9 @@ def _safe(name: str) -> str:
     return kept[:80] or "_"
 
 
-def _reason(one: ReproducedAnswer) -> str:
-    changed = f" ({', '.join(one.media)} is another file now)" if one.media else ""
-    return f"{one.reason}{changed}"
+def _reason(answer: ReproducedAnswer) -> str:
+    changed = f" ({', '.join(answer.media)} is another file now)" if answer.media else ""
+    return f"{answer.reason}{changed}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -306,8 +306,8 @@ def _verifies(name: str) -> bool:
 
 def _folder_of(root: Path, needed: Sequence[str]) -> Path | None:
     """The folder, or its first subfolder, that has all needed files; None if there is none."""
-    places = [root, *sorted(one for one in root.iterdir() if one.is_dir())]
-    return next((one for one in places if all((one / name).exists() for name in needed)), None)
+    places = [root, *sorted(path for path in root.iterdir() if path.is_dir())]
+    return next((place for place in places if all((place / name).exists() for name in needed)), None)
 
 
 def _files(name: str) -> str:

@@ -74,8 +74,8 @@ class PreparedScorer:
                 store, self.runs, self.asked, limits, all_items=given["all_items"], stop=stop, on_change=on_change
             )
         finally:
-            for one in self.models:
-                await one.aclose()
+            for model in self.models:
+                await model.aclose()
         unmarked = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
         left = (unmarked,) if tally.left else ()
         return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left))
@@ -95,13 +95,13 @@ async def score_async(
     """
     given = filled("score", ScoreOptions, options)
     found = [
-        await one.ask(given["stop"], given["on_change"]) if isinstance(one, PreparedScorer) else one
-        for one in await prepare_scorers(source, benchmark, given)
+        await scorer.ask(given["stop"], given["on_change"]) if isinstance(scorer, PreparedScorer) else scorer
+        for scorer in await prepare_scorers(source, benchmark, given)
     ]
     if len(found) == 1:
         return found[0]
-    by = {name: count for one in found for name, count in one.by.items()}
-    return Scored(by, notes=tuple(note for one in found for note in one.notes))
+    by = {name: count for scored in found for name, count in scored.by.items()}
+    return Scored(by, notes=tuple(note for scored in found for note in scored.notes))
 
 
 score = sync_twin(score_async)
@@ -144,7 +144,9 @@ async def prepare_alone(
     if isinstance(scorer, str):
         rating = where.store.card(where.benchmark).rating
         known = scorer in SCORERS.names()
-        by = [build_scorer(scorer)] if known else [SimilarityScorer(one, rating) for one in text_metrics([scorer])]
+        by = (
+            [build_scorer(scorer)] if known else [SimilarityScorer(metric, rating) for metric in text_metrics([scorer])]
+        )
     return [PreparedScorer(where, (), one, one, PaidVotes(votes), given) for one in by]
 
 
@@ -293,7 +295,7 @@ def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> No
 
     for name in scorers:
         said = judgements_behind(store, benchmark, [name])
-        if any(TRAINED_ON in one.flags for some in said.values() for one in some):
+        if any(TRAINED_ON in judgement.flags for some in said.values() for judgement in some):
             found = "scores of encounters that it has learned from"
             raise InputError(
                 store.shown, f"judge {name}", found=found, expected="scores out of fold, or of other encounters"

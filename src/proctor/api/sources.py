@@ -189,7 +189,7 @@ def join_stores(sources: Sequence[str], store: Store | str | Path | None = None)
     """Merge stores into another one (see `proctor.runs.merge_stores`). If that raises an error, no new store is left."""
     from proctor.runs import Store, merge_stores, store_files
 
-    opened = [open_store(one, create=False) for one in sources]
+    opened = [open_store(source, create=False) for source in sources]
     named = store.shown if isinstance(store, Store) else store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE
     there = store_files(str(named))
     new = [file for file in there if not file.exists()] if there and not there[0].exists() else []

@@ -76,8 +76,8 @@ class FrameLike(ABC):
 
         out = io.StringIO()
         console = Console(file=out, width=_WIDE, color_system=None, emoji=False)
-        for one in self.tables:
-            show_block(console, one)
+        for table in self.tables:
+            show_block(console, table)
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
         return "\n".join((*lines, *self.notes))
 
@@ -85,11 +85,11 @@ class FrameLike(ABC):
         import pandas as pd
 
         parts = []
-        for one in self.tables:
-            kept = [place for place, column in enumerate(one.columns) if not column.drawn]
-            cells = [[row[place] for place in kept] for row in one.texts]
-            frame = pd.DataFrame(cells, columns=[one.columns[place].label for place in kept])
-            parts.append(f"<p><b>{html.escape(one.title)}</b></p>{frame.to_html(index=False)}")
+        for table in self.tables:
+            kept = [place for place, column in enumerate(table.columns) if not column.drawn]
+            cells = [[row[place] for place in kept] for row in table.texts]
+            frame = pd.DataFrame(cells, columns=[table.columns[place].label for place in kept])
+            parts.append(f"<p><b>{html.escape(table.title)}</b></p>{frame.to_html(index=False)}")
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
         return "".join(parts) + notes
 
@@ -167,7 +167,7 @@ class ComparisonTable(FrameLike):
     @cached_property
     def rows(self) -> list[Record]:
         """Both sides, the facets, and the numbers."""
-        plain = [one.to_json() for one in self.data.comparisons]
+        plain = [comparison.to_json() for comparison in self.data.comparisons]
         return [
             {
                 **{f"{side}_{what}": row[side][what] for side in ("first", "second") for what in row[side]},
@@ -189,14 +189,14 @@ class ComparisonTable(FrameLike):
 
         few = self._scarce()
         found: dict[tuple[str, str], list[Comparison]] = {}
-        for one in self.data.comparisons:
-            if one.metric not in few:
-                found.setdefault((one.metric, one.scorer), []).append(one)
+        for comparison in self.data.comparisons:
+            if comparison.metric not in few:
+                found.setdefault((comparison.metric, comparison.scorer), []).append(comparison)
         made = []
         for (name, scorer), own in found.items():
             lead: dict[str, Callable[[Comparison], str]] = {
-                "First": lambda one: str(one.first),
-                "Second": lambda one: str(one.second),
+                "First": lambda comparison: str(comparison.first),
+                "Second": lambda comparison: str(comparison.second),
                 **{facet: _facet(facet) for facet in own[0].facets},
             }
             metric = self.data.card.metric(name)
@@ -206,7 +206,11 @@ class ComparisonTable(FrameLike):
     def _scarce(self) -> list[str]:
         from proctor.reports import scarce_metrics
 
-        counts = [(one.metric, one.difference.n) for one in self.data.comparisons if not one.facets]
+        counts = [
+            (comparison.metric, comparison.difference.n)
+            for comparison in self.data.comparisons
+            if not comparison.facets
+        ]
         return scarce_metrics(counts, self.data.card.headline)
 
     @property
@@ -214,7 +218,7 @@ class ComparisonTable(FrameLike):
         """Which metrics are not shown, and whether there are enough groups for a significant difference."""
         from proctor.reports import few_groups_line, outside_line, scarce_line, without_line
 
-        groups = [one.difference.groups for one in self.data.comparisons if not one.facets]
+        groups = [comparison.difference.groups for comparison in self.data.comparisons if not comparison.facets]
         few, outside = few_groups_line(max(groups, default=0)), outside_line(self.data.outside, self.data.by)
         without = without_line(self.data.without)
         return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside, without)))
@@ -226,13 +230,13 @@ class ComparisonTable(FrameLike):
         declared = card.metric(found[0].metric)
         marks = [
             Mark(
-                ", ".join([f"{one.first} minus {one.second}", *one.facets.values()]),
-                one.scorer if len({other.scorer for other in found}) > 1 else "",
-                one.drawn,
-                one.difference.ci_low,
-                one.difference.ci_high,
+                ", ".join([f"{comparison.first} minus {comparison.second}", *comparison.facets.values()]),
+                comparison.scorer if len({other.scorer for other in found}) > 1 else "",
+                comparison.drawn,
+                comparison.difference.ci_low,
+                comparison.difference.ci_high,
             )
-            for one in found
+            for comparison in found
         ]
         unit = " in percentage points" if declared.percent else ""
         scale = Scale(f"Difference in {declared.label}{unit}", 100.0 if declared.percent else 1.0, line=0.0)
@@ -280,8 +284,10 @@ class RankingTable(FrameLike):
         chosen = named.get(board) if board else self.boards[0]
         if chosen is None:
             raise InputError("board", found=repr(board), expected=f"one of {', '.join(named)}")
-        standings = [one.standing for one in chosen.runs]
-        marks = [Mark(one.name, "", one.mean_rank, one.rank_low, one.rank_high) for one in standings]
+        standings = [run.standing for run in chosen.runs]
+        marks = [
+            Mark(standing.name, "", standing.mean_rank, standing.rank_low, standing.rank_high) for standing in standings
+        ]
         scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)
         return draw_intervals(marks, scale, title=chosen.title, ax=ax)
 
@@ -395,7 +401,7 @@ class AuditTable(FrameLike):
         """As `proctor audit --format csv`."""
         from proctor.audits import agreement_rows
 
-        return [row for one in self.data.each for row in agreement_rows(one)]
+        return [row for audit in self.data.each for row in agreement_rows(audit)]
 
     @property
     def title(self) -> str:
@@ -405,7 +411,7 @@ class AuditTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes from reading the scores."""
-        return tuple(f"{one.name}: {note}" for one in self.data.metrics for note in one.notes)
+        return tuple(f"{metric.name}: {note}" for metric in self.data.metrics for note in metric.notes)
 
 
 def _of_metric(rows: Sequence[R], name: str, headline: str, expected: str) -> list[R]:
@@ -420,7 +426,7 @@ def _of_metric(rows: Sequence[R], name: str, headline: str, expected: str) -> li
 
 
 def _facet(name: str) -> Callable[[Comparison], str]:
-    return lambda one: str(one.facets[name])
+    return lambda comparison: str(comparison.facets[name])
 
 
 def _without(row: Record, *names: str) -> Record:

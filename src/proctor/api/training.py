@@ -60,15 +60,15 @@ class AnswererTable(FrameLike):
         """The step, the mean with its interval, and whether the checkpoint was chosen."""
         return [
             {
-                "step": one.step,
-                "mean": one.accuracy.value,
-                "ci_low": one.accuracy.ci_low,
-                "ci_high": one.accuracy.ci_high,
-                "questions": one.accuracy.n,
-                "groups": one.accuracy.groups,
-                "chosen": one.chosen,
+                "step": checkpoint.step,
+                "mean": checkpoint.accuracy.value,
+                "ci_low": checkpoint.accuracy.ci_low,
+                "ci_high": checkpoint.accuracy.ci_high,
+                "questions": checkpoint.accuracy.n,
+                "groups": checkpoint.accuracy.groups,
+                "chosen": checkpoint.chosen,
             }
-            for one in self.data.checkpoints
+            for checkpoint in self.data.checkpoints
         ]
 
     @property

@@ -110,18 +110,18 @@ async def _work(store: "Store", given: WorkOptions, stop: asyncio.Event) -> Work
 
     worked, gave_up = Worked(Tally()), set[str]()
     while not stop.is_set():
-        for each in [one for one in open_orders(store) if one.key not in gave_up]:
+        for open_order in [order for order in open_orders(store) if order.key not in gave_up]:
             if stop.is_set():
                 break
             try:
-                stopped = await _join(store, each, given, stop, worked)
+                stopped = await _join(store, open_order, given, stop, worked)
             except ProctorError as error:
-                why = f"not joined: {each.order.benchmark} ({', '.join(_names(each.runs))}): {error}"
+                why = f"not joined: {open_order.order.benchmark} ({', '.join(_names(open_order.runs))}): {error}"
             else:
                 why = stopped
-                gave_up |= {each.key} if stopped else set()
-            if why and worked.refused.get(each.key) != why:
-                worked.refused[each.key] = why
+                gave_up |= {open_order.key} if stopped else set()
+            if why and worked.refused.get(open_order.key) != why:
+                worked.refused[open_order.key] = why
                 given["report"](why)
         if given["once"]:
             break
@@ -138,7 +138,7 @@ async def _join(store: "Store", found: "OpenOrder", given: WorkOptions, stop: as
     order = found.order
     arranged, held = _arranged(store, order, given)
     scorers = code_scorers(arranged.benchmark)
-    lacking = sorted({*order.scorers} - {(one.name, metric.name) for one in scorers for metric in one.metrics})
+    lacking = sorted({*order.scorers} - {(scorer.name, metric.name) for scorer in scorers for metric in scorer.metrics})
     if lacking:
         raise ConfigurationError(
             f"{lacking[0][1]} is scored by code that comes with the files of {order.benchmark}: "
@@ -186,8 +186,8 @@ def order_of(arranged: Arranged) -> "Order | None":
         return None
     if any(not isinstance(one, str) for one in arranged.named):
         return None
-    prompts = [one.prompt for one in arranged.systems if isinstance(one, ModelSystem)]
-    scorers = [(one.name, metric.name) for one in arranged.benchmark.scorers for metric in one.metrics]
+    prompts = [system.prompt for system in arranged.systems if isinstance(system, ModelSystem)]
+    scorers = [(scorer.name, metric.name) for scorer in arranged.benchmark.scorers for metric in scorer.metrics]
     return Order(
         benchmark=arranged.benchmark.name,
         systems=tuple(map(str, arranged.named)),
@@ -206,13 +206,13 @@ def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
     order = order_of(arranged)
     if order is None:
         return
-    texts = [one.prompt.text for one in arranged.systems if isinstance(one, ModelSystem)][:1]
+    texts = [system.prompt.text for system in arranged.systems if isinstance(system, ModelSystem)][:1]
     seen = [CONDITIONS.get(name) for name in arranged.conditions if CONDITIONS.get(name).sees]
     left_out = {item_id for problem in planned.problems for item_id in problem.item_ids}
     if seen:
         from proctor.runs import chosen_items
 
-        whole = replace(arranged.plan, limit=None) if any(one.borrows for one in seen) else arranged.plan
+        whole = replace(arranged.plan, limit=None) if any(condition.borrows for condition in seen) else arranged.plan
         items = [item for item in chosen_items(arranged.benchmark, whole) if item.id not in left_out]
         sources = sorted({medium.source for item in items for medium in item.media})
         texts.append(json.dumps({source: arranged.library.identity(source) for source in sources}, sort_keys=True))
@@ -289,7 +289,7 @@ def _refuse_keys(models: Sequence[str], server: str) -> None:
 
     where = f"would go to {server}, which the store names: allow it by --base-url"
     names = [model.split()[0] for model in models if model.strip()]
-    other = next((one for one in names if not is_compatible(checked(ModelSpec, name=one, base_url=server))), None)
+    other = next((name for name in names if not is_compatible(checked(ModelSpec, name=name, base_url=server))), None)
     if other is not None:
         raise ConfigurationError(f"the key for {other} {where}")
     if os.environ.get("OPENAI_API_KEY"):

@@ -70,20 +70,20 @@ class RatingCell(CellName):
 
     @cached_property
     def values(self) -> Floats:
-        return np.array([one.value for one in self.ratings], dtype=np.float64)
+        return np.array([rating.value for rating in self.ratings], dtype=np.float64)
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        return tuple(one.key for one in self.ratings)
+        return tuple(rating.key for rating in self.ratings)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """The resampling unit of each rating."""
-        return tuple(one.cluster for one in self.ratings)
+        return tuple(rating.cluster for rating in self.ratings)
 
     @cached_property
     def raters(self) -> tuple[str, ...]:
-        return tuple(one.rater for one in self.ratings)
+        return tuple(rating.rater for rating in self.ratings)
 
     def part(self, rows: Sequence[int]) -> RatingCell:
         return replace(self, ratings=tuple(self.ratings[row] for row in rows))
@@ -93,7 +93,7 @@ class RatingCell(CellName):
         number = {key: k for k, key in enumerate(dict.fromkeys(self.keys))}
         code = np.array([number[key] for key in self.keys], dtype=np.int64)
         means = np.bincount(code, self.values) / np.bincount(code)
-        first = {one.key: one for one in reversed(self.ratings)}
+        first = {rating.key: rating for rating in reversed(self.ratings)}
         return replace(
             self, ratings=tuple(replace(first[key], rater="", value=float(means[k])) for key, k in number.items())
         )
@@ -112,7 +112,7 @@ class Correlations:
     @property
     def estimates(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
         """The three correlations and their mean, with intervals."""
-        kendall, pearson, spearman = (one.estimate() for one in self.kinds)
+        kendall, pearson, spearman = (kind.estimate() for kind in self.kinds)
         return kendall, pearson, spearman, self.mean.estimate()
 
 
@@ -136,7 +136,7 @@ class RatingCells:
                 dataset,
                 language,
                 dimension,
-                tuple(one for one in self.table.of(dataset, language) if one.dimension == dimension),
+                tuple(rating for rating in self.table.of(dataset, language) if rating.dimension == dimension),
             )
             for language, dimension in self.table.dimensions
             for dataset in (ALL, *(datasets if len(datasets) > 1 else ()))
@@ -146,7 +146,7 @@ class RatingCells:
         """The bootstrap samples of a cell's dataset and language."""
         name = (cell.dataset, cell.language)
         if name not in self._samples:
-            groups = [one.cluster for one in self.table.of(*name)]
+            groups = [rating.cluster for rating in self.table.of(*name)]
             self._samples[name] = Resamples(groups, drawing=self.settings.draws > 0, plan=self.settings.plan)
         return self._samples[name]
 
@@ -217,7 +217,7 @@ def lengths(table: RatingsTable) -> dict[tuple[str, str], int]:
     >>> lengths(RatingsTable((Rating("e1", "Chronic eczema.", "s1", "overall", "r1", 1.0),)))
     {('e1', 's1'): 2}
     """
-    return {(one.item, one.system): len(tokens(one.candidate)) for one in table.ratings}
+    return {(rating.item, rating.system): len(tokens(rating.candidate)) for rating in table.ratings}
 
 
 def _length_bias(

@@ -116,18 +116,22 @@ def compare(
 
 
 def _entry(name: str, measured: Correlations) -> _Entry:
-    kinds = tuple(one.observed if one.defined else None for one in measured.kinds)
+    kinds = tuple(kind.observed if kind.defined else None for kind in measured.kinds)
     return _Entry(name, measured.mean, measured.reason, measured.note, kinds)
 
 
 def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: float) -> MetricRanking:
     ordered = sorted(
         entries,
-        key=lambda one: (not one.sampled.defined, -one.sampled.observed if one.sampled.defined else 0.0, one.metric),
+        key=lambda entry: (
+            not entry.sampled.defined,
+            -entry.sampled.observed if entry.sampled.defined else 0.0,
+            entry.metric,
+        ),
     )
     pairs = list(combinations(ordered, 2))
     differences = [contrast(one.sampled, other.sampled) for one, other in pairs]
-    adjusted = holm_known([one.p for one in differences])
+    adjusted = holm_known([difference.p for difference in differences])
     comparisons = tuple(
         MetricComparison(one.metric, other.metric, apart, p)
         for (one, other), apart, p in zip(pairs, differences, adjusted, strict=True)
@@ -193,7 +197,7 @@ class LeadRow:
 
     def lead(self, over: str) -> Lead:
         """The lead over one metric. Raises `KeyError` where they were not compared."""
-        return {one.over: one for one in self.leads}[over]
+        return {lead.over: lead for lead in self.leads}[over]
 
 
 def leads(
@@ -230,8 +234,8 @@ def leads(
                 own = [_measured(frame, cell, draws, part) for cell in cells]
                 for cell, one in zip(cells, own, strict=True):
                     figures.setdefault((part, cell.dimension), {})[name] = one
-                why = next((one.reason for one in own if one.reason), "")
-                figures.setdefault((part, ""), {})[name] = _Figure(average([one.sampled for one in own]), why)
+                why = next((figure.reason for figure in own if figure.reason), "")
+                figures.setdefault((part, ""), {})[name] = _Figure(average([figure.sampled for figure in own]), why)
         for part in PARTS:
             for dimension in ("", *(cell.dimension for cell in cells)):
                 given = figures["all", dimension] if part == "tied" else {}
@@ -267,8 +271,8 @@ def _rows(
 def _measured(frame: RatingCells, cell: RatingCell, draws: Sequence[MetricScores], part: Part) -> _Figure:
     """The mean figure of a metric's sets of scores on one part of a cell."""
     found, reason = [], ""
-    for one in draws:
-        scores, out = paired(cell, one)
+    for draw in draws:
+        scores, out = paired(cell, draw)
         if part in {"all", "tied"}:
             given = as_tied(scores, cell.values) if part == "tied" and not out else scores
             whole = frame.measure(cell, given, out)
@@ -325,7 +329,8 @@ def leading(rows: Iterable[LeadRow], over: str) -> list[str]:
     return [
         f"{row.language}: {row.metric}"
         for row in rows
-        if (row.part, row.dimension) == ("all", "") and any(one.over == over and one.significant for one in row.leads)
+        if (row.part, row.dimension) == ("all", "")
+        and any(lead.over == over and lead.significant for lead in row.leads)
     ]
 
 
@@ -366,7 +371,11 @@ def bounds(
     for cell in cells:
         for draw in range(_DRAWS):
             found[ORDER][draw] |= _scores(cell, _random_ties(cell, seed, draw))
-        siblings = [one for one in cells if one.language == cell.language and one.dimension != cell.dimension]
+        siblings = [
+            rating_cell
+            for rating_cell in cells
+            if rating_cell.language == cell.language and rating_cell.dimension != cell.dimension
+        ]
         found[OTHERS][0] |= _scores(cell, _from_others(cell, siblings))
         found[SIBLINGS][0] |= _scores(cell, _without_own(cell))
     for name in (TRUE_BETWEEN, TRUE_WITHIN) if judge else ():
@@ -374,9 +383,9 @@ def bounds(
             {
                 key: value
                 for cell in cells
-                for key, value in _scores(cell, _half_true(cell, one, name == TRUE_BETWEEN)).items()
+                for key, value in _scores(cell, _half_true(cell, metric_scores, name == TRUE_BETWEEN)).items()
             }
-            for one in judge
+            for metric_scores in judge
         ]
     return {name: tuple(MetricScores(name, one) for one in draws) for name, draws in found.items()}
 
@@ -397,9 +406,9 @@ def _from_others(cell: RatingCell, others: Sequence[RatingCell]) -> Floats | Non
         return None
     groups = np.array(cell.groups)
     columns = []
-    for one in others:
-        known = {key[:2]: value for key, value in zip(one.keys, one.values.tolist(), strict=True)}
-        columns.append(np.array([known.get(key[:2], float(one.values.mean())) for key in cell.keys]))
+    for rating_cell in others:
+        known = {key[:2]: value for key, value in zip(rating_cell.keys, rating_cell.values.tolist(), strict=True)}
+        columns.append(np.array([known.get(key[:2], float(rating_cell.values.mean())) for key in cell.keys]))
     design = np.stack(columns, axis=1)
     predicted = np.zeros(len(groups))
     for group in np.unique(groups):

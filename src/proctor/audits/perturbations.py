@@ -117,22 +117,24 @@ def language_of(item: Item, text: str) -> str:
 
 
 def _worded(place: Callable[[Wording], str]) -> Change:
-    return lambda one: None if one.wording is None else place(one.wording).replace("{text}", one.text.strip())
+    return lambda material: (
+        None if material.wording is None else place(material.wording).replace("{text}", material.text.strip())
+    )
 
 
 def _any_of(terms: Sequence[str], language: str) -> str:
     """A pattern for any of the terms, the longest first; whole words in languages with spaces."""
-    listed = "|".join(re.escape(one) for one in sorted(terms, key=len, reverse=True))
+    listed = "|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True))
     return f"(?:{listed})" if language == "zh" else rf"(?<!\w)(?:{listed})(?!\w)"
 
 
-def _negated_within(one: Material) -> str | None:
+def _negated_within(material: Material) -> str | None:
     """Each sentence with its first statement negated, or its negation removed."""
-    wording = one.wording
+    wording = material.wording
     if wording is None:
         return None
-    parts = [_turned(part, wording, one.language) for part in _SENTENCES.split(one.text)]
-    return _joined(one.text, parts)
+    parts = [_turned(part, wording, material.language) for part in _SENTENCES.split(material.text)]
+    return _joined(material.text, parts)
 
 
 def _joined(text: str, parts: Sequence[str]) -> str:
@@ -161,59 +163,61 @@ def _turned(sentence: str, wording: Wording, language: str) -> str:
     return sentence
 
 
-def _wrong_diagnosis(one: Material) -> str | None:
+def _wrong_diagnosis(material: Material) -> str | None:
     """Every known diagnosis in the answer replaced by one that is in neither question, references nor answer."""
-    wording = one.wording
-    free = [] if wording is None else [term for term in wording.diagnoses if not one.says(term)]
+    wording = material.wording
+    free = [] if wording is None else [term for term in wording.diagnoses if not material.says(term)]
     if wording is None or not free:
         return None
     drawn: dict[str, str] = {}
 
     def instead(found: re.Match[str]) -> str:
-        return drawn.setdefault(found[0].casefold(), free[int(one.rng.integers(len(free)))])
+        return drawn.setdefault(found[0].casefold(), free[int(material.rng.integers(len(free)))])
 
-    return re.sub(_any_of(wording.diagnoses, one.language), instead, one.text, flags=re.IGNORECASE)
+    return re.sub(_any_of(wording.diagnoses, material.language), instead, material.text, flags=re.IGNORECASE)
 
 
-def _wrong_dose(one: Material) -> str | None:
+def _wrong_dose(material: Material) -> str | None:
     """Every number with a unit multiplied by ten."""
-    wording = one.wording
+    wording = material.wording
     if wording is None:
         return None
-    end = "" if one.language == "zh" else r"(?!\w)"
+    end = "" if material.language == "zh" else r"(?!\w)"
     units = "|".join(re.escape(unit) for unit in sorted(wording.units, key=len, reverse=True))
     figures = _NUMBER.replace("{units}", rf"(?:{units}){end}")
-    text = re.sub(figures, lambda found: f"{float(found[1]) * 10:g}", one.text, flags=re.IGNORECASE)
+    text = re.sub(figures, lambda found: f"{float(found[1]) * 10:g}", material.text, flags=re.IGNORECASE)
     words = "|".join(sorted(wording.ten_times, key=len, reverse=True))
     spelt = (
         rf"({words})(?=(?:{units}))"
-        if one.language == "zh"
+        if material.language == "zh"
         else rf"(?<!\w)({words})(?=\s+(?:{units}|a|daily|per){end})"
     )
     return re.sub(spelt, lambda found: wording.ten_times[found[1].casefold()], text, flags=re.IGNORECASE)
 
 
-def _shuffled(one: Material) -> str:
-    parts = list(one.text) if one.language == "zh" else one.text.split()
-    apart = "" if one.language == "zh" else " "
-    return apart.join(parts[place] for place in one.rng.permutation(len(parts)))
+def _shuffled(material: Material) -> str:
+    parts = list(material.text) if material.language == "zh" else material.text.split()
+    apart = "" if material.language == "zh" else " "
+    return apart.join(parts[place] for place in material.rng.permutation(len(parts)))
 
 
-def _with_references(one: Material, order: Callable[[Sequence[int]], Sequence[int]]) -> Item | None:
-    given = one.item.reference
-    if given is None or len(one.references) != 1 + len(given.accepted) or len(one.references) < 2:
+def _with_references(material: Material, order: Callable[[Sequence[int]], Sequence[int]]) -> Item | None:
+    given = material.item.reference
+    if given is None or len(material.references) != 1 + len(given.accepted) or len(material.references) < 2:
         return None
-    kept = list(order(range(len(one.references))))
-    texts = [one.references[place] for place in kept]
+    kept = list(order(range(len(material.references))))
+    texts = [material.references[place] for place in kept]
     about = tuple(given.reliability[place] for place in kept) if given.reliability else ()
     changed = {"answer": texts[0], "accepted": tuple(texts[1:]), "reliability": about}
-    return one.item.model_copy(update={"reference": given.model_copy(update=changed)})
+    return material.item.model_copy(update={"reference": given.model_copy(update=changed)})
 
 
 PERTURBATIONS: Mapping[str, Perturbation] = {
     one.name: one
     for one in (
-        Perturbation(AGAIN, "The scorer is asked once more.", "same", "does not repeat itself", lambda one: one.text),
+        Perturbation(
+            AGAIN, "The scorer is asked once more.", "same", "does not repeat itself", lambda material: material.text
+        ),
         Perturbation(
             "negated",
             "It is said first that the answer is not true.",
@@ -254,7 +258,7 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
             "The same system's answer to another case.",
             "lower",
             "can't tell another case's answer",
-            lambda one: one.other,
+            lambda material: material.other,
         ),
         Perturbation("shuffled", "The words in random order.", "lower", "can't tell shuffled words", _shuffled),
         Perturbation(
@@ -269,7 +273,9 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
             "The answer stands twice.",
             "not higher",
             "rewards length",
-            lambda one: f"{one.text.strip()}{'' if one.language == 'zh' else ' '}{one.text.strip()}",
+            lambda material: (
+                f"{material.text.strip()}{'' if material.language == 'zh' else ' '}{material.text.strip()}"
+            ),
         ),
         Perturbation(
             "order-to-judge",
@@ -283,28 +289,28 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
             "The same system's answer to the same case in another language.",
             "any",
             "",
-            lambda one: one.translated,
+            lambda material: material.translated,
         ),
         Perturbation(
             "reference-copied",
             "A reference instead of the answer.",
             "higher",
             "does not prefer a reference",
-            lambda one: one.references[0] if one.references else None,
+            lambda material: material.references[0] if material.references else None,
         ),
         Perturbation(
             "references-reversed",
             "The references in reverse order.",
             "same",
             "depends on the references' order",
-            lambda one: _with_references(one, lambda places: places[::-1]),
+            lambda material: _with_references(material, lambda places: places[::-1]),
         ),
         Perturbation(
             "one-reference",
             "The first reference alone.",
             "same",
             "depends on the references' number",
-            lambda one: _with_references(one, lambda places: places[:1]),
+            lambda material: _with_references(material, lambda places: places[:1]),
         ),
     )
 }
@@ -369,8 +375,8 @@ class Sensitivity:
     def shifts(self) -> tuple[Shift, ...]:
         """By language and perturbation: the mean over the dimensions, then each dimension."""
         found: list[Shift] = []
-        for language in sorted({one.language for one in self.probed}):
-            own = [one for one in self.probed if one.language == language and one.original]
+        for language in sorted({answer.language for answer in self.probed}):
+            own = [answer for answer in self.probed if answer.language == language and answer.original]
             for name in self.asked:
                 found += _shifts(self.scorer, language, PERTURBATIONS[name], own, self.plan)
         return tuple(found)
@@ -378,29 +384,34 @@ class Sensitivity:
     @property
     def faults(self) -> tuple[tuple[str, str], ...]:
         """The distinct (language, fault) pairs."""
-        known = {one.fault for one in PERTURBATIONS.values() if one.fault}
-        given = [(one.language, one.finding) for one in self.shifts if not one.dimension and one.finding in known]
+        known = {perturbation.fault for perturbation in PERTURBATIONS.values() if perturbation.fault}
+        given = [
+            (shift.language, shift.finding) for shift in self.shifts if not shift.dimension and shift.finding in known
+        ]
         return tuple(dict.fromkeys(given))
 
 
 def _shifts(
     scorer: str, language: str, how: Perturbation, probed: Sequence[ProbedAnswer], plan: Resampling
 ) -> list[Shift]:
-    dimensions = list(dict.fromkeys(name for one in probed for name in one.original))
-    whole = [one for one in probed if all(name in one.original for name in dimensions)]
-    pairs = [one for one in whole if all(name in one.changed.get(how.name, {}) for name in dimensions)]
-    missing = sum(how.name in one.missing for one in probed)
-    before = np.array([[one.original[name] for name in dimensions] for one in whole]).reshape(len(whole), -1)
+    dimensions = list(dict.fromkeys(name for answer in probed for name in answer.original))
+    whole = [answer for answer in probed if all(name in answer.original for name in dimensions)]
+    pairs = [answer for answer in whole if all(name in answer.changed.get(how.name, {}) for name in dimensions)]
+    missing = sum(how.name in answer.missing for answer in probed)
+    before = np.array([[answer.original[name] for name in dimensions] for answer in whole]).reshape(len(whole), -1)
     spread = before.std(axis=0) if whole else np.zeros(len(dimensions))
     varied = [place for place, one in enumerate(spread) if one > 1e-9]
     reason = (
-        next(iter(one.missing[how.name] for one in probed if how.name in one.missing), "no answer can be changed so")
+        next(
+            iter(answer.missing[how.name] for answer in probed if how.name in answer.missing),
+            "no answer can be changed so",
+        )
         if not pairs
         else "all scores are the same"
         if not varied
         else ""
     )
-    groups = len({one.group for one in pairs})
+    groups = len({pair.group for pair in pairs})
     blank = Shift(
         *(scorer, language, how.name, how.expected, "", _NONE, _NONE, _NONE, len(pairs), groups, missing, "", reason)
     )
@@ -408,7 +419,9 @@ def _shifts(
         return [blank]
     names = [dimensions[place] for place in varied]
     table = _table(whole, before[:, varied], spread[varied], names, how.name)
-    found = sums_intervals(table, [one.group for one in whole], lambda sums: _statistics(sums, len(names)), plan=plan)
+    found = sums_intervals(
+        table, [answer.group for answer in whole], lambda sums: _statistics(sums, len(names)), plan=plan
+    )
     rows = []
     for place, name in enumerate(["", *names]):
         shift, moved, fell = (_counted(found[3 * place + k], len(pairs), groups) for k in range(3))
@@ -444,18 +457,18 @@ def _statistics(sums: Floats, many: int) -> Floats:
     return np.stack([*each, fell], axis=2).reshape(len(sums), -1)
 
 
-def _counted(one: Estimate, n: int, groups: int) -> Estimate:
+def _counted(estimate: Estimate, n: int, groups: int) -> Estimate:
     """With the counts of changed answers (the spread uses all answers), and without an interval below five groups."""
     if groups < _MIN_GROUPS:
-        return Estimate(one.value, None, None, n, groups)
-    return replace(one, n=n, groups=groups)
+        return Estimate(estimate.value, None, None, n, groups)
+    return replace(estimate, n=n, groups=groups)
 
 
-def _share(one: Estimate) -> Estimate:
+def _share(estimate: Estimate) -> Estimate:
     """With the interval clipped to 0 and 1."""
-    if one.ci_low is None or one.ci_high is None:
-        return one
-    return replace(one, ci_low=max(0.0, one.ci_low), ci_high=min(1.0, one.ci_high))
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return estimate
+    return replace(estimate, ci_low=max(0.0, estimate.ci_low), ci_high=min(1.0, estimate.ci_high))
 
 
 def _finding(how: Perturbation, row: Shift) -> str:

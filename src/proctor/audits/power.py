@@ -93,15 +93,15 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
         own = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
         place = {group: k for k, group in enumerate(sorted({group for cell in own for group in cell.groups}))}
         everything = [_Compared.of(cell, first, second, place) for cell in own]
-        lead = float(np.mean([one.difference(np.ones((1, one.groups)))[0] for one in everything]))
+        lead = float(np.mean([compared.difference(np.ones((1, compared.groups)))[0] for compared in everything]))
         cells = [_Compared.of(cell, first, second, place, once=True) for cell in own]
         rng = generator(plan.seed, "power", language)
         rows += _rows(language, False, lead, 1.0, _simulated([cells], plan, rng), plan)
         if agreement is not None:
-            twice = [[one.rated_twice(agreement, rng) for one in cells] for _ in range(_IMPUTED)]
+            twice = [[cell.rated_twice(agreement, rng) for cell in cells] for _ in range(_IMPUTED)]
             surer = math.sqrt(2 / (1 + agreement))
             rows += _rows(language, True, lead, surer, _simulated(twice, plan, rng), plan)
-    groups = len({one.cluster for one in table.ratings})
+    groups = len({rating.cluster for rating in table.ratings})
     return PowerTable(first.name, second.name, plan, groups, agreement, measured is not None, tuple(rows))
 
 
@@ -178,7 +178,7 @@ def _simulated(imputed: Sequence[Sequence[_Compared]], plan: PowerPlan, rng: np.
         for cells in imputed:
             groups = cells[0].groups
             weights = rng.multinomial(size, np.full(groups, 1 / groups), _SAMPLES // len(imputed)).astype(np.float64)
-            drawn = np.mean([one.difference(weights) for one in cells], axis=0)
+            drawn = np.mean([cell.difference(weights) for cell in cells], axis=0)
             drawn = drawn[np.isfinite(drawn)]
             parts.append(drawn - drawn.mean())
         found[size] = np.concatenate(parts)
@@ -242,8 +242,8 @@ def rater_agreement(table: RatingsTable) -> float | None:
         if cell.dataset != ALL:
             continue
         by_key: dict[Key, list[float]] = {}
-        for one in sorted(cell.ratings, key=lambda one: one.rater):
-            by_key.setdefault(one.key, []).append(one.value)
+        for rating in sorted(cell.ratings, key=lambda rating: rating.rater):
+            by_key.setdefault(rating.key, []).append(rating.value)
         pairs = np.array([values[:2] for values in by_key.values() if len(values) > 1])
         if len(pairs) < _MIN_PAIRS or min(np.ptp(pairs, axis=0)) == 0:
             return None

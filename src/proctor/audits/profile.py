@@ -147,8 +147,8 @@ def _biases(every: RatingCells, metric: MetricScores) -> tuple[tuple[Bias, ...],
         of_length = [np.log2(1.0 + np.array([known[key[:2]] for key in cell.keys])) for cell in cells]
         slopes += _slopes(parts, of_length)
         kinds: dict[str, list[Sequence[str]]] = {
-            "dataset": [[one.dataset for one in cell.ratings] for cell in cells],
-            "system": [[one.system for one in cell.ratings] for cell in cells],
+            "dataset": [[rating.dataset for rating in cell.ratings] for cell in cells],
+            "system": [[rating.system for rating in cell.ratings] for cell in cells],
             "length": [[_length_name(known[key[:2]], cut) for key in cell.keys] for cell in cells],
         }
         for facet, names in kinds.items():
@@ -202,8 +202,8 @@ class _Part:
         products = [one * other for place, one in enumerate(columns) for other in columns[place:]]
         count, *sums = self.summed(np.ones(len(self.unit)), *columns, *products)
         with np.errstate(divide="ignore", invalid="ignore"):
-            rating, size, score = (one / count for one in sums[:3])
-            rr, rl, rs, ll, ls, _ = (one / count for one in sums[3:])
+            rating, size, score = (sum_ / count for sum_ in sums[:3])
+            rr, rl, rs, ll, ls, _ = (sum_ / count for sum_ in sums[3:])
             rr, rl, rs = rr - rating**2, rl - rating * size, rs - rating * score
             ll, ls = ll - size**2, ls - size * score
             flat = rr <= 1e-12
@@ -274,7 +274,7 @@ def _by_language(every: RatingCells, metric: MetricScores) -> list[Bias]:
     """The bias towards languages, for each dimension that several languages share."""
     cells = [cell for cell in every.cells if cell.dataset == ALL]
     samples = Resamples(
-        [one.cluster for one in every.table.ratings], drawing=every.settings.draws > 0, plan=every.settings.plan
+        [rating.cluster for rating in every.table.ratings], drawing=every.settings.draws > 0, plan=every.settings.plan
     )
     found = []
     for dimension in dict.fromkeys(cell.dimension for cell in cells):
@@ -292,7 +292,7 @@ def _by_language(every: RatingCells, metric: MetricScores) -> list[Bias]:
 
 def _joined(cells: Sequence[RatingCell]) -> RatingCell:
     """The ratings of several languages as one cell, of the language ''."""
-    return replace(cells[0], language="", ratings=tuple(one for cell in cells for one in cell.ratings))
+    return replace(cells[0], language="", ratings=tuple(rating for cell in cells for rating in cell.ratings))
 
 
 def _cuts(known: Sequence[int]) -> list[tuple[int, int]]:

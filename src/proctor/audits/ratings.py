@@ -91,22 +91,22 @@ class RatingsTable:
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
         """The rated (language, dimension) pairs in order."""
-        rated = dict.fromkeys((one.language, one.dimension) for one in self.ratings)
+        rated = dict.fromkeys((rating.language, rating.dimension) for rating in self.ratings)
         return tuple(dict.fromkeys([*(pair for pair in self.order if pair in rated), *rated]))
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """The sorted names of the datasets, if any."""
-        return tuple(sorted({one.dataset for one in self.ratings if one.dataset}))
+        return tuple(sorted({rating.dataset for rating in self.ratings if rating.dataset}))
 
     def of(self, dataset: str, language: str) -> list[Rating]:
         """The ratings of one dataset (or `ALL`) in one language."""
-        return [one for one in self.ratings if one.language == language and dataset in (ALL, one.dataset)]
+        return [rating for rating in self.ratings if rating.language == language and dataset in (ALL, rating.dataset)]
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """The rated keys, in the order of the ratings."""
-        return tuple(dict.fromkeys(one.key for one in self.ratings))
+        return tuple(dict.fromkeys(rating.key for rating in self.ratings))
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,11 @@ def recorded_by_system(
         answer = core.Answer(item_id=item, text=text, parsed=None if problem else text, problem=problem)
         given.setdefault(system, []).append(answer)
     scores: dict[str, list[core.Score]] = {system: [] for system in given}
-    for one in ratings:
-        score = core.Score(item_id=one.item, metric=one.dimension, value=one.value, scorer=core.human(one.rater))
-        scores[one.system].append(score)
+    for rating in ratings:
+        score = core.Score(
+            item_id=rating.item, metric=rating.dimension, value=rating.value, scorer=core.human(rating.rater)
+        )
+        scores[rating.system].append(score)
     return tuple(
         core.RecordedAnswers(tuple(own), scores=tuple(scores[system]), settings={"recorded": origin}, system=system)
         for system, own in given.items()
@@ -273,7 +275,7 @@ def _scores_in(
     file: Path, rows: Sequence[core.TableRow], column: str, table: RatingsTable, allow_missing: bool
 ) -> dict[Key, float | None]:
     """The scores in one column by key."""
-    texts = {one.key: one.candidate for one in table.ratings}
+    texts = {rating.key: rating.candidate for rating in table.ratings}
     rated: dict[tuple[str, str], list[Key]] = {}
     for key in table.keys:
         rated.setdefault(key[:2], []).append(key)
@@ -319,29 +321,36 @@ def compared_tables(
     >>> len(kept.ratings), mine.notes
     (1, ('1 score by r1 alone: left out',))
     """
-    own, raters = {one.name: one for one in metrics}, sorted({one.rater for one in table.ratings})
+    own, raters = {metric.name: metric for metric in metrics}, sorted({rating.rater for rating in table.ratings})
     for place, what, names, known in (("scores", "metric", scorers, [*own]), ("ratings", "rater", against, raters)):
         for name in names:
             if name not in known:
                 raise core.InputError(place, found=f"no {what} {name!r}", expected=core.one_of(known, name))
     chosen = [own[name] for name in dict.fromkeys(scorers)] or list(metrics)
     cells = {
-        one.key: (one.dataset, one.language, one.dimension)
-        for one in table.ratings
-        if not against or one.rater in against
+        rating.key: (rating.dataset, rating.language, rating.dimension)
+        for rating in table.ratings
+        if not against or rating.rater in against
     }
-    scores = [_with_opted_out(one, cells) if allow_missing else dict(one.scores) for one in chosen]
+    scores = [
+        _with_opted_out(metric_scores, cells) if allow_missing else dict(metric_scores.scores)
+        for metric_scores in chosen
+    ]
     kept = {key for key in cells if all(key in given for given in scores)}
     if not allow_missing and len(kept) < len(cells):
-        name, given = next((one.name, one.scores) for one in chosen if cells.keys() - one.scores.keys())
+        name, given = next(
+            (metric_scores.name, metric_scores.scores)
+            for metric_scores in chosen
+            if cells.keys() - metric_scores.scores.keys()
+        )
         lacks = [key for key in cells if key not in given]
         found = f"none for {core.count_of(len(lacks), 'rated answer')}, the first {_shown(lacks[0])}"
         raise core.InputError(f"scores by {name}", found=found, expected="one for each, or --allow-missing")
-    alone = next((one.name for one in chosen if not one.scores.keys() & kept), None)
+    alone = next((metric_scores.name for metric_scores in chosen if not metric_scores.scores.keys() & kept), None)
     if alone is not None:
         raise core.InputError(f"scores by {alone}", found="no rated answer that all metrics scored", expected="some")
     who, unscored = ", ".join(against or raters), len(cells) - len(kept)
-    ratings = (one for one in table.ratings if one.key in kept and (not against or one.rater in against))
+    ratings = (rating for rating in table.ratings if rating.key in kept and (not against or rating.rater in against))
     return replace(table, ratings=tuple(ratings)), [
         MetricScores(
             metric.name,
@@ -427,18 +436,18 @@ def coverage(table: RatingsTable) -> tuple[Coverage, ...]:
             inside = table.of(dataset, language)
             if not inside:
                 continue
-            each = Counter(one.key for one in inside)
+            each = Counter(rating.key for rating in inside)
             found.append(
                 Coverage(
                     dataset=dataset,
                     language=language,
-                    items=len({one.item for one in inside}),
-                    groups=len({one.cluster for one in inside}),
-                    systems=len({one.system for one in inside}),
-                    answers=len({(one.item, one.system) for one in inside}),
-                    dimensions=len({one.dimension for one in inside}),
+                    items=len({rating.item for rating in inside}),
+                    groups=len({rating.cluster for rating in inside}),
+                    systems=len({rating.system for rating in inside}),
+                    answers=len({(rating.item, rating.system) for rating in inside}),
+                    dimensions=len({rating.dimension for rating in inside}),
                     ratings=len(inside),
-                    raters=tuple(sorted({one.rater for one in inside})),
+                    raters=tuple(sorted({rating.rater for rating in inside})),
                     twice=sum(count > 1 for count in each.values()),
                 )
             )

@@ -46,7 +46,7 @@ class AuditReport:
     @cached_property
     def each(self) -> tuple[Audit, ...]:
         """Each metric's agreement with the raters."""
-        return tuple(audit(self.table, one, self.settings) for one in self.metrics)
+        return tuple(audit(self.table, metric, self.settings) for metric in self.metrics)
 
     @cached_property
     def boards(self) -> tuple[MetricRanking, ...]:
@@ -56,7 +56,7 @@ class AuditReport:
     @cached_property
     def leads(self) -> tuple[LeadRow, ...]:
         """Each metric's lead over those in `over`."""
-        metrics = {one.name: [one] for one in self.metrics}
+        metrics = {metric.name: [metric] for metric in self.metrics}
         return leads(self.table, metrics, self.over, self.settings) if self.over else ()
 
     @cached_property
@@ -73,7 +73,7 @@ class AuditReport:
     @cached_property
     def profiles(self) -> tuple[MetricProfile, ...]:
         """Each metric's calibration and bias."""
-        return tuple(profile(self.table, one, self.settings) for one in self.metrics)
+        return tuple(profile(self.table, metric, self.settings) for metric in self.metrics)
 
     @cached_property
     def coverage(self) -> tuple[Coverage, ...]:
@@ -83,12 +83,12 @@ class AuditReport:
     @cached_property
     def scored(self) -> tuple[ScoredCount, ...]:
         """How many rated answers each metric scored."""
-        return tuple(scored(self.table, one) for one in self.metrics)
+        return tuple(scored(self.table, metric) for metric in self.metrics)
 
     @cached_property
     def discrepancies(self) -> dict[str, dict[Key, float]]:
         """The rank discrepancies of each metric by name (see `rank_discrepancies`)."""
-        return {one.name: rank_discrepancies(self.table, one) for one in self.metrics}
+        return {metric.name: rank_discrepancies(self.table, metric) for metric in self.metrics}
 
 
 _KINDS = {"kendall": "kendalltau", "pearson": "pearson", "spearman": "spearman", "mean": "mean"}
@@ -127,9 +127,9 @@ def to_json(found: AuditReport) -> dict[str, JsonValue]:
         "settings": asdict(found.settings),
         "metrics": [_audit_json(audit) for audit in found.each],
         "boards": [_board_json(board) for board in boards],
-        "profiles": [_profile_json(one) for one in found.profiles],
+        "profiles": [_profile_json(metric_profile) for metric_profile in found.profiles],
         "coverage": [_json(one) for one in found.coverage],
-        "scored": [_json(one) for one in found.scored],
+        "scored": [_json(scored_count) for scored_count in found.scored],
     }
 
 
@@ -139,7 +139,7 @@ _NAMES = {"kendall": "kendalltau", "alpha": "krippendorff_alpha"}
 def _json(one: Any, **other: JsonValue) -> dict[str, JsonValue]:
     """The fields of a record: estimates without their counts, empty texts as null. `other` adds or replaces fields."""
     return {
-        _NAMES.get(each.name, each.name): _value(getattr(one, each.name), each.name) for each in fields(one)
+        _NAMES.get(field.name, field.name): _value(getattr(one, field.name), field.name) for field in fields(one)
     } | other
 
 
@@ -160,13 +160,16 @@ def _audit_json(audit: Audit) -> dict[str, JsonValue]:
         "metric": audit.metric,
         "notes": list(audit.notes),
         "agreement": [_json(row, ratings=row.mean.n, groups=row.mean.groups) for row in audit.agreements],
-        "aggregates": [_json(one) for one in audit.aggregates],
+        "aggregates": [_json(aggregate) for aggregate in audit.aggregates],
         "by_rater": [_json(row, ratings=row.mean.n, groups=row.mean.groups) for row in audit.by_rater],
         "by_system": [
-            _json(one, systems=[dict(zip(names, row, strict=True)) for row in one.systems]) for one in audit.by_system
+            _json(system_level, systems=[dict(zip(names, row, strict=True)) for row in system_level.systems])
+            for system_level in audit.by_system
         ],
-        "by_length": [_json(one) for one in audit.by_length],
-        "ceilings": [_json(one, perfect_metric_pearson=one.perfect, answers=one.mean.n) for one in audit.ceilings],
+        "by_length": [_json(length_bias) for length_bias in audit.by_length],
+        "ceilings": [
+            _json(ceiling, perfect_metric_pearson=ceiling.perfect, answers=ceiling.mean.n) for ceiling in audit.ceilings
+        ],
     }
 
 
@@ -174,27 +177,32 @@ def _board_json(board: MetricRanking) -> dict[str, JsonValue]:
     return {
         "language": board.language,
         "dimension": board.dimension or ALL,
-        "places": [_json(one) for one in board.metrics],
+        "places": [_json(metric) for metric in board.metrics],
         "comparisons": [
-            _json(one, difference=one.difference.value, ci_low=one.difference.ci_low, ci_high=one.difference.ci_high)
-            | {"p": one.difference.p}
-            for one in board.comparisons
+            _json(
+                comparison,
+                difference=comparison.difference.value,
+                ci_low=comparison.difference.ci_low,
+                ci_high=comparison.difference.ci_high,
+            )
+            | {"p": comparison.difference.p}
+            for comparison in board.comparisons
         ],
     }
 
 
 def leads_json(rows: Iterable[LeadRow]) -> list[JsonValue]:
     """One row per metric, language, dimension ("ALL": the mean over them) and part."""
-    return [_json(row, dimension=row.dimension or ALL, leads=[_json(one) for one in row.leads]) for row in rows]
+    return [_json(row, dimension=row.dimension or ALL, leads=[_json(lead) for lead in row.leads]) for row in rows]
 
 
-def _profile_json(one: MetricProfile) -> dict[str, JsonValue]:
+def _profile_json(metric_profile: MetricProfile) -> dict[str, JsonValue]:
     return {
-        "metric": one.metric,
+        "metric": metric_profile.metric,
         "calibration": [
             _json(cell, bins=[_json(part, ratings=part.rating.n, groups=part.rating.groups) for part in cell.bins])
-            for cell in one.calibration
+            for cell in metric_profile.calibration
         ],
-        "bias": [_json(each, dimension=each.dimension or ALL) for each in one.bias],
-        "length_slopes": [_json(each, dimension=each.dimension or ALL) for each in one.length_slopes],
+        "bias": [_json(each, dimension=each.dimension or ALL) for each in metric_profile.bias],
+        "length_slopes": [_json(slope, dimension=slope.dimension or ALL) for slope in metric_profile.length_slopes],
     }

@@ -252,7 +252,9 @@ def given_away(phase: Phase, figures: Sequence[Figures], counts: Mapping[str, in
     no system (`proctor.stats.boosting`). Each has its Monte Carlo error, by the phase's rule and by the other one. Both
     are simulated for shares of right answers. Of any other metric they are not known (None), as without a mean.
     """
-    best = max((one.boards[0] for one in figures), key=lambda board: -math.inf if board.mean is None else board.mean)
+    best = max(
+        (figure.boards[0] for figure in figures), key=lambda board: -math.inf if board.mean is None else board.mean
+    )
     hidden = hidden_set(best) if shares and best.mean is not None else None
     rows: list[dict[str, Any]] = []
     for who, n_results in counts.items():

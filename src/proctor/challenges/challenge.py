@@ -88,7 +88,14 @@ class SealedPart:
 
     def answer_file(self, baseline: str, phase: str) -> Path | None:
         """The file with a baseline's answers to a phase's questions; None without one."""
-        file = next((one.answers.get(phase) for one in self.settings.baselines if one.name == baseline), None)
+        file = next(
+            (
+                baseline_entry.answers.get(phase)
+                for baseline_entry in self.settings.baselines
+                if baseline_entry.name == baseline
+            ),
+            None,
+        )
         return None if file is None else self.folder / file
 
     def secret(self, name: str) -> bytes:
@@ -123,7 +130,7 @@ class SealedPart:
     def marking_hash(self, phase: str) -> str:
         """A keyed hash of what the figures of a phase depend on besides code and judge: questions, references,
         condition, budget, the rule by which results are shown, and the names of baselines."""
-        baselines = sorted(one.name for one in self.settings.baselines if phase in one.answers)
+        baselines = sorted(baseline.name for baseline in self.settings.baselines if phase in baseline.answers)
         included: Any = {"condition": True, "budget": True, "results": {"rule"}}
         rules = self.settings.phase(phase).model_dump(mode="json", include=included)
         return self._keyed(phase, rules | {"baselines": baselines})
@@ -225,7 +232,7 @@ class Challenge:
         try:
             return self.settings.phase(name)
         except KeyError as error:
-            known = ", ".join(one.name for one in self.settings.phases)
+            known = ", ".join(phase.name for phase in self.settings.phases)
             raise InputError("phase", found=repr(name[:80]), expected=f"one of {known}") from error
 
     @cached_property

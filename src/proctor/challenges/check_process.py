@@ -37,7 +37,7 @@ def problems_of(request: dict[str, Any]) -> list[str]:
     if found.ok:
         return []
     lines = [one for one in found.shown if isinstance(one, str)]
-    errors = [one for one in lines if one.startswith("error")]
+    errors = [line for line in lines if line.startswith("error")]
     return errors or lines  # without warnings, what was not checked, and counts
 
 

@@ -298,4 +298,6 @@ async def examine_machine(executor: Executor, folder: Path | None, gpu: str | No
     checks = await examine(executor, resources.limits(gpu or ALL_GPUS))
     failed = [check for check in checks if check.ok is False]
     summary = f"{core.count_of(len(failed), 'check')} failed." if failed else "Containers run here, and are held."
-    return core.PluginReport([asdict(one) for one in checks], (*(one.line for one in checks), summary), ok=not failed)
+    return core.PluginReport(
+        [asdict(check) for check in checks], (*(check.line for check in checks), summary), ok=not failed
+    )

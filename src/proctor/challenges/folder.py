@@ -238,7 +238,7 @@ def _not_exposed(folder: Path, phase: Phase, marked: Benchmark) -> Iterator[str]
         if file.is_file() and file.stat().st_size:
             public.setdefault(file.stat().st_size, []).append(file)
     media, ids = folder / phase.media if phase.media else None, [item.id.encode() for item in marked.items]
-    for hidden in sorted(one for one in (folder / phase.sealed).rglob("*") if one.is_file()):
+    for hidden in sorted(path for path in (folder / phase.sealed).rglob("*") if path.is_file()):
         for file in public.get(hidden.stat().st_size, []):
             if file_hash(file) == file_hash(hidden) and _reveals(hidden, media, ids):
                 found, same = file.relative_to(folder), hidden.relative_to(folder)

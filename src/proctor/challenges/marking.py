@@ -79,7 +79,7 @@ def mark_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
 
 def board_maker(sealed: SealedPart, store: Store, phase: str) -> BoardMaker:
     """Computes the boards of a phase, with the baselines that have answers in it."""
-    baselines = tuple(one.name for one in sealed.settings.baselines if phase in one.answers)
+    baselines = tuple(baseline.name for baseline in sealed.settings.baselines if phase in baseline.answers)
     rules = sealed.settings.phase(phase)
     return BoardMaker(store, sealed.benchmark(phase).name, rules, sealed.settings.ranking, baselines)
 
@@ -218,7 +218,7 @@ def _code_hash(benchmark: str) -> str:
     rooms = Path(__file__).parents[1]
     digest = hashlib.sha256(__version__.encode())
     for folder in (own, *(rooms / name for name in _MARKING_ROOMS)):
-        for file in sorted(one for one in folder.rglob("*") if one.suffix in {".py", ".j2", ".json", ".yaml"}):
+        for file in sorted(path for path in folder.rglob("*") if path.suffix in {".py", ".j2", ".json", ".yaml"}):
             digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 

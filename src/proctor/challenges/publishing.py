@@ -278,7 +278,9 @@ def passed_gate(connection: Connection, settings: ChallengeSettings, phase: str,
         .where(results.c.scorer == board_version(connection, gate.phase))
     )
     found = [board for figures in connection.scalars(query) for board in Figures.model_validate(figures).boards]
-    if any(gate.phase in one.answers for one in settings.baselines) or any(one.above is not None for one in found):
+    if any(gate.phase in baseline.answers for baseline in settings.baselines) or any(
+        board_figure.above is not None for board_figure in found
+    ):
         return any(board.above for board in found)
     return bool(found)
 

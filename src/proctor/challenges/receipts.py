@@ -53,8 +53,10 @@ class Receipt(FrozenModel):
         """The receipt as labelled lines of text."""
         names = ("challenge", "phase", "team", "submission", "scorer", "at")
         lines = {name: str(getattr(self, name)) for name in names}
-        for one in self.boards:
-            lines[str(one["name"])] = f"{one['mean']} ({one['low']} to {one['high']}), questions: {one['questions']}"
+        for board in self.boards:
+            lines[str(board["name"])] = (
+                f"{board['mean']} ({board['low']} to {board['high']}), questions: {board['questions']}"
+            )
         return lines | {"upload": self.upload, "image": self.image or "none", "commitment": self.commitment}
 
 
@@ -183,10 +185,10 @@ def _private(sealed: SealedPart) -> Ed25519PrivateKey:
 def _shown_boards(figures: Figures, phase: Phase) -> list[dict[str, Any]]:
     """The boards as the team saw them."""
     boards: list[dict[str, Any]] = []
-    for one in figures.boards if figures.shown else ():
-        ends = {name: getattr(one, name) for name in ("mean", "low", "high")}
+    for board in figures.boards if figures.shown else ():
+        ends = {name: getattr(board, name) for name in ("mean", "low", "high")}
         rounded = {name: None if value is None else round(value, phase.results.digits) for name, value in ends.items()}
-        boards.append({"name": one.name, "questions": one.questions, "groups": one.groups} | rounded)
+        boards.append({"name": board.name, "questions": board.questions, "groups": board.groups} | rounded)
     return boards
 
 

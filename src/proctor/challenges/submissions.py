@@ -132,7 +132,9 @@ def settle(connection: Connection, challenge: Challenge, submission: int, proble
     _locked_quota(connection, row["team"], row["phase"], submitted=0)
     phase, now = challenge.phase(row["phase"]), challenge.now()
     reason = "invalid" if problems else _refusal(connection, row["team"], phase, now)
-    log: dict[str, Any] = {"log": {"problems": [kept_text(one)[:1000] for one in problems[:100]]}} if problems else {}
+    log: dict[str, Any] = (
+        {"log": {"problems": [kept_text(problem)[:1000] for problem in problems[:100]]}} if problems else {}
+    )
     after = _S.REFUSED if reason else _S.QUEUED
     move(connection, submission, after, now=now, reason=reason, **log)
     return reason

@@ -105,7 +105,7 @@ def _team_name(text: str) -> str:
     """
     name = _line(text, "team", 80)
     letters = [one for one in name if one.isalpha()]
-    scripts = {unicodedata.name(one, "?").split()[0] for one in letters}
+    scripts = {unicodedata.name(letter, "?").split()[0] for letter in letters}
     alike = len(scripts) <= 1 or scripts <= {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"}
     fit = all(one.isalnum() or unicodedata.combining(one) or one in _MARKS for one in name)
     if not (letters and alike and fit):

@@ -95,7 +95,7 @@ def _run_check(request: dict[str, object], timeout_s: float) -> list[str]:
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise ConfigurationError(f"a submission could not be checked: {' '.join(last)[:300]}")
-    return [str(one) for one in json.loads(done.stdout)["problems"]]
+    return [str(problem) for problem in json.loads(done.stdout)["problems"]]
 
 
 def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], object]) -> int:

@@ -228,32 +228,34 @@ def _say_item(found: ItemHistory) -> None:
         accepted = "".join(f"; also {_value(one)}" for one in item.reference.accepted)
         if item.has_answer:
             say(f"Reference: {_value(item.reference.answer)}{accepted}")
-        for one in item.reference.criteria:
-            say(f"Criterion: {one.points:+g}: {one.criterion}")
+        for criterion in item.reference.criteria:
+            say(f"Criterion: {criterion.points:+g}: {criterion.criterion}")
         if item.reference.rationale:
             say(_indented(item.reference.rationale))
     if item.media:
-        say("Media: " + "; ".join(_medium(one) for one in item.media))
+        say("Media: " + "; ".join(_medium(medium) for medium in item.media))
     if item.tags:
         say("Facets: " + "; ".join(f"{name} {_value(value)}" for name, value in item.tags.items()))
 
 
-def _sent(benchmark: str, item: Item, one: GivenAnswer) -> tuple[str, str] | None:
+def _sent(benchmark: str, item: Item, given_answer: GivenAnswer) -> tuple[str, str] | None:
     """The prompt behind an answer, if its recorded hash confirms it."""
     from proctor.runs import recorded
     from proctor.systems import prompt_as_sent
 
-    settings = one.run.settings.get("system")
-    if one.answer is None or not isinstance(settings, dict):
+    settings = given_answer.run.settings.get("system")
+    if given_answer.answer is None or not isinstance(settings, dict):
         return None
-    return prompt_as_sent(benchmark, item, one.answer, settings, recorded(one.answer), one.run.condition)
+    return prompt_as_sent(
+        benchmark, item, given_answer.answer, settings, recorded(given_answer.answer), given_answer.run.condition
+    )
 
 
-def _say_answer(one: GivenAnswer, sent: Sequence[str] = ()) -> None:
+def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
     from proctor.core import Status
 
-    run = f"{one.run.system} / {one.run.condition}"
-    answer = one.answer
+    run = f"{given_answer.run.system} / {given_answer.run.condition}"
+    answer = given_answer.answer
     if answer is None:
         say(f"\n{run}: not asked", bold=True)
         return
@@ -270,10 +272,10 @@ def _say_answer(one: GivenAnswer, sent: Sequence[str] = ()) -> None:
         say("  Replied:")
     if answer.text:
         say(_indented(answer.text))
-    for score in one.scores:
+    for score in given_answer.scores:
         label = f" ({score.label})" if score.label else ""
         say(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
-    for vote in one.votes:
+    for vote in given_answer.votes:
         flags = f" flagged: {', '.join(vote.flags)}" if vote.flags else ""
         say(f"  {vote.judge} replied{flags}: {_value(vote.reply)}")
 
@@ -283,8 +285,8 @@ def _prompt(benchmark: str, item: Item) -> list[str]:
     from proctor.core import VideoClip
     from proctor.systems import prompt_for_benchmark, prompt_text
 
-    clips = [one for one in item.media if isinstance(one, VideoClip)]
-    pictures = sum(_frames(one) for one in clips) + len(item.pictured) - len(clips)
+    clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
+    pictures = sum(_frames(clip) for clip in clips) + len(item.pictured) - len(clips)
     if clips:
         note("Numbers of frames in the prompt are for one frame a second, at most 64.")
     briefing = reader_or_default(benchmark).briefing
@@ -365,21 +367,21 @@ def audit_items(
 def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:
     return [
         {
-            "format": one.kind,
-            "baseline": each.name,
-            "kind": each.kind,
-            "label": each.label,
-            "n": each.accuracy.n,
-            "groups": each.accuracy.groups,
-            "accuracy": each.accuracy.value,
-            "ci_low": each.accuracy.ci_low,
-            "ci_high": each.accuracy.ci_high,
-            "chance": each.chance,
-            "p": each.p,
-            "p_holm": each.p_holm,
+            "format": format_audit.kind,
+            "baseline": baseline.name,
+            "kind": baseline.kind,
+            "label": baseline.label,
+            "n": baseline.accuracy.n,
+            "groups": baseline.accuracy.groups,
+            "accuracy": baseline.accuracy.value,
+            "ci_low": baseline.accuracy.ci_low,
+            "ci_high": baseline.accuracy.ci_high,
+            "chance": baseline.chance,
+            "p": baseline.p,
+            "p_holm": baseline.p_holm,
         }
-        for one in audit.formats
-        for each in one.baselines
+        for format_audit in audit.formats
+        for baseline in format_audit.baselines
     ]
 
 

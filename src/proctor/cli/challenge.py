@@ -286,12 +286,14 @@ def pack(
         note(*written.notes)
     if not check:
         return
-    for one in check_pack(platform, folder, place):
-        if not one.ok:
-            found = "; ".join(one.wrong[:3]) or "no figures"
-            raise InputError(place, f"phase {one.phase}", found=found, expected="Proctor's own figures")
-        told = f"{count_of(one.figures, 'figure')} as Proctor's own (largest difference {one.largest:.1e})"
-        say(f"{one.phase}: {one.baseline} in {one.ran}: {told}")
+    for pack_check in check_pack(platform, folder, place):
+        if not pack_check.ok:
+            found = "; ".join(pack_check.wrong[:3]) or "no figures"
+            raise InputError(place, f"phase {pack_check.phase}", found=found, expected="Proctor's own figures")
+        told = (
+            f"{count_of(pack_check.figures, 'figure')} as Proctor's own (largest difference {pack_check.largest:.1e})"
+        )
+        say(f"{pack_check.phase}: {pack_check.baseline} in {pack_check.ran}: {told}")
 
 
 def try_image(

@@ -131,7 +131,7 @@ def grid(benchmark: BenchmarkName, options: GridOptions, store: StoreUrl = None)
     with at_work("judging"):
         found = asyncio.run(watched(asked, nullcontext(lambda _: None)))
     print_blocks(*found.tables, apart=True)
-    count, usage = sum(one.judgements for one in found.cells), sum((one.usage for one in found.cells), Usage())
+    count, usage = sum(cell.judgements for cell in found.cells), sum((cell.usage for cell in found.cells), Usage())
     note(
         f"{count_of(count, 'new judgement')}, {cost_of(usage)}, kept in {opened.shown}"
         if count or usage.requests
@@ -172,11 +172,14 @@ def index(
         title, heads = f"Found for {query!r}", ("source", ">page", ">by words", ">by meaning", "passage")
         rows = [
             (
-                one.passage.source,
-                *(DASH if each is None else str(each) for each in (one.passage.page, one.by_words, one.by_meaning)),
-                " ".join(one.passage.text.split())[:160],
+                match.passage.source,
+                *(
+                    DASH if each is None else str(each)
+                    for each in (match.passage.page, match.by_words, match.by_meaning)
+                ),
+                " ".join(match.passage.text.split())[:160],
             )
-            for one in opened.index.search([query], top)
+            for match in opened.index.search([query], top)
         ]
         print_blocks(plain_table(title, heads, rows))
 

@@ -98,8 +98,8 @@ def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
     """Print tables and prose; with `apart`, a blank line after each."""
     from proctor.reports import show_block
 
-    for one in blocks:
-        show_block(console, one)
+    for block in blocks:
+        show_block(console, block)
         if apart:
             console.print()
 

@@ -62,8 +62,8 @@ def report(
 
 def tell(summary: ReportSummary) -> None:
     """Print the first screen of a report as sentences."""
-    for one in summary.story.answers:
-        note(f"{one.question} {one.answer}")
+    for answer in summary.story.answers:
+        note(f"{answer.question} {answer.answer}")
 
 
 def export(
@@ -164,51 +164,51 @@ def pool(
     with at_work("computing intervals"):
         benchmark, found = pool_sums(files, Resampling(draws=draws, seed=seed))
     if output is OutputFormat.JSON:
-        print_json([one.to_json() | settings_of({"draws": draws, "seed": seed}) for one in found])
+        print_json([pooled_metric.to_json() | settings_of({"draws": draws, "seed": seed}) for pooled_metric in found])
         return
-    apart = [one.title for one in found if one.institutions < len(files)]
-    found = [one for one in found if one.institutions == len(files)]
+    apart = [pooled_metric.title for pooled_metric in found if pooled_metric.institutions < len(files)]
+    found = [pooled_metric for pooled_metric in found if pooled_metric.institutions == len(files)]
     rows = [
         (
-            one.condition,
-            one.metric,
-            one.scorer,
+            pooled_metric.condition,
+            pooled_metric.metric,
+            pooled_metric.scorer,
             system,
             f"{mean.n:,}",
             str(mean.groups),
             number(mean.value),
             number_interval(mean.ci_low, mean.ci_high),
-            str(one.lacking[system]),
+            str(pooled_metric.lacking[system]),
         )
-        for one in found
-        for system, mean in zip(one.systems, one.means, strict=True)
+        for pooled_metric in found
+        for system, mean in zip(pooled_metric.systems, pooled_metric.means, strict=True)
     ]
     heads = ("condition", "metric", "scorer", "system", ">n", ">groups", ">value", ">interval", ">lacking")
     title = f"{benchmark}: {count_of(len(files), 'site')}"
     pairs = [
         (
-            one.condition,
-            one.metric,
-            one.scorer,
-            one.systems[pair.first],
-            one.systems[pair.second],
+            pooled_metric.condition,
+            pooled_metric.metric,
+            pooled_metric.scorer,
+            pooled_metric.systems[pair.first],
+            pooled_metric.systems[pair.second],
             number(pair.difference.value),
             number_interval(pair.difference.ci_low, pair.difference.ci_high),
             DASH if pair.p_holm is None else f"{pair.p_holm:.2g}",
         )
-        for one in found
-        for pair in one.pairs
+        for pooled_metric in found
+        for pair in pooled_metric.pairs
     ]
     between = ("condition", "metric", "scorer", "first", "second", ">difference", ">interval", ">p (Holm)")
     records = [
-        {"condition": one.condition, "metric": one.metric, "scorer": one.scorer, **row}
-        for one in found
-        for row in one.rows()
+        {"condition": pooled_metric.condition, "metric": pooled_metric.metric, "scorer": pooled_metric.scorer, **row}
+        for pooled_metric in found
+        for row in pooled_metric.rows()
     ]
     tables = [plain_table(title, heads, rows)]
     tables += [plain_table("Differences", between, pairs)] if pairs else []
     show(output, records, *tables)
-    out = {f"{name} under {one.condition}" for one in found for name in one.left_out}
+    out = {f"{name} under {pooled_metric.condition}" for pooled_metric in found for name in pooled_metric.left_out}
     note(*([f"Not in every file, left out: {', '.join(apart)}"] if apart else []))
     note(*([f"Not at every site whole, left out: {', '.join(sorted(out))}"] if out else []))
     note(drawn_over(draws, seed, two_level=False))

@@ -135,7 +135,7 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
     from proctor.reports import records_table
     from proctor.runs import flagged_votes
 
-    found = [one.to_json() for one in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
+    found = [vote.to_json() for vote in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
     names = ("system", "condition", "item", "judge", "flags", "reply", "text")
     shown = ({"flags": ", ".join(row["flags"]), "reply": json.dumps(row["reply"], ensure_ascii=False)} for row in found)
     cells = [{name: str((row | own)[name]) for name in names} for row, own in zip(found, shown, strict=True)]
@@ -152,14 +152,14 @@ def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFo
         found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
     heads = ("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
     rows = [
-        (one.system, one.condition, f"{one.answers:,}", f"{one.failed:,}", f"{one.scores:,}", one.sha256)
-        for one in found.runs
+        (run.system, run.condition, f"{run.answers:,}", f"{run.failed:,}", f"{run.scores:,}", run.sha256)
+        for run in found.runs
     ]
     title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"
     if output is OutputFormat.JSON:
         print_json(found.to_json())
         return
-    records = [asdict(one) | {"sha256_of_all": found.sha256} for one in found.runs]
+    records = [asdict(run) | {"sha256_of_all": found.sha256} for run in found.runs]
     show(output, records, plain_table(title, heads, rows))
     if output is OutputFormat.TABLE:
         say(f"SHA-256 of all: {found.sha256}")
@@ -196,21 +196,21 @@ def compare(
 
     found = table.data
     if output is not OutputFormat.TABLE:
-        rows = [one.to_json() | settings_of(options) for one in found.comparisons]
+        rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, options["by"]))
         note(*filter(None, [outside_line(found.outside, found.by)]))
     else:
-        counts = [(one.metric, one.difference.n) for one in found.comparisons]
+        counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]
         few = [] if options["metrics"] else scarce_metrics(counts, found.card.headline)
-        for one in found.comparisons:
-            if one.metric not in few:
-                print_blocks(*comparison_blocks(one, found.card.metric(one.metric)), "")
+        for comparison in found.comparisons:
+            if comparison.metric not in few:
+                print_blocks(*comparison_blocks(comparison, found.card.metric(comparison.metric)), "")
         note(*([scarce_line(few)] if few else []))
-        line = few_groups_line(max(one.difference.groups for one in found.comparisons))
+        line = few_groups_line(max(comparison.difference.groups for comparison in found.comparisons))
         note(*filter(None, [line, without_line(found.without)]))
-        if any(one.policy for one in found.comparisons):
+        if any(comparison.policy for comparison in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
         note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
 
@@ -220,8 +220,10 @@ def _part_tables(found: Any, by: Any) -> list[Table]:
     from proctor.reports import differences_table
 
     tables: dict[tuple[str, ...], list[Any]] = {}
-    for one in found.comparisons:
-        tables.setdefault((one.metric, one.scorer, str(one.first), str(one.second)), []).append(one)
+    for comparison in found.comparisons:
+        tables.setdefault(
+            (comparison.metric, comparison.scorer, str(comparison.first), str(comparison.second)), []
+        ).append(comparison)
     made = []
     for (name, scorer, first, second), parts in tables.items():
         metric = found.card.metric(name)

@@ -147,7 +147,17 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
 
     title = f"{benchmark}: what would be asked"
     heads = ("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
-    rows = [(one.system, one.condition, one.already, one.items, one.pictures, one.tokens) for one in found]
+    rows = [
+        (
+            run_estimate.system,
+            run_estimate.condition,
+            run_estimate.already,
+            run_estimate.items,
+            run_estimate.pictures,
+            run_estimate.tokens,
+        )
+        for run_estimate in found
+    ]
     print_blocks(plain_table(title, heads, rows))
     note(
         f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call "

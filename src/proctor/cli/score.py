@@ -85,17 +85,17 @@ async def _score(
     from proctor import api
 
     told: dict[str, int] = {}
-    for one in await api.prepare_scorers(store, benchmark, options):
-        if isinstance(one, Scored):
-            told |= one.by
+    for scorer in await api.prepare_scorers(store, benchmark, options):
+        if isinstance(scorer, Scored):
+            told |= scorer.by
             continue
-        note(*one.notes)
-        scored = await watched(one.ask, show_judging(0, one.paid))
+        note(*scorer.notes)
+        scored = await watched(scorer.ask, show_judging(0, scorer.paid))
         if not options["metrics"]:
-            _tell(one, scored, drawn, output)
+            _tell(scorer, scored, drawn, output)
             return
         told |= scored.by
-        note(*(f"{one.scorer.name}: {line}" for line in one.scorer.notes()))  # type: ignore[attr-defined]
+        note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
     _tell_metrics(api.open_store(store).shown, told, output)
 
 
@@ -107,39 +107,41 @@ def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> Non
     print_blocks(plain_table(f"Answers scored in {store}", ("scorer", ">answers"), rows))
 
 
-def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
+def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
     """Print the result; exit with `UNMARKED_EXIT` if answers have no score yet."""
-    tally, paid = scored.tally, one.paid
+    tally, paid = scored.tally, scorer.paid
     if tally is None:
         raise ValueError("a judge without a tally")
-    _tell_dimensions(one, scored, output) if one.dimensions else _tell_judge(one, scored, drawn, output)
+    _tell_dimensions(scorer, scored, output) if scorer.dimensions else _tell_judge(scorer, scored, drawn, output)
     for line in spent(paid) if output is not OutputFormat.JSON else ():
         say(line)
-    left = tally.left if one.options["limit"] is None else tally.unmarked + tally.awaiting
+    left = tally.left if scorer.options["limit"] is None else tally.unmarked + tally.awaiting
     if left:
         lack = "judgement" if tally.awaiting == left else "verdict"
-        if one.dimensions:  # an ensemble's score may stand without one of its members
+        if scorer.dimensions:  # an ensemble's score may stand without one of its members
             lack = "member's score" if tally.awaiting == left else "score"
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{count_of(left, 'answer')} without a {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
     if output is not OutputFormat.JSON:
-        command = "audit" if one.dimensions else "results"
-        note(f"Next: proctor {command} {shell_word(one.where.benchmark)} --store {store_word(one.where.store.shown)}")
+        command = "audit" if scorer.dimensions else "results"
+        note(
+            f"Next: proctor {command} {shell_word(scorer.where.benchmark)} --store {store_word(scorer.where.store.shown)}"
+        )
 
 
-def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
+def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
     from proctor.runs import rating_summary
 
-    store, tally, paid = one.where.store, scored.tally, one.paid
-    rows, breaks, flags = rating_summary(store, one.where.benchmark, one.runs, one.scorer.name)
+    store, tally, paid = scorer.where.store, scored.tally, scorer.paid
+    rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, scorer.scorer.name)
     if output is OutputFormat.JSON and tally is not None:
         counts = {"scored": tally.marked, "without_a_score": tally.unmarked, "left": tally.left}
         cost = {"new_votes": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
         said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
-        print_json({"judge": one.scorer.name, "store": store.shown, **counts, **cost, **said})
+        print_json({"judge": scorer.scorer.name, "store": store.shown, **counts, **cost, **said})
         return
-    title = f"Scores by {one.scorer.name} in {store.shown}"
+    title = f"Scores by {scorer.scorer.name} in {store.shown}"
     heads = ("language", "dimension", ">scores", ">missing", ">mean", ">disagreement between members")
     cells = [
         (
@@ -152,14 +154,14 @@ def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) 
     for what, found in (("broken rules", breaks), ("flags", flags)):
         if found:
             note(f"{what}: {', '.join(f'{name} {count}' for name, count in sorted(found.items()))}")
-    say(f"{count_of(scored.by[one.scorer.name], 'answer')} scored by {one.scorer.name}")
+    say(f"{count_of(scored.by[scorer.scorer.name], 'answer')} scored by {scorer.scorer.name}")
 
 
-def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
+def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
     from proctor.runs import flagged_votes
 
-    where, tally, paid = one.where, scored.tally, one.paid
-    agreement, systems = _agreement(one, *drawn), {run.system for run in one.runs}
+    where, tally, paid = scorer.where, scored.tally, scorer.paid
+    agreement, systems = _agreement(scorer, *drawn), {run.system for run in scorer.runs}
     flagged = flagged_votes(where.store, where.benchmark, where.systems, where.conditions)
     flagged = [vote for vote in flagged if vote.system in systems]
     if tally is None:
@@ -169,9 +171,9 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
         counts |= {"unmarked": tally.total - tally.marked - tally.unresolved, "left": tally.left}
         cost = {"new_votes": paid.count, "usage": paid.usage.model_dump(mode="json")}
         said = {"agreement": agreement and agreement.to_json(), "flagged": [vote.to_json() for vote in flagged]}
-        print_json({"judge": one.scorer.name, **counts, **cost, **said})
+        print_json({"judge": scorer.scorer.name, **counts, **cost, **said})
         return
-    say(f"{count_of(tally.marked, 'answer')} marked by {one.scorer.name} in {where.store.shown}")
+    say(f"{count_of(tally.marked, 'answer')} marked by {scorer.scorer.name} in {where.store.shown}")
     if tally.unresolved:
         say(
             f"{count_of(tally.unresolved, 'answer')} unresolved (no majority among its judges: neither right nor wrong)"
@@ -185,16 +187,16 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
         )
 
 
-def _agreement(one: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
+def _agreement(scorer: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
     """The agreement of the judges of a panel; None for a single judge."""
     from proctor.judges import Panel
     from proctor.runs import judge_agreement
 
-    if not isinstance(one.scorer, Panel) or len(one.scorer.judges) < 2:
+    if not isinstance(scorer.scorer, Panel) or len(scorer.scorer.judges) < 2:
         return None
-    where, every = one.where, one.options["all_items"]
-    judges = one.scorer.judges
-    return judge_agreement(where.store, where.benchmark, one.runs, judges, all_items=every, draws=draws, seed=seed)
+    where, every = scorer.where, scorer.options["all_items"]
+    judges = scorer.scorer.judges
+    return judge_agreement(where.store, where.benchmark, scorer.runs, judges, all_items=every, draws=draws, seed=seed)
 
 
 def _tell_agreement(agreement: JudgeAgreement) -> None:
@@ -272,7 +274,7 @@ def audit(
     for name in dimensions or ():
         if name not in rated:
             raise UsageError("--dimension", one_of(list(rated), name), found=repr(name))
-    note(*(f"{one.name}: {line}" for one in found.metrics for line in one.notes))
+    note(*(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))
     if official is not None:
@@ -300,7 +302,7 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
     from proctor import api
 
     prepared = await api.prepare_probes(store, benchmark, api.filled_probes(given))
-    paid = [one.paid for pair in prepared.scorers for one in pair]
+    paid = [prepared_scorer.paid for pair in prepared.scorers for prepared_scorer in pair]
     if given["model"]:
         note(
             f"{count_of(prepared.asked, 'text')} to score by each; judgements that the store has are not asked for again"
@@ -311,7 +313,13 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
         note(*found.notes)
     else:
         show(output, found.rows)
-    note(*(line for one in {id(one): one for one in paid}.values() for line in spent(one)))
+    note(
+        *(
+            line
+            for paid_votes in {id(paid_votes): paid_votes for paid_votes in paid}.values()
+            for line in spent(paid_votes)
+        )
+    )
 
 
 def _refuse_old(benchmark: str, more: list[str]) -> None:
@@ -338,7 +346,7 @@ def _official(benchmark: str) -> Any:
     settings = CorrelationSettings(draws=0)
 
     def figures(found: AuditReport) -> Any:
-        of = {one.name: reader.official_audit(audit_of(found.table, one, settings)) for one in found.metrics}
+        of = {metric.name: reader.official_audit(audit_of(found.table, metric, settings)) for metric in found.metrics}
         return of if len(of) > 1 else of[found.metrics[0].name]
 
     return figures
@@ -356,7 +364,7 @@ def _print_audit(found: AuditReport, dimensions: Any) -> None:
     if found.power is not None:
         print_blocks(*power_tables(found.power), apart=True)
         note(_of_second_ratings(found.power))
-    if not any(one.twice for one in found.coverage):
+    if not any(coverage.twice for coverage in found.coverage):
         note("No answer was rated by two raters on the same dimension: how far raters agree is not known.")
 
 
@@ -389,7 +397,7 @@ def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -
         source = AuditSource(f"Metrics and the ratings of {of.name}", found)
     else:
         store, benchmark, against = of
-        raters, names = ", ".join(against) or "people", [one.name for one in found.metrics]
+        raters, names = ", ".join(against) or "people", [metric.name for metric in found.metrics]
         shown = ", ".join(names) if len(names) < 3 else f"{len(names)} scorers"
         title = f"{benchmark}: {shown} and {raters}"
         said = judgements_behind(store, benchmark, names, against)

@@ -138,14 +138,22 @@ def merge(
     heads = ("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
     named = ("benchmark", "system", "condition", "what")
     rows = [
-        (*(getattr(one, name) for name in named), f"{one.taken:,}", f"{one.same:,}", f"{one.refused:,}")
-        for one in found
+        (
+            *(getattr(merged_rows, name) for name in named),
+            f"{merged_rows.taken:,}",
+            f"{merged_rows.same:,}",
+            f"{merged_rows.refused:,}",
+        )
+        for merged_rows in found
     ]
     title = f"Into {target.shown}"
-    show(output, [one.to_json() for one in found], plain_table(title, heads, rows))
-    refused = sum(one.refused for one in found)
+    show(output, [merged_rows.to_json() for merged_rows in found], plain_table(title, heads, rows))
+    refused = sum(merged_rows.refused for merged_rows in found)
     if refused:
-        where = (f"{'/'.join(filter(None, (one.system, one.condition, one.what)))}: {one.first}" for one in found)
+        where = (
+            f"{'/'.join(filter(None, (merged_rows.system, merged_rows.condition, merged_rows.what)))}: {merged_rows.first}"
+            for merged_rows in found
+        )
         note(*(line for line, one in zip(where, found, strict=True) if one.refused))
         note(f"{count_of(refused, 'row')} refused: they contradict the store, or each other")
         raise typer.Exit(1)

@@ -37,13 +37,13 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List arguments, options without a group, and then each group."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for one in self.get_params(ctx):
-            if (record := one.get_help_record(ctx)) is None:
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is None:
                 continue
             name, about = record[0].replace("list[", "").replace("]>", ">"), record[1]
-            if one.param_type_name == "argument":
+            if param.param_type_name == "argument":
                 sections["Arguments"].append((name.partition(" <")[0], about))
-            elif (panel := getattr(one, "rich_help_panel", None)) is not None:
+            elif (panel := getattr(param, "rich_help_panel", None)) is not None:
                 sections.setdefault(panel, []).append((name, about))
             else:
                 sections["Options"].append((name, about))
@@ -78,7 +78,7 @@ class Command(TyperCommand):
 
 def _apart(command: Any, given: Sequence[str]) -> str:
     """The corrected form of `--model m temperature=0`, with quotes; "" if nothing is wrong."""
-    known = {name for one in command.params if "[KEY=VALUE" in (one.metavar or "") for name in one.opts}
+    known = {name for param in command.params if "[KEY=VALUE" in (param.metavar or "") for name in param.opts}
     for place, word in enumerate(given):
         name, *rest = given[place + 1 :] or [""]
         settings = list(takewhile(_is_setting, rest))
@@ -89,7 +89,7 @@ def _apart(command: Any, given: Sequence[str]) -> str:
 
 def _named_options(command: Any) -> str:
     """A hint that an extra argument may need the name of an option."""
-    known = {name for one in command.params for name in one.opts}
+    known = {name for param in command.params for name in param.opts}
     name = next((one for one in ("--system", "--condition", "--model") if one in known), "")
     return f". Options have names, such as {name} NAME" if name else ""
 
@@ -152,7 +152,11 @@ def new_group(summary: str) -> typer.Typer:
 def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
     """Add a command. Its parameters are declared by `Option`; a `TypedDict` declares several options."""
     signature = inspect.signature(function, eval_str=True)
-    bundles = {one.name: one.annotation for one in signature.parameters.values() if is_typeddict(one.annotation)}
+    bundles = {
+        parameter.name: parameter.annotation
+        for parameter in signature.parameters.values()
+        if is_typeddict(parameter.annotation)
+    }
 
     def command(**given: Any) -> None:
         for place, kind in bundles.items():
@@ -160,10 +164,10 @@ def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str
             given[place] = {key: _read(option, given.pop(key)) for key, option in chosen.items()}
         function(**given)
 
-    parameters = [one for each in signature.parameters.values() for one in _parameters(each)]
+    parameters = [parameter for each in signature.parameters.values() for parameter in _parameters(each)]
     command.__doc__ = function.__doc__
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     settings = vars(function).get("context_settings")
     group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
 
@@ -177,17 +181,17 @@ def add_line(group: typer.Typer, name: str, function: Callable[..., None], panel
     group.command(name, cls=Command, rich_help_panel=panel)(command)
 
 
-def _parameters(one: inspect.Parameter) -> Iterator[inspect.Parameter]:
+def _parameters(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     """A parameter as Typer takes it; a `TypedDict` gives one for each option."""
-    if is_typeddict(one.annotation):
-        for name, (kind, option) in declared(one.annotation).items():
+    if is_typeddict(parameter.annotation):
+        for name, (kind, option) in declared(parameter.annotation).items():
             if option.help:
                 yield _parameter(name, kind, option, option.default)
-    elif get_origin(one.annotation) is Annotated and isinstance(one.annotation.__metadata__[0], Option):
-        option = one.annotation.__metadata__[0]
-        yield _parameter(one.name, one.annotation.__origin__, option, one.default)
+    elif get_origin(parameter.annotation) is Annotated and isinstance(parameter.annotation.__metadata__[0], Option):
+        option = parameter.annotation.__metadata__[0]
+        yield _parameter(parameter.name, parameter.annotation.__origin__, option, parameter.default)
     else:
-        yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
 
 
 def _parameter(name: str, kind: Any, option: Option, default: Any) -> inspect.Parameter:
@@ -216,7 +220,7 @@ def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -
     similar name; a similar name never suggests a command that deletes."""
     others = {} if path else SIMILAR | RENAMED_COMMANDS
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
-    near = [others.get(one, one) for one in get_close_matches(name, alike, n=1)]
+    near = [others.get(match, match) for match in get_close_matches(name, alike, n=1)]
     meant = [others[name]] if name in others else list(below) or near
     lines = [f"'{' '.join(word for word in (_PROGRAM, path, one) if word)}'" for one in meant]
     hint = f" Did you mean {' or '.join(lines)}?" if lines else ""
@@ -368,7 +372,7 @@ def _tried(full: str, function: Callable[..., Any]) -> Callable[..., None]:
 
 def _with_output(full: str, function: Callable[..., Any]) -> Callable[..., None]:
     signature = inspect.signature(function, eval_str=True)
-    own = [one for one in signature.parameters.values() if one.name != "steps"]
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "steps"]
     wants_steps = "steps" in signature.parameters
 
     def command(output: OutputFormat, **given: Any) -> None:

@@ -92,24 +92,26 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
     from proctor.web import open_review
 
     review, updates = open_review(folder, store, listening)
-    for one in updates:
-        told_update(one)
+    for study_update in updates:
+        told_update(study_update)
     return review
 
 
-def told_update(one: StudyUpdate) -> None:
+def told_update(study_update: StudyUpdate) -> None:
     """Print the changes to a study."""
-    tally = one.items
+    tally = study_update.items
     told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
-    say(f"{one.name}: {told}, {count_of(one.assigned, 'assignment')} made")
+    say(f"{study_update.name}: {told}, {count_of(study_update.assigned, 'assignment')} made")
     if tally.gone:
         gone = count_of(tally.gone, "item")
-        note(f"{one.name}: {gone} no longer in the source, kept with all that was said about it")
-    if one.disabled:
-        out = f"no new work for {', '.join(one.disabled)} (disabled)"
-        note(f"{one.name}: {out}; proctor review reassign DIR {one.name} NAME passes on what is open")
-    if one.disabled and one.waiting:
-        note(f"{one.name}: {count_of(one.waiting, 'item')} waiting until enough of the plan's people may log in")
+        note(f"{study_update.name}: {gone} no longer in the source, kept with all that was said about it")
+    if study_update.disabled:
+        out = f"no new work for {', '.join(study_update.disabled)} (disabled)"
+        note(f"{study_update.name}: {out}; proctor review reassign DIR {study_update.name} NAME passes on what is open")
+    if study_update.disabled and study_update.waiting:
+        note(
+            f"{study_update.name}: {count_of(study_update.waiting, 'item')} waiting until enough of the plan's people may log in"
+        )
 
 
 StudyName = Annotated[str, Option("The study's name.", metavar="STUDY", argument=True)]
@@ -129,8 +131,8 @@ def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
 
     review, updates = open_review(folder, store)
     review.engine.dispose()
-    for one in updates:
-        told_update(one)
+    for study_update in updates:
+        told_update(study_update)
 
 
 def status(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:

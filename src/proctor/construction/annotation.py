@@ -177,38 +177,40 @@ class Annotation(FrozenModel):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         object.__setattr__(self, "sightings", tuple(sorted(self.sightings, key=_place)))
-        moments = sorted(self.moments, key=lambda one: (one.time, one.kind, one.instance, one.class_name))
+        moments = sorted(
+            self.moments, key=lambda moment: (moment.time, moment.kind, moment.instance, moment.class_name)
+        )
         object.__setattr__(self, "moments", tuple(moments))
         return self
 
     def by_second(self) -> dict[int, list[Sighting]]:
         """The sightings of every second that has some, in order."""
-        return _grouped(self.sightings, lambda one: one.second)
+        return _grouped(self.sightings, lambda sighting: sighting.second)
 
     def by_instance(self) -> dict[str, list[Sighting]]:
         """The sightings of every instance that has some, each in order of time."""
-        return _grouped(self.sightings, lambda one: one.instance)
+        return _grouped(self.sightings, lambda sighting: sighting.instance)
 
     def moments_by_instance(self) -> dict[str, list[AnnotatedMoment]]:
         """The moments of every instance that has some, each in order of time."""
-        return _grouped(self.moments, lambda one: one.instance)
+        return _grouped(self.moments, lambda annotated_moment: annotated_moment.instance)
 
     @property
     def classes(self) -> tuple[str, ...]:
         """All classes, sorted."""
-        named = {one.class_name for one in self.sightings} | {one.class_name for one in self.moments}
+        named = {sighting.class_name for sighting in self.sightings} | {moment.class_name for moment in self.moments}
         return tuple(sorted(named))
 
 
 def _grouped(values: Iterable[V], key: Callable[[V], K]) -> dict[K, list[V]]:
     found: dict[K, list[V]] = {}
-    for one in values:
-        found.setdefault(key(one), []).append(one)
+    for value in values:
+        found.setdefault(key(value), []).append(value)
     return found
 
 
-def _place(one: Sighting) -> tuple[int, str, str, str]:
-    return one.second, one.instance, one.class_name, one.model_dump_json(exclude={"second"})
+def _place(sighting: Sighting) -> tuple[int, str, str, str]:
+    return sighting.second, sighting.instance, sighting.class_name, sighting.model_dump_json(exclude={"second"})
 
 
 def video_id(name: str) -> str:
@@ -247,13 +249,13 @@ class Timeline:
     def __init__(self, annotation: Annotation, end: float | None = None) -> None:
         self.annotation = annotation
         self.end = annotation.video.seconds if end is None else end
-        self._moments = [one for one in annotation.moments if one.time <= self.end]
+        self._moments = [moment for moment in annotation.moments if moment.time <= self.end]
         self._by_second = {second: seen for second, seen in annotation.by_second().items() if second <= self.end}
-        self._arrivals = [one for one in arrivals(annotation) if one.time <= self.end]
+        self._arrivals = [arrival for arrival in arrivals(annotation) if arrival.time <= self.end]
 
     def moments(self, kind: MomentKind, class_name: str | None = None) -> list[AnnotatedMoment]:
         """Insertions or retrievals, of one class or all, in order of time."""
-        return [one for one in self._moments if one.kind == kind and class_name in {None, one.class_name}]
+        return [moment for moment in self._moments if moment.kind == kind and class_name in {None, moment.class_name}]
 
     def insertions(self, class_name: str | None = None) -> list[AnnotatedMoment]:
         return self.moments("insertion", class_name)
@@ -264,8 +266,8 @@ class Timeline:
     def first(self, kind: MomentKind) -> dict[str, float]:
         """The time of the first such moment of each class, in order of time."""
         found: dict[str, float] = {}
-        for one in self.moments(kind):
-            found.setdefault(one.class_name, one.time)
+        for moment in self.moments(kind):
+            found.setdefault(moment.class_name, moment.time)
         return found
 
     def first_in(self) -> dict[str, float]:
@@ -279,8 +281,8 @@ class Timeline:
     def first_there(self) -> dict[str, float]:
         """The time since which each class is in the body, inserted or come loose there, in order of time."""
         found: dict[str, float] = {}
-        for one in self._arrivals:
-            found.setdefault(one.class_name, one.time)
+        for arrival in self._arrivals:
+            found.setdefault(arrival.class_name, arrival.time)
         return found
 
     def inside(self, class_name: str | None = None) -> list[str]:
@@ -293,29 +295,31 @@ class Timeline:
 
     def returned(self) -> list[str]:
         """The instances that were retrieved and are in the body again at the end."""
-        went = {one.instance for one in self.retrievals()}
+        went = {retrieval.instance for retrieval in self.retrievals()}
         return [name for name in self.inside() if name in went]
 
     def _stays(self, class_name: str | None) -> dict[str, bool]:
         """Whether each instance that ever was in the body is there at the end."""
         there: dict[str, bool] = {}
         # of what happens at one time the arrival comes first
-        for one in sorted([*self._arrivals, *self.retrievals()], key=lambda one: one.time):
-            if class_name in {None, one.class_name}:
-                there[one.instance] = one.kind == "insertion"
+        for annotated_moment in sorted(
+            [*self._arrivals, *self.retrievals()], key=lambda annotated_moment: annotated_moment.time
+        ):
+            if class_name in {None, annotated_moment.class_name}:
+                there[annotated_moment.instance] = annotated_moment.kind == "insertion"
         return there
 
     def in_view(self, second: int) -> list[Sighting]:
         """The clear sightings at a second."""
-        return [one for one in self._by_second.get(second, []) if one.clear]
+        return [sighting for sighting in self._by_second.get(second, []) if sighting.clear]
 
     def last_clear(self, instance: str) -> Sighting | None:
         """The last box of an instance, if it is clear."""
         mine = [
-            one
+            sighting
             for _, seen in sorted(self._by_second.items())
-            for one in seen
-            if one.instance == instance and one.box is not None
+            for sighting in seen
+            if sighting.instance == instance and sighting.box is not None
         ]
         return mine[-1] if mine and mine[-1].clear else None
 
@@ -324,15 +328,18 @@ class Timeline:
         return [
             second
             for second, seen in sorted(self._by_second.items())
-            if any(one.class_name == class_name and one.box is not None and one.in_patient for one in seen)
+            if any(
+                sighting.class_name == class_name and sighting.box is not None and sighting.in_patient
+                for sighting in seen
+            )
         ]
 
     def quiet(self) -> list[int]:
         """The seconds at which it is clear what is in view: the same instances a second before and after, each with one
         clear sighting, and no insertion or retrieval nearby."""
-        changes = [one.time for one in self._moments]
+        changes = [moment.time for moment in self._moments]
         seconds = range(int(self.end) + 1)
-        names = [[one.instance for one in self.in_view(second)] for second in seconds]
+        names = [[sighting.instance for sighting in self.in_view(second)] for second in seconds]
         settled = [self._settled(second) for second in seconds]
         return [
             second
@@ -355,18 +362,20 @@ class Timeline:
 
     def _settled(self, second: int) -> bool:
         seen = self._by_second.get(second, [])
-        instances = [one.instance for one in seen]
-        return len(set(instances)) == len(instances) and all(one.clear or one.box is None for one in seen)
+        instances = [sighting.instance for sighting in seen]
+        return len(set(instances)) == len(instances) and all(
+            sighting.clear or sighting.box is None for sighting in seen
+        )
 
 
 def arrivals(annotation: Annotation) -> list[AnnotatedMoment]:
     """When each instance came to be in the body, in order of time: its insertions, or its first sighting there for a
     specimen or a stone, which come loose in the body."""
-    found = [one for one in annotation.moments if one.kind == "insertion"]
-    inserted = {one.instance for one in found}
+    found = [moment for moment in annotation.moments if moment.kind == "insertion"]
+    inserted = {annotated_moment.instance for annotated_moment in found}
     for instance, seen in annotation.by_instance().items():
-        here = [one for one in seen if one.in_patient]
+        here = [sighting for sighting in seen if sighting.in_patient]
         if here and instance not in inserted and official_name(here[0].class_name) in ARISING:
             time, name = float(here[0].second), here[0].class_name
             found.append(AnnotatedMoment(kind="insertion", instance=instance, class_name=name, time=time))
-    return sorted(found, key=lambda one: (one.time, one.instance))
+    return sorted(found, key=lambda annotated_moment: (annotated_moment.time, annotated_moment.instance))

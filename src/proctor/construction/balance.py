@@ -58,7 +58,9 @@ def constant_answers(pool: Mapping[str, Sequence[CandidateQuestion]]) -> set[tup
     classes, or for all classes."""
     answers: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
     videos: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
-    binary = [(v, one) for v, some in pool.items() for one in some if isinstance(one.format, BinaryFormat)]
+    binary = [
+        (v, question) for v, some in pool.items() for question in some if isinstance(question.format, BinaryFormat)
+    ]
     for video, candidate in binary:
         for about in (candidate.mentions, None):
             answers.setdefault((candidate.rule, about), set()).add(candidate.key)
@@ -96,7 +98,7 @@ def choose(
     chosen: dict[str, list[CandidateQuestion]] = {video: [] for video in pool}
     slots = [(kind, part) for kind, parts in turns.items() for part in parts]
     left = {
-        video: {slot: [one for one in candidates if slot_of(one) == slot] for slot in slots}
+        video: {slot: [candidate for candidate in candidates if slot_of(candidate) == slot] for slot in slots}
         for video, candidates in pool.items()
     }
     ledger = _Ledger(pool)
@@ -108,7 +110,7 @@ def choose(
                 ledger.add(best, video)
                 chosen[video].append(best)
                 slot = slot_of(best)
-                by_slot[slot] = [one for one in by_slot[slot] if _text(one) != _text(best)]
+                by_slot[slot] = [question for question in by_slot[slot] if _text(question) != _text(best)]
         if progress is not None:
             progress(turn + 1, per_video)
     return chosen
@@ -159,7 +161,9 @@ class _Ledger:
         for candidate in (candidate for candidates in pool.values() for candidate in candidates):
             for scope in self._scopes(candidate):
                 self._keys.setdefault(scope, set()).add(candidate.key)
-        available = Counter(pair for some in pool.values() for pair in {(one.rule, one.key) for one in some})
+        available = Counter(
+            pair for some in pool.values() for pair in {(question.rule, question.key) for question in some}
+        )
         self._common = {pair: videos / len(pool) for pair, videos in available.items()}
 
     @staticmethod

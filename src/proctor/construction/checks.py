@@ -34,7 +34,7 @@ class Completion:
     @property
     def open(self) -> tuple[TrackFinding, ...]:
         """The findings that a person must decide on."""
-        return tuple(one for one in self.findings if one.needs_person)
+        return tuple(finding for finding in self.findings if finding.needs_person)
 
 
 def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
@@ -44,11 +44,14 @@ def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
     or after it, is outside the body, or moves by more than a quarter of the frame's width per second. The default is
     short, since the object may really have been out of sight.
     """
-    moments = {instance: [one.time for one in some] for instance, some in annotation.moments_by_instance().items()}
+    moments = {
+        instance: [annotated_moment.time for annotated_moment in some]
+        for instance, some in annotation.moments_by_instance().items()
+    }
     added: list[Sighting] = []
     filled: list[Filled] = []
     for instance, sightings in annotation.by_instance().items():
-        twice = {second for second, times in Counter(one.second for one in sightings).items() if times > 1}
+        twice = {second for second, times in Counter(sighting.second for sighting in sightings).items() if times > 1}
         for before, after in gaps(sightings):
             between = any(before.second <= time <= after.second for time in moments.get(instance, []))
             if between or {before.second, after.second} & twice:
@@ -124,14 +127,21 @@ def find(annotation: Annotation) -> list[TrackFinding]:
     `inserted-twice`, `retrieved-twice`, `seen-before-insertion`, `seen-after-retrieval` (by more than 2 s),
     `never-inserted` (no decision for specimens and gallstones), `no-moments`, `no-boxes`, `unknown-class`.
     """
-    found = [one for check in CHECKS for one in check(annotation)]
-    return sorted(found, key=lambda one: (-1.0 if one.time is None else one.time, one.kind, one.instance))
+    found = [track_finding for check in CHECKS for track_finding in check(annotation)]
+    return sorted(
+        found,
+        key=lambda track_finding: (
+            -1.0 if track_finding.time is None else track_finding.time,
+            track_finding.kind,
+            track_finding.instance,
+        ),
+    )
 
 
 def gaps(sightings: list[Sighting]) -> Iterator[tuple[Sighting, Sighting]]:
     """The gaps of one instance: the last sighting before and the first after seconds without one, unless it is covered
     at either end."""
-    boxes = sorted(sightings, key=lambda one: one.second)
+    boxes = sorted(sightings, key=lambda sighting: sighting.second)
     for before, after in pairwise(boxes):
         if after.second > before.second + 1 and before.box is not None and after.box is not None:
             yield before, after
@@ -146,8 +156,8 @@ def _two_places(annotation: Annotation) -> Iterator[TrackFinding]:
                 yield TrackFinding("two-places", annotation.video.id, one.instance, float(second), detail)
 
 
-def _apart(one: Sighting, other: Sighting) -> float | None:
-    return None if one.box is None or other.box is None else math.dist(one.box.centre, other.box.centre)
+def _apart(sighting: Sighting, other: Sighting) -> float | None:
+    return None if sighting.box is None or other.box is None else math.dist(sighting.box.centre, other.box.centre)
 
 
 def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
@@ -163,7 +173,10 @@ def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
 
 
 def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:
-    moments = {instance: [one.time for one in some] for instance, some in annotation.moments_by_instance().items()}
+    moments = {
+        instance: [annotated_moment.time for annotated_moment in some]
+        for instance, some in annotation.moments_by_instance().items()
+    }
     for instance, sightings in annotation.by_instance().items():
         for before, after in gaps(sightings):
             missing = after.second - before.second - 1
@@ -177,20 +190,20 @@ def _gaps(annotation: Annotation) -> Iterator[TrackFinding]:
 
 def _boxes(annotation: Annotation) -> Iterator[TrackFinding]:
     width, height = annotation.video.width, annotation.video.height
-    for one in annotation.sightings:
-        box = one.box
+    for sighting in annotation.sightings:
+        box = sighting.box
         if box is None:
             continue
         shown = f"x {box.x:g} to {box.x + box.width:g}, y {box.y:g} to {box.y + box.height:g}"
         if box.width < 1 or box.height < 1:
             detail = f"{box.width:g} x {box.height:g} pixels"
-            yield TrackFinding("degenerate", annotation.video.id, one.instance, float(one.second), detail)
+            yield TrackFinding("degenerate", annotation.video.id, sighting.instance, float(sighting.second), detail)
         beyond = max(-box.x, -box.y, box.x + box.width - width, box.y + box.height - height)
         if beyond > 1:  # a pixel is rounding
             inside = box.x < width and box.y < height and box.x + box.width > 0 and box.y + box.height > 0
             detail = f"{shown} in a picture of {width} x {height}"
             yield TrackFinding(
-                "outside-frame", annotation.video.id, one.instance, float(one.second), detail, not inside
+                "outside-frame", annotation.video.id, sighting.instance, float(sighting.second), detail, not inside
             )
 
 
@@ -229,7 +242,7 @@ def _moments(annotation: Annotation) -> Iterator[TrackFinding]:
                 detail = "no insertion before it" if moment.kind == "retrieval" else "no retrieval in between"
                 yield TrackFinding(kind, annotation.video.id, instance, moment.time, detail)
             before = moment.kind
-            boxes = [one.second for one in seen.get(instance, []) if one.box is not None]
+            boxes = [sighting.second for sighting in seen.get(instance, []) if sighting.box is not None]
             if not any(abs(second - moment.time) <= NEAR_S for second in boxes):
                 detail = f"{moment.kind}, and no box within {NEAR_S:g} s"
                 yield TrackFinding("moment-without-box", annotation.video.id, instance, moment.time, detail)
@@ -248,7 +261,7 @@ def _stays(annotation: Annotation) -> Iterator[TrackFinding]:
     for instance, sightings in annotation.by_instance().items():
         own = moments.get(instance, [])
         arising = official_name(sightings[0].class_name) in ARISING
-        if not any(one.kind == "insertion" for one in own):
+        if not any(annotated_moment.kind == "insertion" for annotated_moment in own):
             detail = f"a {sightings[0].class_name} with boxes and without an insertion"
             time = float(sightings[0].second)
             yield TrackFinding("never-inserted", annotation.video.id, instance, time, detail, not arising)
@@ -259,16 +272,16 @@ def _strays(
     annotation: Annotation, sightings: list[Sighting], moments: list[AnnotatedMoment]
 ) -> Iterator[TrackFinding]:
     reported: set[str] = set()
-    for one in sightings:
-        if one.box is None or not one.in_patient:
+    for sighting in sightings:
+        if sighting.box is None or not sighting.in_patient:
             continue
-        past = [moment for moment in moments if moment.time <= one.second]
-        coming = [moment for moment in moments if moment.time > one.second]
+        past = [moment for moment in moments if moment.time <= sighting.second]
+        coming = [moment for moment in moments if moment.time > sighting.second]
         last = past[-1] if past else None
         following = coming[0] if coming else None
-        if following is not None and following.time - one.second <= LEEWAY_S:
+        if following is not None and following.time - sighting.second <= LEEWAY_S:
             continue
-        if last is not None and last.kind == "retrieval" and one.second - last.time > LEEWAY_S:
+        if last is not None and last.kind == "retrieval" and sighting.second - last.time > LEEWAY_S:
             kind, detail = "seen-after-retrieval", f"retrieved at {last.time:g} s"
         elif last is None and following is not None and following.kind == "insertion":
             kind, detail = "seen-before-insertion", f"inserted at {following.time:g} s"
@@ -276,7 +289,7 @@ def _strays(
             continue
         if kind not in reported:  # once for each instance
             reported.add(kind)
-            yield TrackFinding(kind, annotation.video.id, one.instance, float(one.second), detail)
+            yield TrackFinding(kind, annotation.video.id, sighting.instance, float(sighting.second), detail)
 
 
 def _nothing(annotation: Annotation) -> Iterator[TrackFinding]:

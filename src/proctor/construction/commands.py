@@ -66,8 +66,8 @@ def convert(
     Example: proctor build convert simulated/tracks --to cvat --out for-cvat
     """
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
-    files = write_folder([one.annotation for one in completions], to.value, out)
-    filled = sum(len(one.filled) for one in completions)
+    files = write_folder([completion.annotation for completion in completions], to.value, out)
+    filled = sum(len(completion.filled) for completion in completions)
     line = f"{core.count_of(len(completions), 'video')} in {core.count_of(len(files), 'file')} in {out}"
     line += f"; {core.count_of(filled, 'gap')} filled" if filled else ""
     return core.PluginReport({"videos": len(completions), "files": [*files], "filled": filled}, (line,))
@@ -197,7 +197,7 @@ def _record(
         "cues_above_chance": made.cues,
         "before": asdict(before) if before else None,
         "after": asdict(after) if after else None,
-        "options": [asdict(one) for one in made.options],
+        "options": [asdict(option) for option in made.options],
     }
     found: dict[str, JsonValue] = json.loads(json.dumps(plain))
     return found
@@ -214,14 +214,20 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[core.Item]) -> str:
     rows.writerow(
         (*heads, "similarity to the right option", "seconds apart", "state", "true of the clip too? (yes/no)")
     )
-    for one in made.options:
-        if one.to_confirm:
-            item = made.items[one.item]
+    for option in made.options:
+        if option.to_confirm:
+            item = made.items[option.item]
             key = item.options[ord(str(item.reference.answer)) - ord("A")] if item.reference else ""
-            gap = "" if one.gap_s is None else f"{one.gap_s:g}"
-            texts = (by_id[one.item].question, key, one.new, one.old)
+            gap = "" if option.gap_s is None else f"{option.gap_s:g}"
+            texts = (by_id[option.item].question, key, option.new, option.old)
             rows.writerow(
-                (*map(core.safe_cell, (one.item, one.letter, *texts, one.source)), one.similarity, gap, one.state, "")
+                (
+                    *map(core.safe_cell, (option.item, option.letter, *texts, option.source)),
+                    option.similarity,
+                    gap,
+                    option.state,
+                    "",
+                )
             )
     return table.getvalue()
 
@@ -237,7 +243,7 @@ def _report(
     heads = ("Text-only baseline", ">Before", ">95 % interval before", ">After", ">95 % interval after")
     table = core.plain_table("What can be answered without looking.", heads, tuple(rows))
     total = len(made.items) + len(made.left_out)
-    replaced = sum(one.to_confirm for one in made.options)
+    replaced = sum(option.to_confirm for option in made.options)
     lines = [
         f"{len(made.items)} of {core.count_of(total, 'item')} repaired, in {core.count_of(len(made.pools), 'pool')}; {out}",
         f"{core.count_of(replaced, 'option')} to be confirmed by a clinician: {out / TABLE}",
@@ -248,7 +254,7 @@ def _report(
 
 
 def _rows(before: FormatAudit, after: FormatAudit) -> list[tuple[str, ...]]:
-    old, new = ({one.name: one for one in audit.baselines} for audit in (before, after))
+    old, new = ({baseline.name: baseline for baseline in audit.baselines} for audit in (before, after))
     names = dict.fromkeys([*list(old)[:_BEST], *list(new)[:_BEST], *(name for name in _ALWAYS if name in new)])
     rows: list[tuple[str, ...]] = []
     for label, one, other in (
@@ -275,5 +281,5 @@ def _accuracy(found: Estimate | None) -> tuple[str, str]:
 
 def _silent(after: FormatAudit) -> bool:
     """Whether no baseline is significantly above chance, and the best one's interval covers chance."""
-    loud = any(one.p_holm is not None and one.p_holm <= 0.05 for one in after.baselines)
+    loud = any(baseline.p_holm is not None and baseline.p_holm <= 0.05 for baseline in after.baselines)
     return not loud and (after.selected is None or after.selected.covers_chance is not False)

@@ -118,15 +118,15 @@ class _Tracks:
     def _show(self, track: _Track) -> None:
         if not track.keys:
             raise track.error("no key frame", "one or more")
-        late = next((one for one in track.keys if one.frame > self._stop and not one.outside), None)
+        late = next((key for key in track.keys if key.frame > self._stop and not key.outside), None)
         if late is not None:
             place, found = f"line {late.line}, <box>", f"frame {late.frame}"
             raise InputError(track.node.file, place, found=found, expected=f"a frame of the task, 0 to {self._stop}")
-        for one in _sightings(track, self._video, self._stop):
+        for sighting in _sightings(track, self._video, self._stop):
             if len(self.sightings) == MOST_SIGHTINGS:
                 found = f"more than {MOST_SIGHTINGS:,} boxes, one for each second of each track"
                 raise track.error(found, "several videos")
-            self.sightings.append(one)
+            self.sightings.append(sighting)
         self.moments |= set(_moments(track, self._video))
 
 
@@ -201,7 +201,7 @@ def _add_shape(track: _Track, shape: Node) -> None:
 
 def _add_key(track: _Track, shape: Node) -> None:
     """Adds a key frame; attributes that it does not name keep their former values."""
-    named = {one.get("name"): one.text.strip() for one in shape.all("attribute")}
+    named = {node.get("name"): node.text.strip() for node in shape.all("attribute")}
     for name in ("instance", *_MOMENTS):
         value = named.pop(name, "")
         known = track.own.setdefault(name, value) or value
@@ -321,7 +321,7 @@ def _time(text: str) -> float | None:
         numbers = [float(part) for part in parts]
     except ValueError:
         return None
-    if len(parts) > 3 or not all(math.isfinite(one) and one >= 0 for one in numbers):
+    if len(parts) > 3 or not all(math.isfinite(number) and number >= 0 for number in numbers):
         return None
     return math.fsum(one * 60.0**place for place, one in enumerate(reversed(numbers)))
 
@@ -358,23 +358,26 @@ def to_cvat(annotation: Annotation) -> bytes:
 def _tracks(annotation: Annotation) -> dict[_TrackKey, list[Sighting]]:
     """The sightings by track; a second sighting of an instance in one second belongs to another track."""
     found: dict[_TrackKey, list[Sighting]] = {}
-    for one in annotation.sightings:
-        if one.second >= annotation.video.whole_seconds:
+    for sighting in annotation.sightings:
+        if sighting.second >= annotation.video.whole_seconds:
             continue
         slot = 0
-        while (known := found.setdefault((one.instance, one.class_name, slot), [])) and (
-            known[-1].second == one.second
+        while (known := found.setdefault((sighting.instance, sighting.class_name, slot), [])) and (
+            known[-1].second == sighting.second
         ):
             slot += 1
-        known.append(one)
+        known.append(sighting)
     for moment in annotation.moments:
         found.setdefault((moment.instance, moment.class_name, 0), [])
     return found
 
 
 def _moments_of(annotation: Annotation, instance: str, class_name: str) -> dict[str, str]:
-    own = [one for one in annotation.moments if (one.instance, one.class_name) == (instance, class_name)]
-    times = {name: ", ".join(repr(one.time) for one in own if one.kind == kind) for name, kind in _MOMENTS.items()}
+    own = [moment for moment in annotation.moments if (moment.instance, moment.class_name) == (instance, class_name)]
+    times = {
+        name: ", ".join(repr(annotated_moment.time) for annotated_moment in own if annotated_moment.kind == kind)
+        for name, kind in _MOMENTS.items()
+    }
     return {name: text for name, text in times.items() if text}
 
 
@@ -403,7 +406,9 @@ def _label(labels: Element, class_name: str, annotation: Annotation) -> None:
     label = SubElement(labels, "label")
     SubElement(label, "name").text = class_name
     attributes = SubElement(label, "attributes")
-    own = {name for one in annotation.sightings if one.class_name == class_name for name in one.attributes}
+    own = {
+        name for sighting in annotation.sightings if sighting.class_name == class_name for name in sighting.attributes
+    }
     for name in (*_IMMUTABLE, *_FLAGS, "visibility", *sorted(own)):
         kind = {"mutable": str(name not in _IMMUTABLE), "input_type": "checkbox" if name in _FLAGS else "text"}
         values = dict.fromkeys(("default_value", "values"), _FLAGS.get(name, ""))
@@ -411,8 +416,8 @@ def _label(labels: Element, class_name: str, annotation: Annotation) -> None:
 
 
 def _boxes(track: Element, sightings: list[Sighting], video: AnnotatedVideo, own: dict[str, str]) -> None:
-    names = sorted({name for one in sightings for name in one.attributes})
-    box = next((one.box for one in sightings if one.box is not None), _NOWHERE)
+    names = sorted({name for sighting in sightings for name in sighting.attributes})
+    box = next((sighting.box for sighting in sightings if sighting.box is not None), _NOWHERE)
     if not sightings:
         _box(track, 0, box, [True, False], own)
         return
@@ -427,13 +432,13 @@ def _boxes(track: Element, sightings: list[Sighting], video: AnnotatedVideo, own
             _box(track, frame + 1, box, [True, False], {"hidden": "false"})
 
 
-def _attributes(one: Sighting, names: Iterable[str]) -> dict[str, str]:
+def _attributes(sighting: Sighting, names: Iterable[str]) -> dict[str, str]:
     return {
-        "hidden": str(one.box is None).lower(),
-        "in_patient": str(one.in_patient).lower(),
-        "filled": str(one.filled).lower(),
-        "visibility": "" if one.visibility is None else repr(one.visibility),
-    } | {name: one.attributes.get(name, "") for name in names}
+        "hidden": str(sighting.box is None).lower(),
+        "in_patient": str(sighting.in_patient).lower(),
+        "filled": str(sighting.filled).lower(),
+        "visibility": "" if sighting.visibility is None else repr(sighting.visibility),
+    } | {name: sighting.attributes.get(name, "") for name in names}
 
 
 def _box(track: Element, frame: int, box: AnnotatedBox, states: list[bool], attributes: dict[str, str]) -> None:

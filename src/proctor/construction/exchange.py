@@ -100,7 +100,7 @@ def right_answer(item: Item) -> str:
     return item.options[letters.index(str(answer))]
 
 
-def gap_s(one: Item, other: Item) -> float | None:
+def gap_s(item: Item, other: Item) -> float | None:
     """The seconds between two items' clips of one video, 0 if they overlap or show the same image; None without a
     common medium.
 
@@ -112,7 +112,7 @@ def gap_s(one: Item, other: Item) -> float | None:
     >>> gap_s(first, second), gap_s(first, first)
     (2.0, 0.0)
     """
-    pairs = [(left, right) for left in one.media for right in other.media if left.source == right.source]
+    pairs = [(left, right) for left in item.media for right in other.media if left.source == right.source]
     gaps = [
         _between(left, right) if isinstance(left, _Clip) and isinstance(right, _Clip) else 0.0 for left, right in pairs
     ]

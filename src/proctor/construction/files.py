@@ -89,13 +89,13 @@ def read_coco(file: Path, content: dict[str, Any], defaults: ReadDefaults) -> li
     """
     videos = _parts(file, content, "videos", _CocoVideo, optional=True)
     images = _parts(file, content, "images", _CocoImage)
-    categories = {one.id: one.name for one in _parts(file, content, "categories", _CocoCategory)}
+    categories = {part.id: part.name for part in _parts(file, content, "categories", _CocoCategory)}
     boxes = _parts(file, content, "annotations", _CocoBox)
     if not images:
         raise InputError(file, "images", found="none", expected="one or more")
     if not videos:
         videos = [_CocoVideo(id=_ONE_VIDEO, name=file.stem)]
-    by_image: dict[int, list[tuple[int, _CocoBox]]] = {one.id: [] for one in images}
+    by_image: dict[int, list[tuple[int, _CocoBox]]] = {coco_image.id: [] for coco_image in images}
     for number, box in enumerate(boxes, start=1):
         place = f"annotations, entry {number}"
         if box.image_id not in by_image:
@@ -109,7 +109,13 @@ def read_coco(file: Path, content: dict[str, Any], defaults: ReadDefaults) -> li
             place, found = f"images, entry {number}", f"video_id {image.video_id}"
             raise InputError(file, place, found=found, expected="the id of a video")
     return [
-        _annotation(file, video, [one for one in images if one.video_id == video.id], (by_image, categories), defaults)
+        _annotation(
+            file,
+            video,
+            [coco_image for coco_image in images if coco_image.video_id == video.id],
+            (by_image, categories),
+            defaults,
+        )
         for video in videos
     ]
 
@@ -139,8 +145,8 @@ def _annotation(
     place = f"video {video.name!r}"
     fps = video.fps or defaults.fps
     nearest = _nearest(file, images, fps)
-    width = video.width or next((one.width for one in images if one.width), None)
-    height = video.height or next((one.height for one in images if one.height), None)
+    width = video.width or next((image.width for image in images if image.width), None)
+    height = video.height or next((image.height for image in images if image.height), None)
     if width is None or height is None:
         raise InputError(file, place, found="no width and height", expected="the picture's size in pixels")
     if fps is None:
@@ -161,7 +167,7 @@ def _annotation(
                 for second, image in nearest.items()
                 for number, box in by_image[image.id]
             ),
-            moments=tuple(AnnotatedMoment.model_validate(one.model_dump()) for one in video.moments),
+            moments=tuple(AnnotatedMoment.model_validate(moment.model_dump()) for moment in video.moments),
         )
     except ValidationError as error:
         raise refusal(file, place, error) from error
@@ -254,7 +260,7 @@ def _video(annotation: Annotation, number: int) -> dict[str, Any]:
         "fps": video.fps,
         "duration": video.seconds,
         "procedure_type": video.procedure,
-        "moments": [one.model_dump(mode="json") for one in annotation.moments],
+        "moments": [moment.model_dump(mode="json") for moment in annotation.moments],
     }
 
 
@@ -270,20 +276,20 @@ def _image(video: AnnotatedVideo, video_id: int, second: int, number: int) -> di
     }
 
 
-def _box(one: Sighting, category: dict[str, int]) -> dict[str, Any]:
-    box = one.box or AnnotatedBox(x=0, y=0, width=0, height=0)
-    flags: dict[str, Any] = {"occluded": one.occluded}
-    flags |= {"outside": True} if one.box is None else {}
-    flags |= {} if one.in_patient else {"in_patient": False}
-    flags |= {"filled": True} if one.filled else {}
-    flags |= {} if one.visibility is None else {"visibility": one.visibility}
+def _box(sighting: Sighting, category: dict[str, int]) -> dict[str, Any]:
+    box = sighting.box or AnnotatedBox(x=0, y=0, width=0, height=0)
+    flags: dict[str, Any] = {"occluded": sighting.occluded}
+    flags |= {"outside": True} if sighting.box is None else {}
+    flags |= {} if sighting.in_patient else {"in_patient": False}
+    flags |= {"filled": True} if sighting.filled else {}
+    flags |= {} if sighting.visibility is None else {"visibility": sighting.visibility}
     return {
-        "category_id": category[one.class_name],
+        "category_id": category[sighting.class_name],
         "bbox": [box.x, box.y, box.width, box.height],
         "area": box.area,
         "iscrowd": 0,
-        "instance": one.instance,
-        "attributes": flags | one.attributes,
+        "instance": sighting.instance,
+        "attributes": flags | sighting.attributes,
     }
 
 
@@ -324,11 +330,11 @@ def read_annotations(
     found: dict[str, tuple[Path, Annotation]] = {}
     files = files_of(paths)
     for number, file in enumerate(files, start=1):
-        for one in _read(file, defaults or ReadDefaults()):
-            if one.video.id in found:
-                expected = f"each video once; {found[one.video.id][0].name} has it"
-                raise InputError(file, found=f"video {one.video.id!r} again", expected=expected)
-            found[one.video.id] = (file, one)
+        for annotation in _read(file, defaults or ReadDefaults()):
+            if annotation.video.id in found:
+                expected = f"each video once; {found[annotation.video.id][0].name} has it"
+                raise InputError(file, found=f"video {annotation.video.id!r} again", expected=expected)
+            found[annotation.video.id] = (file, annotation)
         if progress is not None:
             progress(number, len(files))
     return [one for _, (_, one) in sorted(found.items())]
@@ -377,11 +383,11 @@ def write_annotations(annotations: Sequence[Annotation], kind: TrackFormat) -> d
     if kind == "coco":
         return {"coco.json": _dump(to_coco(annotations))}
     found: dict[str, bytes] = {}
-    for one in annotations:
-        name = f"{_plain(one.video.id)}.{'xml' if kind == 'cvat' else 'json'}"
+    for annotation in annotations:
+        name = f"{_plain(annotation.video.id)}.{'xml' if kind == 'cvat' else 'json'}"
         if name in found:
-            raise InputError(f"video {one.video.id!r}", found=f"a second file {name}", expected="plain names")
-        found[name] = to_cvat(one) if kind == "cvat" else _dump(one.model_dump(mode="json"))
+            raise InputError(f"video {annotation.video.id!r}", found=f"a second file {name}", expected="plain names")
+        found[name] = to_cvat(annotation) if kind == "cvat" else _dump(annotation.model_dump(mode="json"))
     return found
 
 

@@ -155,7 +155,7 @@ def accepted_repair(
         made = repair_items(items, tried, beside=beside, encode=encode, progress=progress)
         audit = audit_items(list(made.items.values()), seed=settings.seed, draws=100, facets=(), encode=encode)
         found = audit.format("choice")
-        top = max((one.accuracy.value or 0.0 for one in found.baselines), default=0.0) if found else 0.0
+        top = max((baseline.accuracy.value or 0.0 for baseline in found.baselines), default=0.0) if found else 0.0
         tries.append((top, made, tried))
         if top <= settings.most:
             break
@@ -302,7 +302,7 @@ def _excluded(
 ) -> dict[int, str]:
     """The rows to leave out of the next search, with the reason: those with forbidden options only; after a full search
     also those that a cue above the bound answers, as far as `keep` allows."""
-    pairs = [pair for one in found.blocks.values() for pair in one.forbidden]
+    pairs = [pair for block in found.blocks.values() for pair in block.forbidden]
     if pairs:
         often = Counter(row for pair in pairs for row in pair)
         out: dict[int, str] = {}
@@ -348,7 +348,7 @@ def _repaired(
     in_pool = {
         name: tuple(sorted({choices[r].group for r in rows if pools[choices[r].group] == name})) for name in names
     }
-    objective = float(sum(one.objective for one in found.blocks.values()))
+    objective = float(sum(block.objective for block in found.blocks.values()))
     shares = dict(zip(costs.cue_names(), map(float, found.cues), strict=True))
     return RepairedChoices(items, tuple(replaced), dict(left_out), in_pool, shares, objective)
 

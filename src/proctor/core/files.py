@@ -399,7 +399,7 @@ def expected_fields(model: type[BaseModel] | None, place: tuple[int | str, ...])
     forms: list[Any] = [model]
     for part in place[:-1]:
         tagged = [
-            one for one in forms if len(forms) > 1 and part in [each.default for each in _fields_of(one).values()]
+            form for form in forms if len(forms) > 1 and part in [each.default for each in _fields_of(form).values()]
         ]
         if tagged:  # the part is the name of one of several forms
             forms = tagged
@@ -421,7 +421,7 @@ def _forms(kind: Any) -> list[Any]:
     if get_origin(kind) is Annotated:
         return _forms(get_args(kind)[0])
     if get_origin(kind) in {Union, UnionType}:
-        return [each for one in get_args(kind) if one is not NoneType for each in _forms(one)]
+        return [form for one in get_args(kind) if one is not NoneType for form in _forms(one)]
     return [kind]
 
 

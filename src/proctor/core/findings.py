@@ -138,12 +138,12 @@ class FileCheck:
     @property
     def errors(self) -> int:
         """The number of errors; all other findings are warnings."""
-        return sum(one.severity == "error" for one in self.findings)
+        return sum(finding.severity == "error" for finding in self.findings)
 
     @property
     def by_rule(self) -> dict[str, int]:
         """The number of findings of each rule, by its name."""
-        return dict(sorted(Counter(one.rule for one in self.findings).items()))
+        return dict(sorted(Counter(finding.rule for finding in self.findings).items()))
 
     @property
     def summary(self) -> str:
@@ -157,7 +157,7 @@ class FileCheck:
     ) -> PluginReport:
         """A line for each cause (or for `every` finding), the tables, what was not checked and the summary with an
         ending. `json` is what programs get beside the numbers."""
-        lines = [str(one) for one in self.findings] if every else by_cause(self.findings)
+        lines = [str(finding) for finding in self.findings] if every else by_cause(self.findings)
         unchecked = [f"not checked: {one}" for one in self.unchecked]
         numbers: dict[str, JsonValue] = {f"{noun}s": size for noun, size in self.sizes.items()}
         numbers |= {"errors": self.errors, "warnings": len(self.findings) - self.errors}

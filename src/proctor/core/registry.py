@@ -177,7 +177,7 @@ def package_at_fault(error: BaseException) -> str:
     groups = [group for group in entry_points().groups if group.startswith("proctor.")]
     offering = {point.module.partition(".")[0]: point for group in groups for point in entry_points(group=group)}
     offering.pop("proctor", None)
-    found = next((offering[one] for one in reversed(modules) if one in offering), None)
+    found = next((offering[module] for module in reversed(modules) if module in offering), None)
     return "" if found is None else (found.module.partition(".")[0] if found.dist is None else found.dist.name)
 
 

@@ -83,7 +83,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
         if isinstance(found, core.Finding):
             faults.append(found)
             continue
-        prompt = next((core.cell_text(row.cells.get(one)) for one in _QUESTIONS if one in row.cells), "")
+        prompt = next((core.cell_text(row.cells.get(question)) for question in _QUESTIONS if question in row.cells), "")
         seconds = row.cells.get("latency_s")
         answers.append(
             RecordedAnswer(
@@ -105,7 +105,9 @@ def _without_apostrophes(row: core.SheetRow) -> core.SheetRow:
 
 
 def _sheet_faults(sheet: core.Sheet, needed: Sequence[str]) -> list[core.Finding]:
-    found = [fault(one.place or "the file", one.found, one.expected) for one in sheet.faults]
+    found = [
+        fault(table_fault.place or "the file", table_fault.found, table_fault.expected) for table_fault in sheet.faults
+    ]
     absent = [name for name in needed if name not in sheet.columns]
     return found or [fault("row 1", f"no column {name!r}", f"the columns {', '.join(needed)}") for name in absent]
 

@@ -92,7 +92,11 @@ def dataset_row(item: Item, form: RowForm) -> dict[str, Any]:
     row, reference, fields = item_row(item), item.reference, type(item.answer).model_fields
     right = () if reference is None or reference.answer is None else (reference.answer, *reference.accepted)
     cells = [_cell(item.answer, value, item.options) for value in right]
-    criteria = [one.model_dump(mode="json", exclude_defaults=True) for one in reference.criteria] if reference else []
+    criteria = (
+        [criterion.model_dump(mode="json", exclude_defaults=True) for criterion in reference.criteria]
+        if reference
+        else []
+    )
     row |= {"format": form.name_of(item.answer), "answer": cells[0] if cells else None, "accepted": cells[1:]}
     for name in _OWN:
         given = getattr(item.answer, name, None)

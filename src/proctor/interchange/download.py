@@ -328,16 +328,16 @@ def _copy_member(archive: Path, stream: IO[bytes], file: Path, size: int) -> Non
 
 def _lift(folder: Path, top: str) -> None:
     """Moves the content of the only folder up."""
-    if not top or [one.name for one in folder.iterdir()] != [top] or not (folder / top).is_dir():
+    if not top or [path.name for path in folder.iterdir()] != [top] or not (folder / top).is_dir():
         return
     shutil.move(folder / top, folder / ".top")
-    for one in (folder / ".top").iterdir():
-        one.replace(folder / one.name)
+    for path in (folder / ".top").iterdir():
+        path.replace(folder / path.name)
     (folder / ".top").rmdir()
 
 
 def content_sha256(folder: Path) -> str:
     """SHA-256 over the files of a folder: of the lines "PATH SHA-256", sorted by path. It does not depend on the
     archive."""
-    files = sorted((one.relative_to(folder).as_posix(), one) for one in folder.rglob("*") if one.is_file())
+    files = sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*") if path.is_file())
     return sha256("".join(f"{name} {file_hash(one)}\n" for name, one in files).encode()).hexdigest()

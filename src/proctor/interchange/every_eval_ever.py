@@ -208,7 +208,7 @@ class _SystemRecord:
             several = _JUDGES.fullmatch(row.scorer)
             models = several["models"].split(", ") if several else [row.scorer]
             unknown = {"deployment_type": "unknown", "model_availability": "unknown"}
-            judges = [{"model_info": {"name": one, "id": one, "additional_details": unknown}} for one in models]
+            judges = [{"model_info": {"name": model, "id": model, "additional_details": unknown}} for model in models]
             found["llm_scoring"] = {"judges": judges, "input_prompt": f"the prompt of Proctor's judge {row.scorer}"}
         return found
 

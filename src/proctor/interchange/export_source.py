@@ -156,7 +156,7 @@ def public_settings(settings: Any) -> Any:
     """
     if isinstance(settings, Mapping):
         return {name: public_settings(one) for name, one in settings.items() if name not in {"base_url", "servers"}}
-    return [public_settings(one) for one in settings] if isinstance(settings, list) else settings
+    return [public_settings(setting) for setting in settings] if isinstance(settings, list) else settings
 
 
 def differs(item: Item, answer: Answer) -> bool:
@@ -190,7 +190,7 @@ def shown_text(answer: Answer) -> str:
     >>> shown_text(Answer(item_id="q1"))
     ''
     """
-    shown = [one.model_dump(mode="json", exclude_defaults=True) for one in recorded(answer)]
+    shown = [shown_record.model_dump(mode="json", exclude_defaults=True) for shown_record in recorded(answer)]
     return json.dumps(shown) if shown else ""
 
 
@@ -237,7 +237,7 @@ def item_row(item: Item) -> dict[str, Any]:
         "answer": right[0] if right else None,
         "accepted": right[1:],
         "rationale": item.reference.rationale if item.reference else "",
-        "media": [one.source for one in item.media],
+        "media": [medium.source for medium in item.media],
         "start": clip.start if clip else None,
         "end": clip.end if clip else None,
     }
@@ -245,7 +245,7 @@ def item_row(item: Item) -> dict[str, Any]:
 
 def _timed(item: Item) -> VideoClip | AudioClip | None:
     """The medium whose times are in a row: the first video, else the first recording."""
-    clips = (one for one in item.media if isinstance(one, VideoClip))
+    clips = (medium for medium in item.media if isinstance(medium, VideoClip))
     return next(clips, None) or next(iter(item.sounding), None)
 
 
@@ -264,7 +264,7 @@ def lost_in_rows(source: ExportSource) -> list[str]:
     formats = {
         item.answer.kind for item in source.items if item.answer.model_dump(exclude_defaults=True, exclude={"kind"})
     }
-    several = any(len([one for one in item.media if isinstance(one, VideoClip)]) > 1 for item in source.items)
+    several = any(len([medium for medium in item.media if isinstance(medium, VideoClip)]) > 1 for item in source.items)
     found = [f"settings of the formats {', '.join(sorted(formats))}: a column holds the kind"] if formats else []
     if several:
         found.append("start and end of further clips: a row has one span")
@@ -303,7 +303,7 @@ def copy_media(source: ExportSource, folder: Path) -> int:
     if source.media is None:
         raise UsageError("--media", "the folder of the benchmark's videos or images")
     found = dict(media_files(source))
-    missing = [one.source for one in source.media_of_items if one.source not in found]
+    missing = [item.source for item in source.media_of_items if item.source not in found]
     if missing:
         expected = f"all media ({len(source.media_of_items)}), to copy them"
         raise InputError(source.media, found=f"no {missing[0]} and {len(missing) - 1} more", expected=expected)

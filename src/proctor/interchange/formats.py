@@ -160,7 +160,7 @@ class ForeignFormats:
     """The formats, by name."""
 
     def __init__(self, *formats: ForeignFormat) -> None:
-        self._known = {one.name: one for one in formats}
+        self._known = {foreign_format.name: foreign_format for foreign_format in formats}
 
     def names(self) -> list[str]:
         """All names."""

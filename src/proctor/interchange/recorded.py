@@ -64,18 +64,20 @@ def mapped(
     ordered = _order(benchmark, found.answers) if by_place else benchmark.items
     faults, unknown = list(found.faults), list[RecordedAnswer]()
     chosen: dict[str, RecordedAnswer] = {}
-    for one in found.answers:
-        item = _at(ordered, one.key) if by_place else items.get(one.key)
+    for answer in found.answers:
+        item = _at(ordered, answer.key) if by_place else items.get(answer.key)
         if item is None:
-            unknown.append(one)
-        elif by_place and not _asks(one, item):
+            unknown.append(answer)
+        elif by_place and not _asks(answer, item):
             expected = "the question of the item at this index: name the ids with --id-column"
-            faults.append(_fault("another question", one.place, repr(one.prompt[:_SHOWN]), expected))
+            faults.append(_fault("another question", answer.place, repr(answer.prompt[:_SHOWN]), expected))
         elif (before := chosen.get(item.id)) is not None:
-            if (before.text, before.status) != (one.text, one.status):
-                faults.append(_fault("two answers", one.place, f"another answer to {item.id}", f"one ({before.place})"))
+            if (before.text, before.status) != (answer.text, answer.status):
+                faults.append(
+                    _fault("two answers", answer.place, f"another answer to {item.id}", f"one ({before.place})")
+                )
         else:
-            chosen[item.id] = one
+            chosen[item.id] = answer
     if faults:
         raise _refused(file, faults)
     if not chosen:
@@ -102,14 +104,14 @@ def _order(benchmark: core.Benchmark, answers: Sequence[RecordedAnswer]) -> Sequ
     """All items, or only those that count if the recorded prompts fit only these."""
     counted = benchmark.counted()
     for some in (benchmark.items, counted):
-        if all((item := _at(some, one.key)) is not None and _asks(one, item) for one in answers):
+        if all((item := _at(some, answer.key)) is not None and _asks(answer, item) for answer in answers):
             return some
     return benchmark.items
 
 
-def _asks(one: RecordedAnswer, item: core.Item) -> bool:
+def _asks(answer: RecordedAnswer, item: core.Item) -> bool:
     """Whether the recorded prompt contains the item's question; True if no prompt was recorded."""
-    return not one.prompt or _plain(item.question) in _plain(one.prompt)
+    return not answer.prompt or _plain(item.question) in _plain(answer.prompt)
 
 
 def _at(items: Sequence[core.Item], key: str) -> core.Item | None:
@@ -121,17 +123,17 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _answer(item: core.Item, one: RecordedAnswer) -> core.Answer:
-    timing = None if one.model_s is None else core.Timing(model_s=one.model_s)
+def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
+    timing = None if answer.model_s is None else core.Timing(model_s=answer.model_s)
     plain = core.Answer(
-        item_id=item.id, text=one.text, status=one.status, reason=one.reason, usage=one.usage, timing=timing
+        item_id=item.id, text=answer.text, status=answer.status, reason=answer.reason, usage=answer.usage, timing=timing
     )
-    if one.status is not core.Status.ANSWERED:
+    if answer.status is not core.Status.ANSWERED:
         return plain
     try:
-        if one.parsed is not None:
-            return plain.model_copy(update={"parsed": item.answer.check(one.parsed, item.options)})
-        return plain.model_copy(update={"parsed": item.answer.parse(one.text, item.options)})
+        if answer.parsed is not None:
+            return plain.model_copy(update={"parsed": item.answer.check(answer.parsed, item.options)})
+        return plain.model_copy(update={"parsed": item.answer.parse(answer.text, item.options)})
     except core.ParseError as error:
         return plain.model_copy(update={"problem": str(error)})
 
@@ -172,7 +174,7 @@ def _expected(items: Sequence[core.Item]) -> str:
 def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> list[str]:
     if not unknown:
         return []
-    some = ", ".join(f"{one.place}: {one.key[:_SHOWN]!r}" for one in unknown[:10])
+    some = ", ".join(f"{recorded_answer.place}: {recorded_answer.key[:_SHOWN]!r}" for recorded_answer in unknown[:10])
     more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
     return [f"{core.count_of(len(unknown), 'record')} left out, without an item such as {items[0].id!r}: {some}{more}"]
 
@@ -180,10 +182,12 @@ def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> 
 def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
     """The number of answers in each other status, with the first reason, and of items without an answer."""
     lines = []
-    counts = Counter(one.status for one in chosen.values())
+    counts = Counter(recorded_answer.status for recorded_answer in chosen.values())
     for status, count in counts.items():
         if status is not core.Status.ANSWERED:
-            reason = next(one.reason for one in chosen.values() if one.status is status)
+            reason = next(
+                recorded_answer.reason for recorded_answer in chosen.values() if recorded_answer.status is status
+            )
             lines.append(f"{count} {status.value}, for example: {reason[:200]}")
     missing = len(benchmark.counted()) - sum(item.id in chosen for item in benchmark.counted())
     return [*lines, *([f"{core.count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]

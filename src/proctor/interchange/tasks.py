@@ -78,15 +78,15 @@ def scored(item: Item, text: str) -> float | None:
     return scorer.mark(item, answer).value
 
 
-def media_of(one: TaskItem, media: str | Path) -> list[tuple[str, str]]:
+def media_of(task_item: TaskItem, media: str | Path) -> list[tuple[str, str]]:
     """(kind, path) of an item's media in the folder of media. Raises `InputError` if one is missing."""
-    kinds = {medium.source: "video" if isinstance(medium, VideoClip) else "image" for medium in one.whole.media}
+    kinds = {medium.source: "video" if isinstance(medium, VideoClip) else "image" for medium in task_item.whole.media}
     found = []
-    for name in one.media:
+    for name in task_item.media:
         file = Path(media) / name
         if not file.is_file():
             raise InputError(
-                media, f"item {one.id}", found=f"no {name}", expected="the benchmark's media in this folder"
+                media, f"item {task_item.id}", found=f"no {name}", expected="the benchmark's media in this folder"
             )
         found.append((kinds[name], str(file)))
     return found
@@ -101,14 +101,21 @@ def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
     from inspect_ai.solver import generate
 
     samples = []
-    for one in read_task(Path(folder)):
+    for task_item in read_task(Path(folder)):
         content: list[Any] = []
-        for kind, path in media_of(one, media):
+        for kind, path in media_of(task_item, media):
             ending = Path(path).suffix.lower().removeprefix(".")
             content.append(ContentVideo(video=path, format=ending) if kind == "video" else ContentImage(image=path))
-        content.append(ContentText(text=one.prompt))
-        messages = [ChatMessageSystem(content=one.system), ChatMessageUser(content=content)]
-        samples.append(Sample(messages, id=one.id, target=one.target, metadata={"group": one.group, "item": one.item}))
+        content.append(ContentText(text=task_item.prompt))
+        messages = [ChatMessageSystem(content=task_item.system), ChatMessageUser(content=content)]
+        samples.append(
+            Sample(
+                messages,
+                id=task_item.id,
+                target=task_item.target,
+                metadata={"group": task_item.group, "item": task_item.item},
+            )
+        )
     return Task(dataset=MemoryDataset(samples, name=Path(folder).name), solver=generate(), scorer=_proctor_scorer())
 
 
@@ -300,7 +307,9 @@ def _title(source: ExportSource) -> str:
 
 
 def _dropped(source: ExportSource) -> tuple[str, ...]:
-    spans = any(isinstance(one, VideoClip) and (one.start or one.end) for item in source.items for one in item.media)
+    spans = any(
+        isinstance(medium, VideoClip) and (medium.start or medium.end) for item in source.items for medium in item.media
+    )
     judged = sum(item.answer.kind in {"free_text", "ratings"} for item in source.items)
     found = ["frames at given times: the program that runs the task chooses frames of whole files"]
     found += (

@@ -135,7 +135,7 @@ class SimilarCases:
         refuse_own(found, case)
         if not found:
             return ToolResult("there are none", failed=True)
-        return ToolResult([shown(one) for one in found])
+        return ToolResult([shown(rated_case) for rated_case in found])
 
     async def _by_pictures(
         self, case: Case, pictures: Pictures, sight: MultimodalEncoder, count: int
@@ -152,7 +152,7 @@ class SimilarCases:
         return [one for _, _, one in sorted(similarity, key=lambda row: row[:2])[:count]]
 
     async def _vector(self, pictures: Pictures, sight: MultimodalEncoder) -> NDArray[np.float64]:
-        seen = await asyncio.to_thread(sight.see, [one.jpeg for one in pictures.frames])
+        seen = await asyncio.to_thread(sight.see, [frame.jpeg for frame in pictures.frames])
         mean: NDArray[np.float64] = seen.mean(axis=0)
         return mean / (float(np.linalg.norm(mean)) or 1.0)
 
@@ -166,13 +166,13 @@ class Nothing(FrozenModel):
 async def learned_scores(case: Case, judges: Sequence[DimensionJudge]) -> ToolResult:
     """The scores of judges that learned from rated answers, by judge, without judges that learned from this encounter."""
     told: dict[str, JsonValue] = {}
-    for one in judges:
-        said = await one.judge(case)
+    for judge in judges:
+        said = await judge.judge(case)
         if TRAINED_ON in said.flags:
-            told[one.name] = "not told: it has learned from ratings of this very question"
+            told[judge.name] = "not told: it has learned from ratings of this very question"
             continue
         expected = next((known["expected ratings"] for known in said.evidence if "expected ratings" in known), None)
-        told[one.name] = {"expected ratings": expected, "score, 0.5 is an average answer": dict(said.values)}
+        told[judge.name] = {"expected ratings": expected, "score, 0.5 is an average answer": dict(said.values)}
     return ToolResult(told, failed=all(isinstance(one, str) for one in told.values()))
 
 
@@ -312,11 +312,11 @@ class AgentJudge:
         tools = self._tools.of(case, pictures)
         filled: dict[str, JsonValue] = {
             "query": sanitize(case.query),
-            "references": [sanitize(one.text) for one in case.sorted_references],
+            "references": [sanitize(reference.text) for reference in case.sorted_references],
             "candidate": sanitize(case.candidate),
             "images_named": pictures.named,
             "images_shown": len(pictures.frames),
-            "tools": [one.name for one in tools],
+            "tools": [tool.name for tool in tools],
             "steps": self._limits.steps,
             **wording_of(case, case.dimensions),
         }

@@ -56,7 +56,7 @@ def document_hashes(folder: Path) -> dict[str, str]:
     and for one without documents."""
     if not folder.is_dir():
         raise InputError(folder, found="no such folder", expected="a folder of documents")
-    files = {one.relative_to(folder): one for one in folder.rglob("*") if one.is_file()}
+    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
     inside = folder.resolve()
     for file in files.values():
         if file.suffix.lower() in SUFFIXES and not file.resolve().is_relative_to(inside):
@@ -82,8 +82,8 @@ def read_document(folder: Path, source: str, known: Mapping[str, str]) -> Docume
     if sha256 != known[source]:
         raise InputError(file, found="a document that changes meanwhile", expected="one that stays")
     pages = _pdf(file, raw) if file.suffix.lower() == ".pdf" else (Page(None, _text(file, raw)),)
-    length = sum(len(one.text) for one in pages)
-    if not any(char.isalnum() for one in pages for char in one.text):
+    length = sum(len(page.text) for page in pages)
+    if not any(char.isalnum() for page in pages for char in page.text):
         raise InputError(file, found="no text", expected="a document with text (a scan needs it recognised)")
     if length > _MAX_LENGTH:
         raise InputError(file, found=f"{length:,} characters", expected=f"{_MAX_LENGTH:,} or fewer")

@@ -72,18 +72,18 @@ class WithFallback:
         """The fallback's scores under the judge's name; single votes keep the names of their judges."""
         if _open(other):
             raise core.NoVerdictError(f"{self._fallback.name}: no verdict either")
-        votes = [one for one in own if one.metric != UNRESOLVED.name and one.scorer != self.name]
+        votes = [score for score in own if score.metric != UNRESOLVED.name and score.scorer != self.name]
         marks = [
-            one.model_copy(update={"scorer": self.name}) if one.scorer == self._fallback.name else one
-            for one in other
-            if one.metric != UNRESOLVED.name
+            score.model_copy(update={"scorer": self.name}) if score.scorer == self._fallback.name else score
+            for score in other
+            if score.metric != UNRESOLVED.name
         ]
         how = core.Score(item_id=item.id, metric=UNRESOLVED.name, value=0.0, scorer=self.name, label=BY_FALLBACK)
         return [*marks, *votes, how]
 
 
 def _open(scores: list[core.Score]) -> bool:
-    return any(one.metric == UNRESOLVED.name and one.value == 1 for one in scores)
+    return any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
 
 
 MAX_JUDGES = 3
@@ -105,7 +105,7 @@ def decide(verdicts: Sequence[RightOrWrong | None]) -> tuple[RightOrWrong | None
     """
     missing = sum(verdict is None for verdict in verdicts)
     for verdict in RightOrWrong:
-        if 2 * sum(one is verdict for one in verdicts) > len(verdicts):
+        if 2 * sum(right_or_wrong is verdict for right_or_wrong in verdicts) > len(verdicts):
             return verdict, RESOLVED_SHORT if missing else RESOLVED
     return None, VOTE_MISSING if missing else TIE
 
@@ -136,7 +136,7 @@ class Panel:
     @property
     def settings(self) -> dict[str, JsonValue]:
         """Everything that changes its verdicts."""
-        return {"judges": [judge.settings for judge in sorted(self._judges, key=lambda one: one.name)]}
+        return {"judges": [judge.settings for judge in sorted(self._judges, key=lambda binary_vote: binary_vote.name)]}
 
     def applies(self, item: core.Item) -> bool:
         """To free text with a reference."""

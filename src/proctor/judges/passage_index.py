@@ -75,7 +75,7 @@ def load_pair_scorer(name: str) -> PairScorer:
     model = _loaded(load, name, "a cross-encoder")
 
     def score(query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        pairs = [(query, one) for one in texts]
+        pairs = [(query, text) for text in texts]
         found = model.predict(pairs, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(found, dtype=np.float32).reshape(len(texts))
 
@@ -178,14 +178,14 @@ class PassageIndex:
         self.passages = tuple(passages)
         self._vectors = vectors
         self._encoder = encoder
-        self._words = Words([one.text for one in self.passages])
+        self._words = Words([passage.text for passage in self.passages])
         self._lock = threading.Lock()
         self._found: dict[tuple[str, int, tuple[str, ...]], tuple[list[int], list[int]]] = {}
 
     def search(self, queries: Sequence[str], most: int, *, pool: int = 24, sources: Sequence[str] = ()) -> list[Match]:
         """The best `most` passages for any of the queries: the best `pool` of each query by words and by meaning, with all
         rankings fused. Queries without a letter or digit find nothing. `sources` restricts the search to some documents."""
-        asked = [one for one in dict.fromkeys(queries) if tokens(one)]
+        asked = [query for query in dict.fromkeys(queries) if tokens(query)]
         pairs = [self._rankings(one, pool, tuple(sources)) for one in asked]
         by_words, by_meaning = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         return [
@@ -197,7 +197,7 @@ class PassageIndex:
         with self._lock:  # encoders are not thread-safe
             if (query, pool, sources) not in self._found:
                 named = set(sources)
-                among = np.array([one.source in named for one in self.passages]) if sources else None
+                among = np.array([passage.source in named for passage in self.passages]) if sources else None
                 found = (self._words.ranking(query, pool, among), self._near(query, pool, among))
                 self._found[query, pool, sources] = found
             return self._found[query, pool, sources]
@@ -212,7 +212,7 @@ class PassageIndex:
 
 
 def _best(place: int, rankings: Sequence[Sequence[int]]) -> int | None:
-    ranks = [one.index(place) + 1 for one in rankings if place in one]
+    ranks = [ranking.index(place) + 1 for ranking in rankings if place in ranking]
     return min(ranks, default=None)
 
 
@@ -272,7 +272,7 @@ def open_index(documents: Path, folder: Path | None = None, settings: IndexSetti
 
 def _build(documents: Path, known: Mapping[str, str], target: Path, settings: IndexSettings) -> None:
     passages = tuple(passages_of((read_document(documents, source, known) for source in known), settings.chunking))
-    vectors = load_sentence_encoder(settings.encoder)([one.text for one in passages])
+    vectors = load_sentence_encoder(settings.encoder)([passage.text for passage in passages])
     part = target.with_name(f"{_BUILDING}{target.name}")
     part.mkdir()
     try:
@@ -292,7 +292,7 @@ def _write(folder: Path, passages: Sequence[Passage], vectors: Vectors) -> None:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.save(folder / _VECTORS, vectors / np.where(lengths > 0, lengths, 1), allow_pickle=False)
     with (folder / _PASSAGES).open("w", encoding="utf-8") as out:
-        out.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in passages)
+        out.writelines(json.dumps(asdict(passage), ensure_ascii=False) + "\n" for passage in passages)
 
 
 def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
@@ -315,7 +315,7 @@ def _alone(folder: Path) -> Iterator[None]:
     """Makes the folder, locks it against other processes, and removes half-built indexes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        strange = next((one.name for one in folder.iterdir() if not _ours(one)), None)
+        strange = next((path.name for path in folder.iterdir() if not _ours(path)), None)
         if strange is not None:
             raise InputError(folder, found=f"a folder with {strange!r}", expected="an empty one, or an index")
         with (folder / _LOCK).open("wb") as lock:
@@ -350,7 +350,7 @@ def _shown(passage: Passage) -> dict[str, JsonValue]:
 
 def passages_shown(matches: Sequence[Match]) -> list[JsonValue]:
     """Passages as values of a prompt."""
-    return [_shown(one.passage) for one in matches]
+    return [_shown(match.passage) for match in matches]
 
 
 def passage_records(matches: Sequence[Match], cited: Iterable[int]) -> list[JsonValue]:

@@ -109,7 +109,7 @@ def _keybert(embed: Callable[[Sequence[str]], Floats]) -> Any:
 
         def embed(self, documents: Any, verbose: bool = False) -> Floats:
             del verbose
-            return embed([str(one) for one in documents])
+            return embed([str(document) for document in documents])
 
     return KeyBERT(model=Given())
 
@@ -187,7 +187,7 @@ class SignalReader:
 
     def _of(self, case: Case, pictures: Pictures, phrases: Mapping[str, tuple[str, ...]]) -> Signals:
         own = phrases[case.candidate]
-        expected = tuple(dict.fromkeys(phrase for one in _references(case) for phrase in phrases[one]))
+        expected = tuple(dict.fromkeys(phrase for reference in _references(case) for phrase in phrases[reference]))
         values = self._meanings(case) | self._phrases(case, own, expected) | _length(case)
         if self._sight is not None:
             values |= self._pictures(case, pictures, self._sight)
@@ -223,7 +223,7 @@ class SignalReader:
         own, theirs = sentences(case.candidate), [part for text in _references(case) for part in sentences(text)]
         if not pictures.frames:
             return dict.fromkeys(_SEEN)
-        shown = self._looked([str(one) for one in pictures.hashes], [one.jpeg for one in pictures.frames], sight)
+        shown = self._looked([str(one) for one in pictures.hashes], [frame.jpeg for frame in pictures.frames], sight)
         said = _mean(shown @ self._told(own, sight).T) if own else None
         expected = _mean(shown @ self._told(theirs, sight).T) if theirs else None
         excess = None if said is None or expected is None else said - expected
@@ -243,7 +243,7 @@ class SignalReader:
 
 
 def _references(case: Case) -> list[str]:
-    return [one.text for one in case.sorted_references]
+    return [reference.text for reference in case.sorted_references]
 
 
 def _met(wanted: Floats, given: Floats) -> float | None:
@@ -252,7 +252,7 @@ def _met(wanted: Floats, given: Floats) -> float | None:
 
 
 def _length(case: Case) -> dict[str, float | None]:
-    lengths = [len(tokens(one)) for one in _references(case)]
+    lengths = [len(tokens(reference)) for reference in _references(case)]
     expected = _mean(lengths)
     return {"length": None if not expected else float(np.log((1 + len(tokens(case.candidate))) / (1 + expected)))}
 
@@ -318,7 +318,7 @@ class PipelineFit(FrozenModel):
     @model_validator(mode="after")
     def _complete(self) -> PipelineFit:
         used = {*self.folds.values(), *self.marks.values()}
-        if min(used) < 0 or any(len(one.without) <= max(used) for one in self.ratings.values()):
+        if min(used) < 0 or any(len(rating.without) <= max(used) for rating in self.ratings.values()):
             raise ValueError("a function for every fold is expected")
         if self.ratings.keys() != self.levels.keys():
             raise ValueError("levels of every dimension are expected")
@@ -344,15 +344,18 @@ class PipelineFit(FrozenModel):
         Raises `InputError` for a dimension or scale that it has not learned, and as `fold_of`."""
         fold = self.fold_of(case)
         scores, expected = {}, {}
-        for one in case.dimensions:
-            place, (low, high) = f"{case.language}/{one.name}", (one.levels[0], one.levels[-1])
-            if self.levels.get(place) != one.levels:
-                found, learned = f"{place} ({', '.join(f'{level:g}' for level in one.levels)})", ", ".join(self.levels)
+        for dimension in case.dimensions:
+            place, (low, high) = f"{case.language}/{dimension.name}", (dimension.levels[0], dimension.levels[-1])
+            if self.levels.get(place) != dimension.levels:
+                found, learned = (
+                    f"{place} ({', '.join(f'{level:g}' for level in dimension.levels)})",
+                    ", ".join(self.levels),
+                )
                 raise InputError(f"case {case.id}", found=found, expected=f"one that was learned: {learned}")
             functions = self.ratings[place]
             own = functions.everything if fold is None else functions.without[fold]
-            scores[one.name] = round(low + (high - low) * own.relative(signals), _DIGITS)
-            expected[one.name] = round(min(max(own.expected(signals), low), high), _DIGITS)
+            scores[dimension.name] = round(low + (high - low) * own.relative(signals), _DIGITS)
+            expected[dimension.name] = round(min(max(own.expected(signals), low), high), _DIGITS)
         return scores, expected
 
 

@@ -258,7 +258,7 @@ class CriteriaJudge(VerdictJudge[CriterionVerdict]):
         cause, criteria = cause_of(answer), item.reference.criteria
         if cause:
             return [self._score(item, 0.0, cause)]
-        met = await several(lambda one: self._met(item, one, str(answer.parsed)), criteria)
+        met = await several(lambda criterion: self._met(item, criterion, str(answer.parsed)), criteria)
         points = sum(criterion.points for criterion, is_met in zip(criteria, met, strict=True) if is_met)
         possible = sum(criterion.points for criterion in criteria if criterion.points > 0)
         share = share_of_points(criteria, met)

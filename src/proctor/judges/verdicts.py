@@ -220,7 +220,7 @@ def metrics_of_kind(judge: str) -> list[str]:
     >>> metrics_of_kind("criteria[m]"), metrics_of_kind("rating-judge[m]")
     (['criteria_score'], [])
     """
-    return [one.name for one in _OF_KIND.get(judge.partition("[")[0].partition(":")[0], ())]
+    return [metric.name for metric in _OF_KIND.get(judge.partition("[")[0].partition(":")[0], ())]
 
 
 def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
@@ -247,7 +247,14 @@ def decided_values(metric: Metric, rating: RatingScheme | None) -> tuple[str, ..
     if metric.name == RUBRIC.name:
         return RUBRIC_LABELS
     dimensions = rating.dimensions if rating is not None else ()
-    return next((tuple(f"{level:g}" for level in one.levels) for one in dimensions if one.name == metric.name), ())
+    return next(
+        (
+            tuple(f"{level:g}" for level in dimension.levels)
+            for dimension in dimensions
+            if dimension.name == metric.name
+        ),
+        (),
+    )
 
 
 def decided_scores(

@@ -219,7 +219,7 @@ class OtherVideo(Condition):
 
     @staticmethod
     def _other(scene: ConditionContext) -> Item:
-        candidates = sorted((one for one in scene.others if _lends(one, scene.item)), key=lambda item: item.id)
+        candidates = sorted((item for item in scene.others if _lends(item, scene.item)), key=lambda item: item.id)
         choice = [item for item in candidates if item.group != scene.item.group] or candidates
         if not choice:
             raise InputError(

@@ -355,7 +355,11 @@ class Decoding:
         with self._guard:
             if self._process != os.getpid():  # see `_keep_what_has_no_threads`
                 self._process, self._idle = os.getpid(), deque()
-            fitting = [one for one in self._idle if (one.path, one.threads) == (path, threads)]
+            fitting = [
+                video_source
+                for video_source in self._idle
+                if (video_source.path, video_source.threads) == (path, threads)
+            ]
             if fitting:
                 self._idle.remove(fitting[0])
         source = fitting[0] if fitting else VideoSource(path, threads=threads)
@@ -367,8 +371,8 @@ class Decoding:
         with self._guard:
             self._idle.append(source)
             surplus = [self._idle.popleft() for _ in range(len(self._idle) - self.cores)]
-        for one in surplus:
-            one.close()
+        for video_source in surplus:
+            video_source.close()
 
 
 def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]]:

@@ -337,7 +337,7 @@ def _frame_ends(header: Any, frames: int) -> list[float] | None:
     if steps is None:
         return None
     ends = list(accumulate(steps))
-    if not all(0.0 < one < 10**7 for one in ends) or any(later <= earlier for earlier, later in pairwise(ends)):
+    if not all(0.0 < end < 10**7 for end in ends) or any(later <= earlier for earlier, later in pairwise(ends)):
         raise RefusedScanError("frame times that do not ascend", "times in ascending order")
     return ends
 

@@ -121,10 +121,10 @@ def _bits(waves: NDArray[np.float64]) -> Hashes:
 def _joined(looks: Sequence[Fingerprint]) -> Fingerprint:
     """Several fingerprints as one (at least one)."""
     return Fingerprint(
-        np.concatenate([one.plain for one in looks]),
-        np.concatenate([one.mirrored for one in looks]),
-        {name: np.concatenate([one.cropped[name] for one in looks]) for name in CROPS},
-        np.concatenate([one.places for one in looks]),
+        np.concatenate([look.plain for look in looks]),
+        np.concatenate([look.mirrored for look in looks]),
+        {name: np.concatenate([look.cropped[name] for look in looks]) for name in CROPS},
+        np.concatenate([look.places for look in looks]),
     )
 
 
@@ -235,10 +235,10 @@ def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tol
     two files that both sets hold are one pair."""
     found: dict[frozenset[Path], Leak] = {}
     for block in _blocks(second):
-        ends = np.cumsum([0, *(len(one.looks) for one in block)])
-        rows = _joined([one.looks for one in block])
-        for one in first:
-            for leak in _leaks_of(one, block, rows, ends, tolerance):
+        ends = np.cumsum([0, *(len(looked.looks) for looked in block)])
+        rows = _joined([looked.looks for looked in block])
+        for looked in first:
+            for leak in _leaks_of(looked, block, rows, ends, tolerance):
                 pair = frozenset((leak.first.path.resolve(), leak.second.path.resolve()))
                 if len(pair) == 2 and (pair not in found or leak.share > found[pair].share):
                     found[pair] = leak
@@ -281,24 +281,24 @@ def _blocks(looked: Sequence[Looked]) -> Iterator[list[Looked]]:
 
 
 def _leaks_of(
-    one: Looked, second: Sequence[Looked], rows: Fingerprint, ends: NDArray[np.int64], tolerance: Tolerance
+    looked: Looked, second: Sequence[Looked], rows: Fingerprint, ends: NDArray[np.int64], tolerance: Tolerance
 ) -> Iterator[Leak]:
     for other in second:
-        if other.identity == one.identity:
-            yield Leak(one, other, "the same file", 1.0, 0.0, (0, 0))
-    if not len(one.looks):
+        if other.identity == looked.identity:
+            yield Leak(looked, other, "the same file", 1.0, 0.0, (0, 0))
+    if not len(looked.looks):
         return
-    for how, mine, theirs in _ways(one.looks, rows):
+    for how, mine, theirs in _ways(looked.looks, rows):
         apart = distances(mine, theirs)
         alike = apart <= tolerance.distance
         for number in _candidates(alike, ends):
             other, part = second[number], slice(ends[number], ends[number + 1])
             share = max(alike[:, part].any(axis=1).mean(), alike[:, part].any(axis=0).mean())
-            if share < tolerance.share or other.identity == one.identity:
+            if share < tolerance.share or other.identity == looked.identity:
                 continue
             row, column = np.unravel_index(int(apart[:, part].argmin()), apart[:, part].shape)
-            places = int(one.looks.places[row]), int(other.looks.places[column])
-            yield Leak(one, other, how, float(share), float(apart[:, part].min()), places)
+            places = int(looked.looks.places[row]), int(other.looks.places[column])
+            yield Leak(looked, other, how, float(share), float(apart[:, part].min()), places)
 
 
 def _ways(mine: Fingerprint, rows: Fingerprint) -> Iterator[tuple[str, Hashes, Hashes]]:

@@ -112,7 +112,7 @@ def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
         raise
     except _DAMAGED:
         return None
-    whole = all(0 <= one.offset < one.offset + one.size <= end for one in places.values())
+    whole = all(0 <= place.offset < place.offset + place.size <= end for place in places.values())
     return places if whole else None
 
 

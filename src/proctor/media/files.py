@@ -95,7 +95,7 @@ def find(root: Path, source: str) -> Path | None:
         there = _object(remote, pure)
         return None if there is None else _fetched(remote, there)
     candidates = _or_none(lambda: _candidates(root, pure)) or ()
-    found = _or_none(lambda: next((one for one in candidates if one.is_file()), None))
+    found = _or_none(lambda: next((candidate for candidate in candidates if candidate.is_file()), None))
     if found is not None and not found.resolve().is_relative_to(root.resolve()):
         raise InputError(source, found="a link that leads out of the media folder")
     return found

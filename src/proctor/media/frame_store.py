@@ -385,7 +385,7 @@ class KeptEntry:
 def kept(cache_dir: Path) -> list[KeptEntry]:
     """All entries, the least recently used first."""
     found = []
-    for path in chain(*(cache_dir.glob(one) for one in _ENTRIES)):
+    for path in chain(*(cache_dir.glob(entry) for entry in _ENTRIES)):
         if path.name == LOCK:
             continue
         with suppress(FileNotFoundError):

@@ -242,8 +242,8 @@ class MediaLibrary:
     def at_hand(self, pictures: Sequence[Picture]) -> list[bytes] | None:
         """The same if all are images that this process has in memory; else None. Never blocks."""
         found = []
-        for one in pictures:
-            known = self._stills.get((one.source, one.region, one.scan)) if one.at is None else None
+        for picture in pictures:
+            known = self._stills.get((picture.source, picture.region, picture.scan)) if picture.at is None else None
             jpeg = None if known is None else self._store.at_hand(known, 0)
             if jpeg is None:
                 return None

@@ -59,19 +59,21 @@ def text_in(pictures: Iterable[SampledPicture], *, least: float = 0.5) -> list[T
     for window in _windows(pictures):
         height, width = window[0].pixels.shape[:2]
         start, end = window[0].time, window[-1].time
-        for left, top, right, bottom, score in _lines([one.pixels for one in window]):
+        for left, top, right, bottom, score in _lines([sampled_picture.pixels for sampled_picture in window]):
             if score >= least:
                 region = _region(left / width, top / height, right / width, bottom / height)
                 found.append(TextOverlay(region, start, end, score))
-    return sorted(_joined(found), key=lambda one: (one.start, one.region.y, one.region.x))
+    return sorted(
+        _joined(found), key=lambda text_overlay: (text_overlay.start, text_overlay.region.y, text_overlay.region.x)
+    )
 
 
 def _windows(pictures: Iterable[SampledPicture]) -> Iterator[list[SampledPicture]]:
     """Windows of six pictures, three apart; a shorter rest, or a shorter video, is a window as well."""
     held: list[SampledPicture] = []
     fresh = 0
-    for one in pictures:
-        held.append(one)
+    for picture in pictures:
+        held.append(picture)
         fresh += 1
         if len(held) == _WINDOW:
             yield held
@@ -86,7 +88,7 @@ def _lines(window: Sequence[NDArray[np.uint8]]) -> list[Line]:
 
     greys = [cv2.cvtColor(one, cv2.COLOR_RGB2GRAY) for one in window]
     box = np.ones((3, 3), np.uint8)
-    edges = np.stack([cv2.morphologyEx(one, cv2.MORPH_GRADIENT, box) for one in greys])
+    edges = np.stack([cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, box) for grey in greys])
     allowed = 1 if len(window) >= 4 else 0
     still = np.partition(edges, allowed, axis=0)[allowed]
     middle = np.median(np.stack(greys), axis=0).astype(np.uint8)
@@ -198,20 +200,22 @@ def _joined(found: Sequence[TextOverlay]) -> list[TextOverlay]:
     """Merges overlays at the same place in windows that overlap or touch."""
     there: list[TextOverlay] = []
     done: list[TextOverlay] = []
-    for one in sorted(found, key=lambda each: each.start):
-        done += [other for other in there if other.end < one.start - _SAME_TIME]
-        there = [other for other in there if other.end >= one.start - _SAME_TIME]
-        same = [other for other in there if _overlap(_corners(other.region), _corners(one.region)) >= _SAME_PLACE]
-        there = [other for other in there if other not in same] + [reduce(_both, same, one)]
+    for text_overlay in sorted(found, key=lambda each: each.start):
+        done += [other for other in there if other.end < text_overlay.start - _SAME_TIME]
+        there = [other for other in there if other.end >= text_overlay.start - _SAME_TIME]
+        same = [
+            other for other in there if _overlap(_corners(other.region), _corners(text_overlay.region)) >= _SAME_PLACE
+        ]
+        there = [other for other in there if other not in same] + [reduce(_both, same, text_overlay)]
     return done + there
 
 
-def _both(one: TextOverlay, other: TextOverlay) -> TextOverlay:
-    corners = [*zip(_corners(one.region), _corners(other.region), strict=True)]
+def _both(text_overlay: TextOverlay, other: TextOverlay) -> TextOverlay:
+    corners = [*zip(_corners(text_overlay.region), _corners(other.region), strict=True)]
     (left, top), (right, bottom) = (map(min, corners[:2]), map(max, corners[2:]))
     region = _region(left, top, right, bottom)
-    start, end = min(one.start, other.start), max(one.end, other.end)
-    return TextOverlay(region, start, end, max(one.score, other.score))
+    start, end = min(text_overlay.start, other.start), max(text_overlay.end, other.end)
+    return TextOverlay(region, start, end, max(text_overlay.score, other.score))
 
 
 def _corners(region: Region) -> tuple[float, float, float, float]:

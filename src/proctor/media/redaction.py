@@ -84,14 +84,14 @@ class Masking:
     def hide(self, pixels: Pixels, redactions: Iterable[Redaction], time: float) -> Pixels:
         """A picture (height × width × 3) with the redactions applied, black on top."""
         shown = pixels.copy()
-        for one in in_layers(redactions):
-            top, bottom, left, right = hidden_box(one.region, *pixels.shape[:2])
-            if one.how == "black":
+        for layer in in_layers(redactions):
+            top, bottom, left, right = hidden_box(layer.region, *pixels.shape[:2])
+            if layer.how == "black":
                 shown[top:bottom, left:right] = 0
                 continue
-            key = (one, int(time))
+            key = (layer, int(time))
             if key not in self._held:
-                for old in [each for each in self._held if each[0] == one]:
+                for old in [each for each in self._held if each[0] == layer]:
                     del self._held[old]
                 self._held[key] = mosaic(pixels[top:bottom, left:right])
             shown[top:bottom, left:right] = self._held[key]
@@ -100,7 +100,7 @@ class Masking:
 
 def in_layers(redactions: Iterable[Redaction]) -> list[Redaction]:
     """The redactions in the order in which they are applied: black last."""
-    return sorted(redactions, key=lambda one: one.how == "black")
+    return sorted(redactions, key=lambda redaction: redaction.how == "black")
 
 
 def hidden_box(region: Region | None, height: int, width: int) -> tuple[int, int, int, int]:
@@ -156,9 +156,9 @@ def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
     """
     index = read_index(source)
     end = max(probe(source).duration_s, index.seconds(int(index.pts[-1])))
-    for one in redactions:
-        if one.start >= end:
-            found = f"a redaction that begins at {one.start:g} s"
+    for redaction in redactions:
+        if redaction.start >= end:
+            found = f"a redaction that begins at {redaction.start:g} s"
             raise InputError(source, found=found, expected=f"one within the video's {end:.2f} s")
     ends = [*index.pts[1:].tolist(), index.zero + int(Fraction(end) / index.time_base)]
     ends[-1] = max(ends[-1], int(index.pts[-1]) + 1)
@@ -172,8 +172,12 @@ def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
             continue
         from_ = index.seconds(pts) if kept or pts != first else min(0.0, index.seconds(pts))
         to = index.seconds(after)
-        here = [one for one in redactions if one.start < to and (one.end is None or one.end > from_)]
-        if any(one.how == "remove" for one in here):
+        here = [
+            redaction
+            for redaction in redactions
+            if redaction.start < to and (redaction.end is None or redaction.end > from_)
+        ]
+        if any(redaction.how == "remove" for redaction in here):
             continue
         begins = index.zero if pts == first else pts
         if not pieces or abs(pieces[-1].end - index.seconds(begins)) > 1e-9:
@@ -318,8 +322,8 @@ def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> flo
 
     apart = cv2.absdiff(before, after)
     outside = np.ones(before.shape[:2], dtype=bool) if redactions else None
-    for one in redactions:
-        top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
+    for redaction in redactions:
+        top, bottom, left, right = hidden_box(redaction.region, *before.shape[:2])
         place = slice(max(0, top - _MARGIN), bottom + _MARGIN), slice(max(0, left - _MARGIN), right + _MARGIN)
         apart[place] = 0
         if outside is not None:
@@ -329,12 +333,12 @@ def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> flo
     return float("inf") if square == 0 else float(10 * np.log10(255**2 * size / square))
 
 
-def _detail_left(before: Pixels, after: Pixels, one: Redaction, above: Sequence[Redaction]) -> float | None:
+def _detail_left(before: Pixels, after: Pixels, redaction: Redaction, above: Sequence[Redaction]) -> float | None:
     """The share of the original's detail (what the blocks don't show) that is left: the slope of the result's detail on
     the original's, 1 for the original itself and 0 for unrelated content, without areas under other redactions. 0 where
     what is left is a tenth of a level or less: in nearly flat areas rounding alone resembles the original by chance.
     None where the original had no detail."""
-    top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
+    top, bottom, left, right = hidden_box(redaction.region, *before.shape[:2])
     first, second = _detail(before[top:bottom, left:right]), _detail(after[top:bottom, left:right])
     for edge in (first, second):  # an encoder smooths what is next to another picture
         edge[:_RIM] = edge[-_RIM:] = edge[:, :_RIM] = edge[:, -_RIM:] = 0

@@ -86,7 +86,7 @@ class SharedFrames:
                 entry, frame = known.frames[key]
                 by_entry.setdefault(entry, []).append(frame)
         for entry, frames in by_entry.items():
-            groups = _together(sorted(frames, key=lambda one: one.offset))
+            groups = _together(sorted(frames, key=lambda stored_frame: stored_frame.offset))
             spans = [(group[0].offset, group[-1].offset + group[-1].size) for group in groups]
             parts = self._folder.ranges(f"{_place(frame_set)}/{entry}", spans, _checked(groups))
             try:
@@ -288,7 +288,9 @@ def _cut(part: bytes, group: Sequence[StoredFrame], frame: StoredFrame) -> bytes
 def _checked(groups: Sequence[Sequence[StoredFrame]]) -> Callable[[int, bytes], str]:
     def wrong(number: int, part: bytes) -> str:
         group = groups[number]
-        same = all(hashlib.sha256(_cut(part, group, one)).hexdigest() == one.sha256 for one in group)
+        same = all(
+            hashlib.sha256(_cut(part, group, stored_frame)).hexdigest() == stored_frame.sha256 for stored_frame in group
+        )
         return "" if same else "pictures that are not what was written"
 
     return wrong

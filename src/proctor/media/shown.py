@@ -57,15 +57,15 @@ class ShownRecord(FrozenModel):
         media: Mapping[str, str] | None = None,
     ) -> ShownRecord:
         """The record of these pictures, video files or sounds."""
-        digests = [_digest(_bytes(one)) for one in pictures]
+        digests = [_digest(_bytes(picture)) for picture in pictures]
         return cls(
             asked_as=asked_as,
             count=count,
             fps=fps,
             window=window,
-            times=tuple(one.time if isinstance(one, Frame) else one.span[0] for one in pictures),
-            ends=tuple(one.span[1] for one in pictures if isinstance(one, Sound)),
-            prefixes=tuple(one.hex()[:_PREFIX] for one in digests),
+            times=tuple(picture.time if isinstance(picture, Frame) else picture.span[0] for picture in pictures),
+            ends=tuple(picture.span[1] for picture in pictures if isinstance(picture, Sound)),
+            prefixes=tuple(digest.hex()[:_PREFIX] for digest in digests),
             sha256=hashlib.sha256(b"".join(digests)).hexdigest(),
             media=dict(media or {}),
         )
@@ -111,11 +111,11 @@ class ShownLog:
     def __init__(self) -> None:
         self._known: dict[str, ShownRecord] = {}
 
-    def add(self, one: ShownRecord) -> None:
+    def add(self, shown_record: ShownRecord) -> None:
         """Adds a record, unless there is an equal one."""
-        key = one.model_dump_json()
+        key = shown_record.model_dump_json()
         if len(self._known) < _MAX_RECORDS:
-            self._known.setdefault(key, one)
+            self._known.setdefault(key, shown_record)
 
     @property
     def records(self) -> tuple[ShownRecord, ...]:

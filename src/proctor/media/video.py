@@ -446,7 +446,7 @@ def inspect_video(path: Path) -> VideoFacts:
 def metadata_of(path: Path) -> HeldMetadata:
     """The contents of a file beside its pictures. Raises `InputError` as `open_video`."""
     with open_video(path) as (container, video):
-        others = [str(one.type) for one in container.streams if one.index != video.index]
+        others = [str(stream.type) for stream in container.streams if stream.index != video.index]
         pairs = list(_metadata_tags(container))
         chapters = len(container.chapters())
     return HeldMetadata(

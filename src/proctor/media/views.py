@@ -191,7 +191,7 @@ class _MediaView:
     @property
     def unheard(self) -> bool:
         """See `PlaysSounds`."""
-        asked = {one.asked_as for one in self.shown}
+        asked = {shown_record.asked_as for shown_record in self.shown}
         return self._hears and bool(asked) and "sounds" not in asked
 
     async def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
@@ -208,8 +208,8 @@ class _MediaView:
         """See `ShowsOriginals`."""
         whole = _MediaView(self._item, self._name, self._library.unscaled(), self._seed, self._others)
         frames = await whole.frames()
-        for one in whole.shown:
-            self._log.add(one.model_copy(update={"asked_as": "originals"}))
+        for shown_record in whole.shown:
+            self._log.add(shown_record.model_copy(update={"asked_as": "originals"}))
         return frames
 
     def prepare(self, request: Request) -> None:
@@ -231,7 +231,7 @@ class _MediaView:
             return []
         clip, span = self._clips[0], self._library.span(self._clips[0])
         own = [FrameSlot(Picture(clip.source, time, clip.region, scan=clip.scan), time, "", span) for time in times]
-        return self._frames([slot for one in own for slot in self._under_condition([one], whole=False)])
+        return self._frames([slot for frame_slot in own for slot in self._under_condition([frame_slot], whole=False)])
 
     def arranged(self, request: Request) -> list[FrameSlot]:
         """What is shown for a request, before anything is decoded."""
@@ -268,7 +268,9 @@ class _MediaView:
         return sounds
 
     def _identities(self) -> dict[str, str]:
-        return {source: self._library.identity(source) for source in sorted({one.source for one in self._item.media})}
+        return {
+            source: self._library.identity(source) for source in sorted({medium.source for medium in self._item.media})
+        }
 
     def _frames(self, slots: Sequence[FrameSlot]) -> list[Frame]:
         return self._painted(slots, self._library.jpegs([slot.picture for slot in slots]))

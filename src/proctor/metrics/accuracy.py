@@ -267,7 +267,7 @@ def _median_list(lists: Sequence[Sequence[object]]) -> JsonValue:
 def _median_point(answers: Sequence[JsonValue]) -> JsonValue:
     """The medians of x and y, for boxes those of the centres."""
     ends = [[float(str(end)) for end in answer] for answer in answers if isinstance(answer, list)]
-    middles = np.array([[(one[0] + one[-2]) / 2, (one[1] + one[-1]) / 2] for one in ends])
+    middles = np.array([[(end[0] + end[-2]) / 2, (end[1] + end[-1]) / 2] for end in ends])
     return [float(end) for end in np.median(middles, axis=0)]
 
 

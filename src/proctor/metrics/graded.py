@@ -192,8 +192,8 @@ def located_sums(
     >>> [(one.part, one.estimate.value) for one in found][1:]
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
-    keys = [extents(one) for one in references]
-    said = [extents(one)[:MAX_RANKS] for one in predictions]
+    keys = [extents(reference) for reference in references]
+    said = [extents(prediction)[:MAX_RANKS] for prediction in predictions]
     bad = {int(row): min(MAX_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}
     ranks = max([1, *map(len, said), *bad.values()])
     columns = np.zeros((len(keys), len(AP_LEAST), 2, ranks))

@@ -85,7 +85,7 @@ def seen_media(where: str) -> SeenMedia:
     found = [read_model(file, SeenMedia, "the media of a training") for file in files if file.is_file()]
     empty: frozenset[str] = frozenset()
     return SeenMedia(
-        trained=empty.union(*(one.trained for one in found)), chosen=empty.union(*(one.chosen for one in found))
+        trained=empty.union(*(media.trained for media in found)), chosen=empty.union(*(media.chosen for media in found))
     )
 
 

@@ -83,7 +83,7 @@ class Agent:
     ) -> None:
         self.refuse(client)
         self._client, self._limits = client, limits
-        self._tools: Mapping[str, AgentTool[Any]] = {one.name: one for one in tools}
+        self._tools: Mapping[str, AgentTool[Any]] = {tool.name: tool for tool in tools}
         self._final, self._form = final, form
 
     @staticmethod
@@ -138,7 +138,7 @@ class Agent:
     def _offered(self, left: int) -> ModelRequestParameters:
         from pydantic_ai.models import ModelRequestParameters
 
-        tools = [_definition(one.name, one.about, one.form) for one in self._tools.values()] if left > 0 else []
+        tools = [_definition(tool.name, tool.about, tool.form) for tool in self._tools.values()] if left > 0 else []
         last = _definition(self._final, _summary(self._form), self._form, kind="output")
         return ModelRequestParameters(
             function_tools=tools, output_mode="tool", output_tools=[last], allow_text_output=False
@@ -155,7 +155,7 @@ class Agent:
             turn.answers.append(UserPromptPart("Words alone are not taken: call one of the tools."))
         given = [self._read(call, self._form) for call in finals]
         values = [one for one in given if isinstance(one, BaseModel)]
-        if finals and len(values) == len(finals) and all(one == values[0] for one in values):
+        if finals and len(values) == len(finals) and all(value == values[0] for value in values):
             turn.value = values[0]
             turn.note(finals[0], ToolResult("taken"))
             return turn
@@ -212,7 +212,7 @@ class _Turn:
         arguments = _kept(arguments_text(call))
         entry: dict[str, JsonValue] = {"tool": call.tool_name, "arguments": arguments, "result": result.told}
         if result.pictures:
-            entry["pictures"] = [hashlib.sha256(one.jpeg).hexdigest() for one in result.pictures]
+            entry["pictures"] = [hashlib.sha256(picture.jpeg).hexdigest() for picture in result.pictures]
         if result.votes:
             entry["votes"] = [*result.votes]
         self.told.append(entry | ({"failed": True} if result.failed else {}))

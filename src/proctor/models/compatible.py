@@ -194,7 +194,7 @@ class _Message(ChatCompletionMessage):
         the model library would take the thought for the answer."""
         if isinstance(content, list):
             texts = [one if isinstance(one, str) else one.get("text") for one in content if isinstance(one, str | dict)]
-            content = "".join(one for one in texts if isinstance(one, str)) or None
+            content = "".join(text for text in texts if isinstance(text, str)) or None
         if isinstance(content, str) and content.rfind("<think>") > content.rfind("</think>"):
             content += "</think>"
         return content

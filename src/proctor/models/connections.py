@@ -298,7 +298,7 @@ class BatchFolder:
         self._lines += 1
 
     def _names(self) -> list[str]:
-        return [one.name for one in (*self.folder.glob(f"{_REQUESTS}*.jsonl"), *self.written)]
+        return [path.name for path in (*self.folder.glob(f"{_REQUESTS}*.jsonl"), *self.written)]
 
 
 def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:

@@ -105,7 +105,7 @@ class Batches(Generic[Q, R]):
         loop = asyncio.get_running_loop()
         try:
             answers = await loop.run_in_executor(
-                self._thread, self._run, [one.query for one in batch], lambda: all(o.given_up for o in batch)
+                self._thread, self._run, [waiting.query for waiting in batch], lambda: all(o.given_up for o in batch)
             )
         except Exception as error:  # noqa: BLE001 - the caller gets it, whatever it is
             _end(batch, error)
@@ -123,13 +123,13 @@ class Batches(Generic[Q, R]):
 
 
 def _end(batch: Sequence[_Waiting[Q, R]], error: Exception) -> None:
-    for one in batch:
-        if one.given_up:
+    for waiting in batch:
+        if waiting.given_up:
             continue
-        if one.started.done():
-            one.done.set_exception(error)
+        if waiting.started.done():
+            waiting.done.set_exception(error)
         else:
-            one.started.set_exception(error)
+            waiting.started.set_exception(error)
 
 
 PREFIX = "transformers:"
@@ -255,7 +255,7 @@ def _form(parameters: ModelRequestParameters) -> FixedForm | None:
             raise ConfigurationError(f"fill_form: {name!r} is not a whole number of 0 to 9: it can't be filled in")
         options.append(tuple(str(level) for level in range(int(most) + 1)))
     starts = [f"{json.dumps(name, ensure_ascii=False)}: " for name in fields]
-    return FixedForm(("{" + starts[0], *(f", {one}" for one in starts[1:]), "}"), tuple(options))
+    return FixedForm(("{" + starts[0], *(f", {start}" for start in starts[1:]), "}"), tuple(options))
 
 
 def _listed(form: FixedForm | None, said: GeneratedText) -> dict[str, object] | None:
@@ -301,8 +301,8 @@ def _in_clips(content: Sequence[object]) -> list[str | bytes | Clip]:
             parts += [one.data if isinstance(one, BinaryContent) else str(one) for one in some]
             continue
         frames = [one for one in some if isinstance(one, BinaryContent)]
-        seconds = tuple(float((one.vendor_metadata or {})["seconds"]) for one in frames)
-        parts.append(Clip(tuple(one.data for one in frames), seconds))
+        seconds = tuple(float((frame.vendor_metadata or {})["seconds"]) for frame in frames)
+        parts.append(Clip(tuple(frame.data for frame in frames), seconds))
     return parts
 
 

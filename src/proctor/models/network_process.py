@@ -59,7 +59,7 @@ def main() -> None:
         out,
         {
             "inputs": [[one.name, one.type, list(one.shape)] for one in inputs],
-            "outputs": [list(one.shape) for one in outputs],
+            "outputs": [list(output.shape) for output in outputs],
         },
     )
     out.flush()

@@ -92,7 +92,7 @@ class KeptPrefixes:
     @property
     def size(self) -> int:
         """Bytes in all."""
-        return sum(one.size for one in self._kept.values())
+        return sum(prefix.size for prefix in self._kept.values())
 
     def get(self, key: Key) -> Prefix | None:
         """The prefix, which becomes the most recently used."""
@@ -305,7 +305,7 @@ class PrefixReuse:
 
         return {
             "input_ids": laid_out(tokens, self._weights.tokenizer.pad_token_id or 0),
-            "attention_mask": laid_out([torch.ones_like(one) for one in tokens]),
+            "attention_mask": laid_out([torch.ones_like(token) for token in tokens]),
             "position_ids": laid_out([row.positions for row in rows]),
             "past_key_values": self._stacked([row.prefix for row in rows], before),
         }
@@ -315,11 +315,11 @@ class PrefixReuse:
         import torch
         from torch.nn.functional import pad
 
-        cache, same = self._cache(), all(one is prefixes[0] for one in prefixes)
+        cache, same = self._cache(), all(prefix is prefixes[0] for prefix in prefixes)
         for number, layer in enumerate(cache.layers):
             both = []
             for which in (0, 1):
-                held = [one.layers[number][which] for one in prefixes]
+                held = [prefix.layers[number][which] for prefix in prefixes]
                 padded = [pad(one, (0, 0, width - one.shape[-2], 0)) for one in held]
                 both.append(held[0].expand(len(held), -1, -1, -1) if same else torch.cat(padded))
             layer.lazy_initialization(*both)

@@ -161,7 +161,7 @@ class ModelServers:
 
     def _wake(self) -> None:
         """Wakes as many waiting calls as there is room for; each chooses its server itself."""
-        places = sum(max(0, int(min(one.limit, 1e6)) - one.outstanding) for one in self.all)
+        places = sum(max(0, int(min(model_server.limit, 1e6)) - model_server.outstanding) for model_server in self.all)
         while self._waiting and places > 0:
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -172,20 +172,20 @@ class ModelServers:
         if len(self.all) == 1:
             (only,) = self.all
             return None if only.full else only
-        ready = [one for one in self.all if one.ready(now)]
-        ready = ready or [min(self.all, key=lambda one: one.down_until)]
-        able = [one for one in ready if not one.full]
+        ready = [model_server for model_server in self.all if model_server.ready(now)]
+        ready = ready or [min(self.all, key=lambda model_server: model_server.down_until)]
+        able = [model_server for model_server in ready if not model_server.full]
         if not able:
             return None
         key = _near.get()
         if key:
-            most = _UNEVEN * sum(one.outstanding for one in ready) / len(ready) + 1.0
-            kept = [one for one in able if one.outstanding < most]
+            most = _UNEVEN * sum(model_server.outstanding for model_server in ready) / len(ready) + 1.0
+            kept = [model_server for model_server in able if model_server.outstanding < most]
             if kept:
-                return max(kept, key=lambda one: _weight(key, one.url))
+                return max(kept, key=lambda model_server: _weight(key, model_server.url))
         turn = next(self._turn)
         order = able[turn % len(able) :] + able[: turn % len(able)]
-        return min(order, key=lambda one: one.outstanding)
+        return min(order, key=lambda model_server: model_server.outstanding)
 
 
 def _weight(key: str, url: str) -> bytes:

@@ -129,7 +129,7 @@ class TranscriptionModel(SpeechRecogniser):
 
 def sound_of(messages: Sequence[ModelMessage]) -> bytes:
     """The one sound of a request; texts beside it are ignored. Raises `UserError` for any other content."""
-    parts = [part for one in messages if isinstance(one, ModelRequest) for part in one.parts]
+    parts = [part for message in messages if isinstance(message, ModelRequest) for part in message.parts]
     said = [part.content for part in parts if isinstance(part, UserPromptPart)]
     media = [one for content in said if not isinstance(content, str) for one in content if not isinstance(one, str)]
     if len(media) != 1 or not isinstance(media[0], BinaryContent) or not media[0].is_audio:
@@ -161,7 +161,7 @@ class FasterWhisperModel(SpeechRecogniser):
         self._folder = Path(self._name).expanduser()
         if find_spec("faster_whisper") is None:
             raise ConfigurationError(f"{name}: faster-whisper is not installed: {pip_install('asr')}")
-        lacking = [one for one in _FILES if not (self._folder / one).is_file()]
+        lacking = [file for file in _FILES if not (self._folder / file).is_file()]
         if lacking:
             found = f"found no {' and no '.join(lacking)} there"
             raise ConfigurationError(f"{name}: {found}, expected a folder with weights that CTranslate2 converted")
@@ -210,8 +210,8 @@ class FasterWhisperModel(SpeechRecogniser):
                 vad_filter=settings.get("vad", True),
                 condition_on_previous_text=False,  # else one loop leads to the next
             )
-            for one in segments:
-                found.append(_segment(one))
+            for segment in segments:
+                found.append(_segment(segment))
                 if given_up():
                     break
         except (RuntimeError, ValueError) as error:

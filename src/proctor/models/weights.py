@@ -234,7 +234,7 @@ class Weights:
             return self._rendered(_without_system(messages), True)
 
     def _worded(self, messages: list[Message]) -> list[Message]:
-        return messages if self.takes_pictures else [_in_words(one) for one in messages]
+        return messages if self.takes_pictures else [_in_words(message) for message in messages]
 
     def reply_tokens(self, reply: str) -> list[int]:
         """The tokens of exactly this reply and its end, by the model's own chat template: the target of training. Raises
@@ -365,7 +365,8 @@ class Weights:
         places: dict[int, list[int]] = {}
         for number, options in enumerate(form.options):
             others = [
-                self.reply_tokens(form.filled([*usual[:number], one, *usual[number + 1 :]])) for one in options[1:]
+                self.reply_tokens(form.filled([*usual[:number], option, *usual[number + 1 :]]))
+                for option in options[1:]
             ]
             differing = {k for one in others for k in range(len(ids)) if one[k : k + 1] != ids[k : k + 1]}
             if len(differing) != 1 or any(len(one) != len(ids) for one in others):
@@ -389,13 +390,18 @@ class Weights:
             known = [[video_metadata(clip.seconds) for clip in some] for some in clips]
             shown = {"processor_kwargs": given | {"do_sample_frames": False, "video_metadata": known}}
         if not self.takes_pictures:
-            if any(part["type"] != "text" for one in conversations for message in one for part in message["content"]):
+            if any(
+                part["type"] != "text"
+                for conversation in conversations
+                for message in conversation
+                for part in message["content"]
+            ):
                 raise ConfigurationError(f"{self._name}: a model of texts: it takes no pictures")
             shown = given
 
         def lined_up(messages: list[list[Message]]) -> Any:
             return self._processor.apply_chat_template(
-                [self._worded(one) for one in messages],
+                [self._worded(message) for message in messages],
                 add_generation_prompt=True,
                 tokenize=True,
                 return_dict=True,

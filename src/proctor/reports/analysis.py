@@ -385,7 +385,7 @@ def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
 
 def podium_figure(analysis: Analysis) -> Figure | None:
     """The ranks and values of the first six systems in each group; None with one system."""
-    ranked = [one.standing.name for one in analysis.boards[0].runs]
+    ranked = [run.standing.name for run in analysis.boards[0].runs]
     names = ranked[:MAX_ON_PODIUM]
     rows = [row for row in analysis.tables["groups"] if row["system"] in names]
     value = {(row["group"], row["system"]): row["value"] for row in rows}

@@ -197,7 +197,7 @@ class _StoredMaker:
         if item.options:
             data["options"] = [text(option) for option in item.options]
         if item.reference is not None:
-            spoken = [f"{one.points:+g}: {one.criterion}" for one in item.reference.criteria]
+            spoken = [f"{criterion.points:+g}: {criterion.criterion}" for criterion in item.reference.criteria]
             if item.has_answer:
                 spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted), *spoken]
             data["references"] = [[text(one), ""] for one in spoken]
@@ -381,8 +381,8 @@ def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, A
         "votes": [],
         "ratings": {
             "raters": core.clean(source.raters),
-            "metrics": [core.clean(one.name) for one in source.found.metrics],
-            "dimensions": [core.plain_name(one) for one in dimensions],
+            "metrics": [core.clean(metric.name) for metric in source.found.metrics],
+            "dimensions": [core.plain_name(dimension) for dimension in dimensions],
         },
         "items": items,
     }
@@ -414,11 +414,14 @@ class _RatedMaker:
         data: dict[str, Any] = {"question": self.content.text(question.text)}
         if question.references:
             data["references"] = [
-                [self.content.text(one.text), _note(frequency=one.frequency, completeness=one.completeness)]
-                for one in question.references
+                [
+                    self.content.text(reference.text),
+                    _note(frequency=reference.frequency, completeness=reference.completeness),
+                ]
+                for reference in question.references
             ]
         if question.images:
-            data["pictures"] = [self._picture(*one) for one in _pictures(question)]
+            data["pictures"] = [self._picture(*picture) for picture in _pictures(question)]
         return data
 
     def _picture(self, name: str, scan: core.Scan | None) -> list[str]:
@@ -433,21 +436,21 @@ class _RatedMaker:
         names = dict.fromkeys(dimension for _, dimension in source.table.dimensions)
         number = {name: place for place, name in enumerate(names)}
         given: dict[Key, list[list[Any]]] = {}
-        for one in source.table.ratings:
-            given.setdefault(one.key, []).append([core.clean(one.rater), _brief(one.value)])
+        for rating in source.table.ratings:
+            given.setdefault(rating.key, []).append([core.clean(rating.rater), _brief(rating.value)])
         found: dict[tuple[str, str], dict[str, Any]] = {}
-        for one in source.table.ratings:
-            key = one.item, one.system
+        for rating in source.table.ratings:
+            key = rating.item, rating.system
             if key not in found:
                 found[key] = {
-                    "run": self.systems.setdefault(core.clean(one.system), len(self.systems)),
-                    "text": self.content.text(one.candidate),
+                    "run": self.systems.setdefault(core.clean(rating.system), len(self.systems)),
+                    "text": self.content.text(rating.candidate),
                     "length": known[key],
                     "rated": {},
                 }
                 if said := source.judgements.get(key):
-                    found[key]["said"] = [self.content.vote(one) for one in said]
-            found[key]["rated"][number[one.dimension]] = [given[one.key], *self._scores(one.key)]
+                    found[key]["said"] = [self.content.vote(judgement) for judgement in said]
+            found[key]["rated"][number[rating.dimension]] = [given[rating.key], *self._scores(rating.key)]
         by_item: dict[str, list[dict[str, Any]]] = {}
         for (item, _), answer in found.items():
             answer["rated"] = [[place, *marks] for place, marks in sorted(answer["rated"].items())]

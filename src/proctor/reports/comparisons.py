@@ -259,7 +259,7 @@ def gains_section(source: Source) -> Section | None:
 
 
 def _gains(source: Source, facet: str, key: Key, comparisons: list[Comparison], table: Table, anchor: str) -> Figure:
-    of = {(one.first.system, one.facets[facet]): one.difference for one in comparisons}
+    of = {(comparison.first.system, comparison.facets[facet]): comparison.difference for comparison in comparisons}
     systems, values = parts_of(source, facet, of)
     dots = {where: Dot(one.value, one.ci_low, one.ci_high) for where, one in of.items()}
     panels = []
@@ -278,17 +278,21 @@ _MAX_TABLES = 60
 
 def crossings_section(source: Source) -> Section | None:
     """The contingency tables of the paired conditions, or, with one condition, of pairs of systems if these are few."""
-    found = [one for one in source.crossed if one.table is not None]
+    found = [comparison for comparison in source.crossed if comparison.table is not None]
     if not found:
         return None
     blocks: list[Block | str] = []
     left = _MAX_TABLES
     for key in source.keys:
-        of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
+        of_key = [
+            comparison for comparison in found if (comparison.metric, comparison.scorer) == (key.metric, key.scorer)
+        ]
         tables = tuple(
             block
-            for one in of_key[: max(left, 0)]
-            for block in comparison_blocks(one, source.metric(one.metric), turned=source.paired is not None)
+            for comparison in of_key[: max(left, 0)]
+            for block in comparison_blocks(
+                comparison, source.metric(comparison.metric), turned=source.paired is not None
+            )
         )
         left -= len(of_key)
         if not tables:

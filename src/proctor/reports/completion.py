@@ -35,7 +35,7 @@ def statuses_section(source: Source) -> Section | None:
     rows: list[Row] = [
         (Cell(run.system), run.condition, *found, sum(found)) for run, found in zip(runs, counts, strict=True)
     ]
-    heads = columns("System", "Condition", *(f">{one.name.capitalize()}" for one in _STATUSES), ">Items")
+    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in _STATUSES), ">Items")
     there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
     bars = [Stack([found[number] for number in there]) for found in counts]
     title = "Completion and failures"
@@ -81,18 +81,18 @@ def consumption_section(source: Source) -> Section | None:
     )
 
 
-def cost_words(one: Consumption) -> str:
+def cost_words(consumption: Consumption) -> str:
     """The cost of a run, if known.
 
     >>> cost_words(Consumption({}, 3, 10, 10, 0, None, 3))
     'unknown'
     """
-    if not one.requests:
+    if not consumption.requests:
         return DASH
-    if one.cost_usd is None:
+    if consumption.cost_usd is None:
         return "unknown"
-    partly = f" and unknown for {count_of(one.unpriced, 'answer')}" if one.unpriced else ""
-    return f"{dollars(one.cost_usd)}{partly}"
+    partly = f" and unknown for {count_of(consumption.unpriced, 'answer')}" if consumption.unpriced else ""
+    return f"{dollars(consumption.cost_usd)}{partly}"
 
 
 def _times(found: list[tuple[str, str, Consumption]]) -> Table:

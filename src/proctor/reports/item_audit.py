@@ -41,21 +41,21 @@ def audit_section(audit: ItemAudit | None, *, most: int = _MAX_BASELINES) -> Sec
     )
 
 
-def _format_blocks(one: FormatAudit, anchor: str, most: int) -> list[Block]:
-    blocks: list[Block] = [Prose(_verdict(one)), *_pools(one)]
-    if one.baselines:
-        blocks.append(_baselines(one, most))
-    if one.options is not None:
-        blocks += _options(one.options, anchor)
-    if one.selected is not None and one.selected.facets:
+def _format_blocks(format_audit: FormatAudit, anchor: str, most: int) -> list[Block]:
+    blocks: list[Block] = [Prose(_verdict(format_audit)), *_pools(format_audit)]
+    if format_audit.baselines:
+        blocks.append(_baselines(format_audit, most))
+    if format_audit.options is not None:
+        blocks += _options(format_audit.options, anchor)
+    if format_audit.selected is not None and format_audit.selected.facets:
         rows: list[Row] = [
             (
-                Cell(f"{plain_name(each.facet)}: {each.value}"),
-                *_accuracy(each.accuracy),
-                percent(each.chance),
-                each.accuracy.n,
+                Cell(f"{plain_name(facet.facet)}: {facet.value}"),
+                *_accuracy(facet.accuracy),
+                percent(facet.chance),
+                facet.accuracy.n,
             )
-            for each in one.selected.facets
+            for facet in format_audit.selected.facets
         ]
         heads = columns("Items with", ">Accuracy", ">95 % interval", ">Chance", ">Items")
         table = Table("The selected baselines, facet by facet.", heads, tuple(rows))
@@ -63,48 +63,59 @@ def _format_blocks(one: FormatAudit, anchor: str, most: int) -> list[Block]:
     return blocks
 
 
-def _accuracy(one: Estimate) -> tuple[str, str]:
-    return percent(one.value), interval(ACCURACY, one.ci_low, one.ci_high)
+def _accuracy(estimate: Estimate) -> tuple[str, str]:
+    return percent(estimate.value), interval(ACCURACY, estimate.ci_low, estimate.ci_high)
 
 
-def _verdict(one: FormatAudit) -> str:
-    if one.selected is None:
-        return f"No best text-only accuracy: {one.unselected}."
-    found = one.selected
+def _verdict(format_audit: FormatAudit) -> str:
+    if format_audit.selected is None:
+        return f"No best text-only accuracy: {format_audit.unselected}."
+    found = format_audit.selected
     shown, ends = _accuracy(found.accuracy)
     said = f"The best text-only accuracy is {shown}"
     said += "" if found.accuracy.ci_low is None else f" (95 % interval {ends})"
     if found.chance is None:
-        return f"{said}; the best constant answer scores {percent(one.constant_share)}."
+        return f"{said}; the best constant answer scores {percent(format_audit.constant_share)}."
     against = f"chance is {percent(found.chance)}"
     if found.covers_chance:
         return f"{said}; {against}: the interval covers it, so the audit has found nothing."
     return f"{said}; {against}. Each baseline was chosen on other groups than it was tried on."
 
 
-def _pools(one: FormatAudit) -> list[Block]:
-    if one.pools is None:
+def _pools(format_audit: FormatAudit) -> list[Block]:
+    if format_audit.pools is None:
         return []
-    shown, ends = _accuracy(one.pools.known)
+    shown, ends = _accuracy(format_audit.pools.known)
     return [
         Prose(
             "Wrong options are right answers of other items, exchanged within "
-            f"{count_of(one.pools.pools, 'pool')} of groups. Who knows the right answers of all other groups reaches "
+            f"{count_of(format_audit.pools.pools, 'pool')} of groups. Who knows the right answers of all other groups reaches "
             f"{shown} (95 % interval {ends}) by elimination; so folds keep a pool together, as training and test parts must."
         )
     ]
 
 
-def _baselines(one: FormatAudit, most: int) -> Table:
+def _baselines(format_audit: FormatAudit, most: int) -> Table:
     rows: list[Row] = []
-    for each in one.baselines[:most]:
-        shown, ends = _accuracy(each.accuracy)
-        span = span_of((0.0, 1.0), each.accuracy.ci_low, each.accuracy.value, each.accuracy.ci_high, each.chance)
-        kind = "fixed rule" if each.kind == "rule" else "learned"
-        strong = each.p_holm is not None and each.p_holm <= 0.05
+    for baseline in format_audit.baselines[:most]:
+        shown, ends = _accuracy(baseline.accuracy)
+        span = span_of(
+            (0.0, 1.0), baseline.accuracy.ci_low, baseline.accuracy.value, baseline.accuracy.ci_high, baseline.chance
+        )
+        kind = "fixed rule" if baseline.kind == "rule" else "learned"
+        strong = baseline.p_holm is not None and baseline.p_holm <= 0.05
         score = Cell(shown, strong=strong)
-        rows.append((Cell(each.name, below=each.label), kind, score, ends, Cell("", span=span), p_value(each.p_holm)))
-    more = len(one.baselines) - len(rows)
+        rows.append(
+            (
+                Cell(baseline.name, below=baseline.label),
+                kind,
+                score,
+                ends,
+                Cell("", span=span),
+                p_value(baseline.p_holm),
+            )
+        )
+    more = len(format_audit.baselines) - len(rows)
     heads = (
         *columns("Text-only baseline", "Kind", ">Accuracy", ">95 % interval"),
         Column("0 to 100 %", drawn=True),
@@ -129,9 +140,17 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
             f"than every other in {options.strictly_longest}."
         )
     )
-    telling = [one for one in options.contrasts if one.p_holm is not None and one.p_holm <= 0.05]
+    telling = [contrast for contrast in options.contrasts if contrast.p_holm is not None and contrast.p_holm <= 0.05]
     if telling:
-        rows = tuple((Cell(one.label), f"{one.right:.2f}", f"{one.wrong:.2f}", p_value(one.p_holm)) for one in telling)
+        rows = tuple(
+            (
+                Cell(option_contrast.label),
+                f"{option_contrast.right:.2f}",
+                f"{option_contrast.wrong:.2f}",
+                p_value(option_contrast.p_holm),
+            )
+            for option_contrast in telling
+        )
         heads = columns("Feature", ">Right options", ">Wrong options", ">p (Holm)")
         table = Table("What significantly separates right options from wrong ones: means of each.", heads, rows)
         blocks.append(Folded(f"Features that tell ({len(telling)})", (table,)))

@@ -149,10 +149,12 @@ def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[
         for row in rows
     ]
     rest = [core.DASH] * (len(heads) - 3 - len(by))
-    for one in card.published.split(metric.name, by) if card.published else ():
-        where = f"{one.condition}, published" if one.condition else "published"
-        shown = core.value(metric, one.values[metric.name])
-        cells.append((core.Cell(one.system), where, *(one.facets[facet] for facet in by), shown, *rest))
+    for published_row in card.published.split(metric.name, by) if card.published else ():
+        where = f"{published_row.condition}, published" if published_row.condition else "published"
+        shown = core.value(metric, published_row.values[metric.name])
+        cells.append(
+            (core.Cell(published_row.system), where, *(published_row.facets[facet] for facet in by), shown, *rest)
+        )
     return core.Table(f"{title}.", heads, tuple(cells), title=title)
 
 
@@ -390,10 +392,10 @@ def published_section(source: Source) -> Section | None:
     if known.crossings:
         tables = tuple(
             counts_table(
-                f"{one.name}: {one.system}, {source.metric(one.metric).label}, as published.",
-                *(one.conditions[0], one.conditions[1], one.levels, one.counts),
+                f"{crossing.name}: {crossing.system}, {source.metric(crossing.metric).label}, as published.",
+                *(crossing.conditions[0], crossing.conditions[1], crossing.levels, crossing.counts),
             )
-            for one in known.crossings
+            for crossing in known.crossings
         )
         blocks.append(Folded(f"Two conditions item by item: {core.count_of(len(tables), 'published table')}", tables))
     if known.note:

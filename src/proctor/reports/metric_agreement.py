@@ -346,23 +346,34 @@ def counts_section(source: AuditSource) -> Section:
     facts = {
         "Metrics": str(len(source.found.metrics)),
         "Ratings": f"{thousands(len(table.ratings))} by {source.raters}",
-        "Groups (resampled together)": thousands(len({one.cluster for one in table.ratings})),
+        "Groups (resampled together)": thousands(len({rating.cluster for rating in table.ratings})),
         "Intervals": f"{source.level}, {drawn}" if settings.draws else "none were drawn",
     }
     rated: list[Row] = [
         (
-            *(Cell(spoken_language(one.language)), one.dataset),
-            *(one.items, one.groups, one.systems, one.answers, one.dimensions, one.ratings, len(one.raters), one.twice),
-            ", ".join(one.raters),
+            *(Cell(spoken_language(coverage.language)), coverage.dataset),
+            *(
+                coverage.items,
+                coverage.groups,
+                coverage.systems,
+                coverage.answers,
+                coverage.dimensions,
+                coverage.ratings,
+                len(coverage.raters),
+                coverage.twice,
+            ),
+            ", ".join(coverage.raters),
         )
-        for one in source.found.coverage
+        for coverage in source.found.coverage
     ]
     heads = columns(
         *("Language", "Dataset", ">Items", ">Groups", ">Systems", ">Answers", ">Dimensions", ">Ratings"),
         *(">Raters", ">Rated by two or more", "Who"),
     )
-    scored: list[Row] = [(Cell(one.metric), one.scored, one.opted_out) for one in source.found.scored]
-    notes = tuple(f"{one.name}: {note}" for one in source.found.metrics for note in one.notes)
+    scored: list[Row] = [
+        (Cell(scored_count.metric), scored_count.scored, scored_count.opted_out) for scored_count in source.found.scored
+    ]
+    notes = tuple(f"{metric.name}: {note}" for metric in source.found.metrics for note in metric.notes)
     quiet = Prose("No row of the scores was dropped, repeated or opted out.", quiet=True)
     return Section(
         key="counts",

@@ -288,17 +288,24 @@ def _by_length(profiles: Sequence[MetricProfile], language: str, alone: str, key
 def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     audits = {audit.metric: audit for audit in source.found.each}
     by_name: dict[str, list[LengthBias]] = {
-        name: [one for one in audits[name].by_length if (one.dataset, one.language) == (ALL, language)]
+        name: [
+            length_bias
+            for length_bias in audits[name].by_length
+            if (length_bias.dataset, length_bias.language) == (ALL, language)
+        ]
         for name in source.ranked(language)
     }
-    known = [name for name, own in by_name.items() if any(one.scores.value is not None for one in own)]
+    known = [name for name, own in by_name.items() if any(length_bias.scores.value is not None for length_bias in own)]
     if not known:
         return []
     drawn, dimensions, dots = known[:_MAX_MARKS], source.dimensions(language), []
     for dimension in dimensions:
-        own = [next((one for one in by_name[name] if one.dimension == dimension), None) for name in drawn]
-        rated = next((dot_of(one.ratings) for one in own if one is not None), Dot())
-        dots.append([rated, *(Dot() if one is None else dot_of(one.scores) for one in own)])
+        own = [
+            next((length_bias for length_bias in by_name[name] if length_bias.dimension == dimension), None)
+            for name in drawn
+        ]
+        rated = next((dot_of(length_bias.ratings) for length_bias in own if length_bias is not None), Dot())
+        dots.append([rated, *(Dot() if length_bias is None else dot_of(length_bias.scores) for length_bias in own)])
     ends = [end for row in dots for dot in row for end in dot.ends]
     title = f"{spoken_language(language)}: correlation with the length of the answer"
     caption = (
@@ -316,7 +323,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
             plain_axis(min([0.0, *ends]), max([0.0, *ends])),
             series=[ChartSeries(name, number_) for number_, name in enumerate(["the ratings", *drawn])],
             caption=caption + _best(len(drawn), len(known)),
-            numbers=lengths_table([(name, one) for name, own in by_name.items() for one in own]),
+            numbers=lengths_table([(name, length_bias) for name, own in by_name.items() for length_bias in own]),
         )
     ]
 
@@ -352,11 +359,11 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     if len(source.languages) < 2:
         return []
     profiles = source.profiles(source.languages[0])
-    biases = [(profile.metric, one) for profile in profiles for one in profile.bias if one.facet == "language"]
+    biases = [(profile.metric, bias) for profile in profiles for bias in profile.bias if bias.facet == "language"]
     if not biases:
         return [Prose("No dimension was rated in more than one language, so these can't be compared.")]
     table = _biases(profiles, "", "language", "Language")
-    shared = ", ".join(plain_name(one) for one in dict.fromkeys(one.dimension for _, one in biases))
+    shared = ", ".join(plain_name(dimension) for dimension in dict.fromkeys(one.dimension for _, one in biases))
     lead = Prose(f"Only a dimension that was rated in several languages tells them apart: {shared}.")
     shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in biases]
     title = "Residual of the score by language"
@@ -372,7 +379,7 @@ def perturbation_tables(sensitivity: Sensitivity) -> Iterator[Table]:
         own = [shift for shift in sensitivity.shifts if shift.language == language]
         yield _shift_means(sensitivity.scorer, language, [shift for shift in own if not shift.dimension])
         dimensions = list(dict.fromkeys(shift.dimension for shift in own if shift.dimension))
-        if len({tuple(shift.shift for shift in own if shift.dimension == each) for each in dimensions}) > 1:
+        if len({tuple(shift.shift for shift in own if shift.dimension == dimension) for dimension in dimensions}) > 1:
             yield _shifts_by_dimension(sensitivity.scorer, language, dimensions, own)
 
 
@@ -407,15 +414,17 @@ def _shift_means(scorer: str, language: str, shifts: list[Shift]) -> Table:
 
 
 def _shifts_by_dimension(scorer: str, language: str, dimensions: list[str], shifts: list[Shift]) -> Table:
-    at = {(one.perturbation, one.dimension): one for one in shifts}
+    at = {(shift.perturbation, shift.dimension): shift for shift in shifts}
     rows: list[Row] = []
-    for name in dict.fromkeys(one.perturbation for one in shifts):
+    for name in dict.fromkeys(shift.perturbation for shift in shifts):
         cells = [at.get((name, dimension)) for dimension in dimensions]
         if any(cells):
-            rows.append((Cell(name), *(_shift_cell(one) for one in cells)))
+            rows.append((Cell(name), *(_shift_cell(cell) for cell in cells)))
     title = f"{scorer}, {spoken_language(language)}: shift in SD by dimension"
     caption = f"{title}; in bold where the interval leaves 0 out."
-    return Table(caption, columns("Change", *(f">{plain_name(one)}" for one in dimensions)), tuple(rows), title=title)
+    return Table(
+        caption, columns("Change", *(f">{plain_name(dimension)}" for dimension in dimensions)), tuple(rows), title=title
+    )
 
 
 def _shift_cell(shift: Shift | None) -> Cell | str:

@@ -103,7 +103,7 @@ def metrics_section(source: AuditSource) -> Section:
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         board = source.main_board(language)
-        drawn = [one for one in board.metrics if one.mean.value is not None][:_MAX_DRAWN]
+        drawn = [metric for metric in board.metrics if metric.mean.value is not None][:_MAX_DRAWN]
         if number_ or len(drawn) > MAX_ON_TOP:  # otherwise it is at the top of the report
             blocks.append(metrics_figure(source, language, drawn, f"board-{number_}"))
         blocks.append(metric_board_table(board, level=source.level))
@@ -157,14 +157,16 @@ def metric_pairs_section(source: AuditSource) -> Section | None:
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         board = source.main_board(language)
-        pairs = [one for one in board.comparisons if one.difference.value is not None]
+        pairs = [comparison for comparison in board.comparisons if comparison.difference.value is not None]
         if pairs and len(pairs) <= _MAX_PAIRS_DRAWN:
             blocks.append(_pairs_figure(language, pairs, f"pairs-{number_}"))
         if len(source.dimensions(language)) > 1:
             table = metric_pairs_table(board)
             many = len(table.rows) > _MAX_PAIRS_DRAWN
             blocks.append(Folded(f"All {len(table.rows)} pairs", (table,)) if many else table)
-        tables = tuple(metric_pairs_table(source.board(language, one)) for one in source.dimensions(language))
+        tables = tuple(
+            metric_pairs_table(source.board(language, dimension)) for dimension in source.dimensions(language)
+        )
         blocks += [Folded("Each dimension", tables)] if len(tables) > 1 else tables
     return Section(
         key="pairs",
@@ -198,7 +200,7 @@ def lead_tables(rows: Sequence[LeadRow]) -> list[Table]:
         own = {(row.metric, row.dimension, row.part): row for row in rows if row.language == language}
         whole = [row for (_, dimension, part), row in own.items() if (dimension, part) == ("", "all")]
         ordered = sorted(whole, key=lambda row: (row.figure.value is None, -(row.figure.value or 0.0)))
-        over = list(dict.fromkeys(one.over for row in ordered for one in row.leads))
+        over = list(dict.fromkeys(lead.over for row in ordered for lead in row.leads))
         tables += [_lead_means(language, ordered, one) for one in over]
         tables += [_lead_parts(language, ordered, own, part, over) for part in _NESTED]
         tables.append(_ties(language, ordered, own))
@@ -262,12 +264,12 @@ def _by_dimension(language: str, ordered: Sequence[LeadRow], own: _Rows, dimensi
     for row in ordered:
         cells = [own[row.metric, dimension, "all"] for dimension in dimensions]
         shown = [
-            _lead_cell(one, over) if over else Cell(number(one.figure.value), raw=one.figure.value) for one in cells
+            _lead_cell(cell, over) if over else Cell(number(cell.figure.value), raw=cell.figure.value) for cell in cells
         ]
         rows.append((Cell(row.metric), *shown))
     what = f"leads over {over}" if over else "agreement"
     title = f"{spoken_language(language)}: {what} by dimension"
-    heads = columns("Metric", *(f">{dimension_name(one)}" for one in dimensions))
+    heads = columns("Metric", *(f">{dimension_name(dimension)}" for dimension in dimensions))
     return Table(f"{title}.", heads, tuple(rows), title=title)
 
 

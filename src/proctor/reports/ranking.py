@@ -113,7 +113,7 @@ def detail_tables(board: Board) -> list[Table]:
     rule_values = rule_rows([board])
     rules = list(dict.fromkeys(row["rule"] for row in rule_values))
     cells = {(row["system"], row["rule"]): f"{row['place']} ({row['score']:.4g})" for row in rule_values}
-    names = [one.standing.name for one in board.runs]
+    names = [run.standing.name for run in board.runs]
     by_rule: list[Row] = [(Cell(name), *(cells[name, rule].replace("-", "−") for rule in rules)) for name in names]
     rule_caption = "Place (score) under every rule, ties not broken: how far the rule decides."
     rule_title = "Place (score) under every rule, ties not broken"
@@ -122,7 +122,9 @@ def detail_tables(board: Board) -> list[Table]:
         pairs = zip(one.standing.ranks, one.standing.scores, strict=True)
         shown = [DASH if rank is None else f"{rank} ({percent(score)})" for rank, score in pairs]
         by_bucket.append((Cell(one.standing.name), *shown))
-    by_bucket += [(Cell(one.name, badge="baseline"), *map(percent, one.scores)) for one in board.baselines]
+    by_bucket += [
+        (Cell(baseline.name, badge="baseline"), *map(percent, baseline.scores)) for baseline in board.baselines
+    ]
     pairs_rows: list[Row] = []
     for place, one in enumerate(board.runs, start=1):
         own = one.standing

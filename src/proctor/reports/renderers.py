@@ -210,12 +210,12 @@ def _in_pieces(data: Any) -> list[str]:
         return [embedded_json(data)]
     pieces: list[list[str]] = []
     room = 0
-    for one in items:
-        if len(one) > room:
+    for item in items:
+        if len(item) > room:
             pieces.append([])
             room = _PIECE
-        pieces[-1].append(one)
-        room -= len(one)
+        pieces[-1].append(item)
+        room -= len(item)
     first, *others = [f"[{','.join(piece)}]" for piece in pieces]
     empty = '"items":[]'
     return [embedded_json(data | {"items": []}).replace(empty, f'"items":{first}', 1), *others]

@@ -58,7 +58,11 @@ class Paired:
 
     def of(self, key: Key) -> list[runs.Comparison]:
         """The comparisons of one metric."""
-        return [one for one in self.comparisons if (one.metric, one.scorer) == (key.metric, key.scorer)]
+        return [
+            comparison
+            for comparison in self.comparisons
+            if (comparison.metric, comparison.scorer) == (key.metric, key.scorer)
+        ]
 
 
 class Source:
@@ -402,9 +406,9 @@ def asked(items: Iterable[Item]) -> dict[str, Question]:
             for text, about in zip(texts, known, strict=True)
             if isinstance(text, str)
         ]
-        references.sort(key=lambda one: (_rank(one.frequency), _rank(one.completeness)))
-        images = [one for one in item.media if isinstance(one, Image)]
-        names, scans = tuple(one.source for one in images), tuple(one.scan for one in images)
+        references.sort(key=lambda reference: (_rank(reference.frequency), _rank(reference.completeness)))
+        images = [medium for medium in item.media if isinstance(medium, Image)]
+        names, scans = tuple(image.source for image in images), tuple(image.scan for image in images)
         questions[item.id] = Question(item.question, tuple(references), names, scans)
     return questions
 
@@ -452,7 +456,7 @@ class AuditSource:
 
     def board(self, language: str, dimension: str = "") -> MetricRanking:
         """The ranking on a dimension, or on the mean over a language's dimensions."""
-        return next(one for one in self.found.boards if (one.language, one.dimension) == (language, dimension))
+        return next(board for board in self.found.boards if (board.language, board.dimension) == (language, dimension))
 
     def main_board(self, language: str) -> MetricRanking:
         """The ranking of a language over all its dimensions."""

@@ -309,9 +309,11 @@ def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None
         return None
     dimensions = source.dimensions(language)
     alone = dimensions[0] if len(dimensions) == 1 else ""
-    profile = next(one for one in source.found.profiles if one.metric == known[0].metric)
+    profile = next(
+        metric_profile for metric_profile in source.found.profiles if metric_profile.metric == known[0].metric
+    )
     return known[0].metric, next(
-        one for one in profile.length_slopes if (one.language, one.dimension) == (language, alone)
+        slope for slope in profile.length_slopes if (slope.language, slope.dimension) == (language, alone)
     )
 
 

@@ -138,13 +138,15 @@ def orders_section(source: Source) -> Section | None:
     """Under the first condition with orderings: the accuracy by position, the confusion of positions, and rationales
     compared with orderings. None without ordering items."""
     runs = source.orders
-    condition = next((name for name in source.conditions if any(one.run.condition == name for one in runs)), "")
-    own = [one for one in runs if one.run.condition == condition]
-    shown = sorted(own, key=lambda one: source.systems.index(one.run.system))[:_MAX_SYSTEMS]
+    condition = next(
+        (name for name in source.conditions if any(ordered_run.run.condition == name for ordered_run in runs)), ""
+    )
+    own = [run for run in runs if run.run.condition == condition]
+    shown = sorted(own, key=lambda ordered_run: source.systems.index(ordered_run.run.system))[:_MAX_SYSTEMS]
     if not shown:
         return None
     blocks: list[Block | str] = []
-    for frames in sorted({one.frames for run in shown for one in run.compared.values()}):
+    for frames in sorted({order_comparison.frames for run in shown for order_comparison in run.compared.values()}):
         if frames <= _MAX_LABELS:
             blocks += [f"{frames} to be put in order", *_places(shown, frames)]
     scorers = sorted({scorer for run in shown for scorer in run.f1})
@@ -162,7 +164,9 @@ def orders_section(source: Source) -> Section | None:
 def _places(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
     tables = {}
     for run in runs:
-        of_size = place_confusion([one for one in run.compared.values() if one.frames == frames])
+        of_size = place_confusion(
+            [order_comparison for order_comparison in run.compared.values() if order_comparison.frames == frames]
+        )
         if frames in of_size:
             tables[run.run.system] = of_size[frames]
     heads = [f"{place}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(place, 'th') }" for place in range(1, frames + 1)]
@@ -213,10 +217,10 @@ def _rationales(source: Source, runs: Sequence[OrderedRun], scorer: str) -> Tabl
     )
     rows: list[Row] = []
     for run, own in zip(runs, estimates, strict=True):
-        cells = [(one.metric, one.estimate) for one in own]
+        cells = [(metric_estimate.metric, metric_estimate.estimate) for metric_estimate in own]
         shown = (
             Cell(value(metric, one.value), below=interval(metric, one.ci_low, one.ci_high)) for metric, one in cells
         )
         rows.append((run.run.system, *shown, len(run.f1[scorer])))
-    heads = columns("System", *(f">{one.metric.label}" for one in estimates[0]), ">Rationales")
+    heads = columns("System", *(f">{estimate.metric.label}" for estimate in estimates[0]), ">Rationales")
     return Table(caption, heads, tuple(rows))

@@ -289,13 +289,13 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     baselines = [entry for entry in data.entries if entry.baseline]
     families = {
         "systems": list(combinations(ranked, 2)),
-        "baselines": [(one, other) for one in ranked for other in baselines],
+        "baselines": [(entry, other) for entry in ranked for other in baselines],
     }
     known = _alike(data, [*ranked, *baselines])
     rows = []
     for family, pairs in families.items():
         found = [known.get((one.name, other.name)) or _difference(data, one, other) for one, other in pairs]
-        adjusted = holm_known([one.p for one in found])
+        adjusted = holm_known([difference.p for difference in found])
         rows += [
             {
                 "family": family,
@@ -325,8 +325,8 @@ def _alike(data: AnalysisData, entries: Sequence[Entry]) -> dict[tuple[str, str]
     for some in by_questions.values():
         there = ~np.isnan(some[0].right)
         rights = np.array([entry.right[there] for entry in some])
-        for one in paired_differences(rights, data.items.group[there], data.plan.within(0, 1)):
-            found[some[one.first].name, some[one.second].name] = one.difference
+        for difference in paired_differences(rights, data.items.group[there], data.plan.within(0, 1)):
+            found[some[difference.first].name, some[difference.second].name] = difference.difference
     return found
 
 

@@ -44,7 +44,7 @@ def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     baseline has only its mean."""
     rows = []
     for board in boards:
-        moved = {one.standing.name: one.standing.stability for one in board.runs}
+        moved = {run.standing.name: run.standing.stability for run in board.runs}
         for row in board_rows(board):
             if row["place"] is None and not row["baseline"]:
                 continue
@@ -58,7 +58,7 @@ def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 def wins_of(standing: Standing) -> tuple[int, int, int]:
     """The numbers of pairs won (ahead in more buckets than behind), lost and tied."""
     leads = [standing.ahead[name] - standing.behind[name] for name in standing.ahead]
-    return sum(one > 0 for one in leads), sum(one < 0 for one in leads), leads.count(0)
+    return sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads), leads.count(0)
 
 
 def place_sd(chances: Sequence[float]) -> float:
@@ -75,11 +75,11 @@ def place_sd(chances: Sequence[float]) -> float:
 def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     """The chance of every place in long form, for a blob plot."""
     return [
-        {"board": board.name, "system": one.standing.name, "place": place, "chance": chance}
+        {"board": board.name, "system": run.standing.name, "place": place, "chance": chance}
         for board in boards
-        for one in board.runs
-        if one.standing.stability is not None
-        for place, chance in enumerate(one.standing.stability.chances, start=1)
+        for run in board.runs
+        if run.standing.stability is not None
+        for place, chance in enumerate(run.standing.stability.chances, start=1)
     ]
 
 
@@ -88,11 +88,11 @@ def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     the rules are compared; places of "copeland" may therefore be shared that the board splits."""
     rows = []
     for board in boards:
-        systems = [one.standing for one in board.runs]
+        systems = [run.standing for run in board.runs]
         shape = (len(systems), len(board.standings.buckets))
-        ranks = np.array([one.ranks for one in systems], dtype=np.float64).reshape(shape).T
+        ranks = np.array([system.ranks for system in systems], dtype=np.float64).reshape(shape).T
         for rule in RULES:
-            means = np.array([one.mean or 0.0 for one in systems])
+            means = np.array([system.mean or 0.0 for system in systems])
             scores = RANK_RULES[rule](ranks) if rule in RANK_RULES else means
             rows += [
                 {"board": board.name, "system": one.name, "rule": rule, "score": float(score), "place": int(place)}
@@ -106,7 +106,7 @@ def significance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
     is empty if p is above the level of the tests, or the bucket is empty."""
     rows = []
     for board in boards:
-        systems = [one.standing for one in board.runs]
+        systems = [run.standing for run in board.runs]
         for number, (bucket, table) in enumerate(zip(board.standings.buckets, board.standings.p_values, strict=True)):
             for i, first in enumerate(systems):
                 for j, second in enumerate(systems[i + 1 :], start=i + 1):
@@ -172,8 +172,8 @@ def lead_rows(
     significant p has the verdict `TOO_FEW`. `plan` is that of the intervals; tests always draw whole groups. Raises
     `InputError` for a system that is not on the board, or has no rank there since its run is incomplete.
     """
-    ranked = [one.standing.name for one in board.runs]
-    open_ones = {one.name: one.lacking for one in board.unranked}
+    ranked = [run.standing.name for run in board.runs]
+    open_ones = {unranked_run.name: unranked_run.lacking for unranked_run in board.unranked}
     for name in (system, *against):
         if name in open_ones and (open_ones[name].unmarked or not open_ones[name].incomplete):
             shown = f"{name!r}, whose answers wait for a judge"
@@ -184,7 +184,7 @@ def lead_rows(
         if name not in board.names:
             expected = f"one of {', '.join(board.names)}"
             raise InputError(f"board {board.name}", found=repr(name), expected=expected)
-    own = [one.name for one in board.baselines]
+    own = [baseline.name for baseline in board.baselines]
     rows = []
     for other in [name for name in against or own or ranked if name != system]:
         found = [_lead(board, system, other, number, plan) for number in range(-1, len(board.standings.buckets))]
@@ -239,17 +239,18 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
     `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the place over samples.
     Baselines and unranked runs have no place; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
     rows = []
-    for one in board.runs:
-        standing, spread = one.standing, one.standing.stability
-        row = _flat(board, standing.name, one.lacking) | {name: getattr(standing, name) for name in _OF_STANDING}
+    for run in board.runs:
+        standing, spread = run.standing, run.standing.stability
+        row = _flat(board, standing.name, run.lacking) | {name: getattr(standing, name) for name in _OF_STANDING}
         row |= dict(zip(("won", "lost", "tied"), wins_of(standing), strict=True))
-        row |= {"rank_by_mean": standing.mean_rank, "below_line": one.below, "advances": one.advances}
+        row |= {"rank_by_mean": standing.mean_rank, "below_line": run.below, "advances": run.advances}
         if spread is not None:
             row |= {"place_low": spread.place_low, "place_high": spread.place_high, "p_first": spread.chances[0]}
         rows.append(row)
     rows += [
-        _flat(board, one.name, one.lacking) | {"mean_if_wrong": one.low, "mean_if_excluded": one.high}
-        for one in board.unranked
+        _flat(board, unranked_run.name, unranked_run.lacking)
+        | {"mean_if_wrong": unranked_run.low, "mean_if_excluded": unranked_run.high}
+        for unranked_run in board.unranked
     ]
     rows += [_flat(board, base.name, base.lacking) | {"mean": base.mean, "baseline": True} for base in board.baselines]
     return rows
@@ -273,17 +274,17 @@ def board_json(board: Board) -> dict[str, Any]:
     standings = board.standings
     details: list[dict[str, Any]] = [
         {
-            "ranks": dict(zip(standings.buckets, one.standing.ranks, strict=True)),
-            "scores": dict(zip(standings.buckets, one.standing.scores, strict=True)),
-            "buckets_ahead": one.standing.ahead,
-            "buckets_behind": one.standing.behind,
-            "buckets_tied": one.standing.tied,
-            "chances": None if one.standing.stability is None else list(one.standing.stability.chances),
+            "ranks": dict(zip(standings.buckets, run.standing.ranks, strict=True)),
+            "scores": dict(zip(standings.buckets, run.standing.scores, strict=True)),
+            "buckets_ahead": run.standing.ahead,
+            "buckets_behind": run.standing.behind,
+            "buckets_tied": run.standing.tied,
+            "chances": None if run.standing.stability is None else list(run.standing.stability.chances),
         }
-        for one in board.runs
+        for run in board.runs
     ]
     details += [{} for _ in board.unranked]
-    details += [{"scores": dict(zip(standings.buckets, one.scores, strict=True))} for one in board.baselines]
+    details += [{"scores": dict(zip(standings.buckets, baseline.scores, strict=True))} for baseline in board.baselines]
     return {
         "board": board.name,
         "rule": standings.rule,
@@ -298,7 +299,7 @@ def board_json(board: Board) -> dict[str, Any]:
         "bucket_groups": dict(zip(standings.buckets, standings.bucket_groups, strict=True)),
         "smallest_p": dict(zip(standings.buckets, standings.reach, strict=True)),
         "too_few_groups": list(board.powerless),
-        "disqualified": [one.model_dump(include={"system", "reason", "since"}) for one in board.disqualified],
+        "disqualified": [ruling.model_dump(include={"system", "reason", "since"}) for ruling in board.disqualified],
         "tau": standings.tau,
         "tau_low": standings.tau_low,
         "tau_if_equal": standings.tau_equal,
@@ -369,11 +370,15 @@ class ModelChoice:
         sentences = []
         if self.by != "mean":
             sentences.append(f"{self.chosen.name} has the highest mean with others: its {self.by} decided.")
-        for one in self.candidates[1:]:
-            between = "no interval" if one.lead_low is None else f"{percent(one.lead_low)} to {percent(one.lead_high)}"
-            shown = "" if one.lead_p is not None and one.lead_p <= 0.05 else ": not shown to be better"
-            p = "no p" if one.lead_p is None else f"p {one.lead_p:.3g}"
-            sentences.append(f"Lead over {one.name}: {percent(one.lead)} ({between}, {p}){shown}.")
+        for candidate in self.candidates[1:]:
+            between = (
+                "no interval"
+                if candidate.lead_low is None
+                else f"{percent(candidate.lead_low)} to {percent(candidate.lead_high)}"
+            )
+            shown = "" if candidate.lead_p is not None and candidate.lead_p <= 0.05 else ": not shown to be better"
+            p = "no p" if candidate.lead_p is None else f"p {candidate.lead_p:.3g}"
+            sentences.append(f"Lead over {candidate.name}: {percent(candidate.lead)} ({between}, {p}){shown}.")
         if self.left_out:
             sentences.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can mark.")
         sentences.append(
@@ -390,21 +395,21 @@ def choose_run(store: Store, benchmark: str, contest: Contest, plan: RankingPlan
     """The best run of a contest by `CHOICE_RULE`. Raises `InputError` for a run with failed or unasked items, and for fewer
     than two runs."""
     board = rank_runs(store, benchmark, contest, plan=plan)[0]
-    incomplete = [one.name for one in board.unranked]
-    incomplete += [one.standing.name for one in board.runs if one.lacking.incomplete]
+    incomplete = [unranked_run.name for unranked_run in board.unranked]
+    incomplete += [run.standing.name for run in board.runs if run.lacking.incomplete]
     if incomplete:
         raise InputError(store.shown, found=f"incomplete answers of {incomplete[0]}", expected="all of them")
     if len(board.runs) < 2:
         raise InputError(store.shown, found=f"{len(board.runs)} run", expected="two or more to choose from")
     runs = {run.system: run for run in store.runs(benchmark) if run.condition == contest.condition}
-    standings = [one.standing for one in board.runs]
+    standings = [run.standing for run in board.runs]
     first, second = standings[0], standings[1]
     by = "mean" if first.score > second.score else "win rate" if first.place < second.place else "name"
     return ModelChoice(
         benchmark=benchmark,
         fingerprint=store.fingerprint(benchmark),
         condition=contest.condition,
-        candidates=tuple(_candidate(board, one, first, runs, plan) for one in standings),
+        candidates=tuple(_candidate(board, standing, first, runs, plan) for standing in standings),
         by=by,
         buckets=board.standings.buckets,
         items=board.items,
@@ -430,25 +435,25 @@ def _mean_over(board: Board) -> Callable[[Floats], Floats]:
     return lambda sums: _mean_of(sums, size)
 
 
-def _candidate(board: Board, one: Standing, best: Standing, runs: dict[str, Run], plan: RankingPlan) -> Candidate:
+def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str, Run], plan: RankingPlan) -> Candidate:
     drawn = Resampling(draws=plan.draws, seed=plan.seed, level=plan.level, bounds=(0, 1))
-    own, group, mean = _columns(board, one.name), board.marks.group, _mean_over(board)
+    own, group, mean = _columns(board, standing.name), board.marks.group, _mean_over(board)
     found = sums_interval(own, group, mean, plan=drawn)
     lead: dict[str, float | None] = {}
-    if one is not best:
+    if standing is not best:
         apart = sums_difference(_columns(board, best.name), own, group, mean, plan=drawn)
         lead = {"lead": apart.value, "lead_low": apart.ci_low, "lead_high": apart.ci_high, "lead_p": apart.p}
     return Candidate(
-        name=one.name,
-        settings=runs[one.name].settings,
-        mean=one.mean or 0.0,
+        name=standing.name,
+        settings=runs[standing.name].settings,
+        mean=standing.mean or 0.0,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
-        buckets=dict(zip(board.standings.buckets, one.scores, strict=True)),
-        win_rate=one.win_rate,
-        duel_rate=one.duel_rate,
-        rank_low=one.rank_low,
-        rank_high=one.rank_high,
+        buckets=dict(zip(board.standings.buckets, standing.scores, strict=True)),
+        win_rate=standing.win_rate,
+        duel_rate=standing.duel_rate,
+        rank_low=standing.rank_low,
+        rank_high=standing.rank_high,
         **lead,
     )
 

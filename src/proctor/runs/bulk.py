@@ -84,7 +84,10 @@ def _line(values: Sequence[Any]) -> str:
     '1\t\\N\ta\\tb\\\\\t0.1\n'
     """
     return (
-        "\t".join([_escaped(one) if type(one) is str else "\\N" if one is None else str(one) for one in values]) + "\n"
+        "\t".join(
+            [_escaped(value) if type(value) is str else "\\N" if value is None else str(value) for value in values]
+        )
+        + "\n"
     )
 
 
@@ -149,15 +152,15 @@ def joined_columns(
 ) -> tuple[list[Ints], list[list[str]]]:
     """Columns of the matching rows, all in one arbitrary order: whole numbers, then texts. Raises `ValueError` or
     `TypeError` for any other value."""
-    joined = [_joined(one) for one in numbers] + [_joined(one, _BETWEEN) for one in texts]
+    joined = [_joined(number) for number in numbers] + [_joined(text, _BETWEEN) for text in texts]
     count, *found = connection.execute(select(func.count(), *joined).where(where)).one()
     lines = [[] if one is None else one.split(_BETWEEN) for one in found[len(numbers) :]]
-    if any(len(one) != count for one in lines):  # a text with the separator in it, or no text at all
-        rows = driver_rows(connection, select(*numbers, *(cast(one, Text) for one in texts)).where(where))
+    if any(len(line) != count for line in lines):  # a text with the separator in it, or no text at all
+        rows = driver_rows(connection, select(*numbers, *(cast(text, Text) for text in texts)).where(where))
         columns = [list(one) for one in zip(*rows, strict=True)]
-        if any(None in one for one in columns):
+        if any(None in column for column in columns):
             raise TypeError("a row without a value")
-        return [np.array(one, dtype=np.int64) for one in columns[: len(numbers)]], columns[len(numbers) :]
+        return [np.array(column, dtype=np.int64) for column in columns[: len(numbers)]], columns[len(numbers) :]
     whole = [_numbers(one) for one in found[: len(numbers)]]
     for one in whole:
         _check_count(len(one), count)

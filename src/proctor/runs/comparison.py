@@ -186,11 +186,11 @@ def compare(
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
     found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
-    compared = {(one.first, one.second) for one in found}
+    compared = {(comparison.first, comparison.second) for comparison in found}
     without = [(Side.of(one), Side.of(other)) for one, other in pairs]
     without = [pair for pair in without if pair not in compared]
     return Comparisons(
-        card.with_metrics([one.declared for one in found]),
+        card.with_metrics([comparison.declared for comparison in found]),
         found,
         options.by,
         outside,
@@ -267,17 +267,17 @@ def compare_runs(
     if metrics:
         runs = list({run.id: run for pair in pairs for run in pair}.values())
         many = load_run_sums(store, runs, items, card, metrics)
-        over = {one.metric.name: one.metric for some in many.values() for one in some}
-        known = {one.metric.name for run in runs for one in load_run_scores(store, run, items, card)}
+        over = {run_sums.metric.name: run_sums.metric for some in many.values() for run_sums in some}
+        known = {score.metric.name for run in runs for score in load_run_scores(store, run, items, card)}
         check_metrics(store, metrics, known, items, over)
     parts: list[tuple[dict[str, str], ItemTable]] = [({}, items)]
     if options.by:
         parts = [(facets, items.only(kept)) for facets, kept in facet_cells(items, options.by, store.shown)]
     found = [
-        replace(one, facets=facets)
+        replace(item, facets=facets)
         for facets, part in parts
-        for one in _on_items(store, card, part, pairs, options, metrics, among=items)
-        if one.difference.n or not facets
+        for item in _on_items(store, card, part, pairs, options, metrics, among=items)
+        if item.difference.n or not facets
     ]
     return _adjusted(found)
 
@@ -296,9 +296,9 @@ def _on_items(
     many = load_run_sums(store, runs, items, card, metrics, among=among)
     scored: dict[int, dict[tuple[str, str], RunScores]] = {
         run.id: {
-            (one.metric.name, one.scorer): one
-            for one in (*load_run_scores(store, run, items, card), *many[run.id])
-            if not metrics or isinstance(one, RunSums) or one.metric.name in metrics
+            (run_scores.metric.name, run_scores.scorer): run_scores
+            for run_scores in (*load_run_scores(store, run, items, card), *many[run.id])
+            if not metrics or isinstance(run_scores, RunSums) or run_scores.metric.name in metrics
         }
         for run in runs
     }
@@ -356,7 +356,7 @@ def _compare(
     difference = {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded)
     shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
     values = [side.marked.values(shown) for side in sides]
-    a, b = (~np.isnan(one) for one in values)
+    a, b = (~np.isnan(value) for value in values)
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
     table, others, unknown = None, list[set[str]](), 0
     if levels:

@@ -186,7 +186,7 @@ def _beside(path: Path) -> tuple[Path, Path]:
 def _closed_part(path: Path) -> Path | None:
     """The first of the file, the files beside it and its folder that is read-only; SQLite writes there even to read."""
     parts = (path, *_beside(path), path.parent)
-    return next((one for one in parts if one.exists() and not os.access(one, os.W_OK)), None)
+    return next((part for part in parts if part.exists() and not os.access(part, os.W_OK)), None)
 
 
 def _read_only(part: Path) -> InputError:

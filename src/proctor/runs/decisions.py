@@ -56,7 +56,10 @@ class OpenAnswer:
         keys = (reference.answer, *reference.accepted) if reference is not None and self.item.has_answer else ()
         right = [
             *map(str, keys),
-            *(f"{one.points:+g}: {one.criterion}" for one in (reference.criteria if reference else ())),
+            *(
+                f"{criterion.points:+g}: {criterion.criterion}"
+                for criterion in (reference.criteria if reference else ())
+            ),
         ]
         why = "" if reference is None else reference.rationale
         own = self.answer.extra.get("rationale")
@@ -153,7 +156,7 @@ def write_open(
     with core.whole_file(out) as draft, draft.open("w", encoding="utf-8-sig", newline="") as lines:
         writer = csv.writer(lines)
         writer.writerow([*_KEY, *_ABOUT, *_FILLED])
-        writer.writerows(one.cells() for one in rows)
+        writer.writerows(row.cells() for row in rows)
     return len(rows)
 
 
@@ -206,34 +209,34 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
 
 
 def _scores(
-    row: core.TableRow, one: OpenAnswer, card: BenchmarkCard, vote: core.Judgement, file: Path
+    row: core.TableRow, open_answer: OpenAnswer, card: BenchmarkCard, vote: core.Judgement, file: Path
 ) -> Iterator[core.Score]:
     """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
     value = _normalised(row.cells["value"])
-    keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
-    scores = decided_scores(one.metric, value, card.rating, **keys)
+    keys = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "vote_key": vote.key}
+    scores = decided_scores(open_answer.metric, value, card.rating, **keys)
     if not scores:
         position = f"row {row.number}, column 'value'"
-        raise core.InputError(file, position, found=repr(row.cells["value"]), expected=one.values)
+        raise core.InputError(file, position, found=repr(row.cells["value"]), expected=open_answer.values)
     yield from scores
     label = decided_by(vote.judge.removeprefix(core.HUMAN))
     yield core.Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
 
 
-def _vote(row: core.TableRow, one: OpenAnswer, person: str, at: str) -> core.Judgement:
+def _vote(row: core.TableRow, open_answer: OpenAnswer, person: str, at: str) -> core.Judgement:
     reply: dict[str, Any] = {
         "value": _normalised(row.cells["value"]),
         "reason": core.collapse_spaces(row.cells["reason"]),
         "at": at,
-        "metric": one.metric.name,
-        "instead_of": one.judge,
-        "system": one.run.system,
-        "condition": one.run.condition,
+        "metric": open_answer.metric.name,
+        "instead_of": open_answer.judge,
+        "system": open_answer.run.system,
+        "condition": open_answer.run.condition,
     }
-    if one.vote_key:
-        reply["replaces"] = one.vote_key
-    key = core.content_hash({"decision": reply, "by": person, "item": one.item.id, "run": one.run.id})
-    return core.Judgement(key=key, judge=core.human(person), item_id=one.item.id, reply=reply)
+    if open_answer.vote_key:
+        reply["replaces"] = open_answer.vote_key
+    key = core.content_hash({"decision": reply, "by": person, "item": open_answer.item.id, "run": open_answer.run.id})
+    return core.Judgement(key=key, judge=core.human(person), item_id=open_answer.item.id, reply=reply)
 
 
 def _same(before: core.Judgement, now: core.Judgement) -> bool:
@@ -288,7 +291,8 @@ def _unknown(
         "system": {run.system for run in runs},
         "condition": {run.condition for run in runs},
         "judge": set(given),
-        "metric": {name for names in given.values() for name in names} | {one.metric.name for one in known.values()},
+        "metric": {name for names in given.values() for name in names}
+        | {open_answer.metric.name for open_answer in known.values()},
     }
     for column, found in ((column, row.cells[column]) for column in _KEY):
         names = sorted(str(core.safe_cell(name)) for name in choices[column])
@@ -307,9 +311,9 @@ def _check_whole(
 ) -> None:
     """Raises `InputError` for an open answer that is decided on some metrics of its judge only."""
     undecided = defaultdict(list)
-    for one in known.values():
-        if one.key not in chosen and not one.vote_key:
-            undecided[one.key[:4]].append(one.metric.name)
+    for open_answer in known.values():
+        if open_answer.key not in chosen and not open_answer.vote_key:
+            undecided[open_answer.key[:4]].append(open_answer.metric.name)
     for key, (row, _) in chosen.items():
         if lacking := undecided.get(key[:4]):
             found = f"no decision on {', '.join(lacking)}"
@@ -318,10 +322,10 @@ def _check_whole(
 
 def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
     found: dict[tuple[str, ...], OpenAnswer] = {}
-    for one in rows:
-        if one.key in found:  # "=a" is written as "'=a", which is a name, too
-            raise core.InputError(f"item {one.item.id!r}", found="a name that is written like another's")
-        found[one.key] = one
+    for row in rows:
+        if row.key in found:  # "=a" is written as "'=a", which is a name, too
+            raise core.InputError(f"item {row.item.id!r}", found="a name that is written like another's")
+        found[row.key] = row
     return found
 
 

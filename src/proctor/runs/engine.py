@@ -438,7 +438,7 @@ def _shown(seen: core.View) -> dict[str, JsonValue]:
     if not hasattr(seen, "shown"):  # isinstance with a protocol is slow
         return {}
     shown = cast("RecordsShown", seen).shown
-    return {SHOWN: [one.model_dump(mode="json", exclude_defaults=True) for one in shown]}
+    return {SHOWN: [shown_record.model_dump(mode="json", exclude_defaults=True) for shown_record in shown]}
 
 
 def _ended(item: core.Item, status: core.Status, reason: str, usage: core.Usage | None = None) -> core.Answer:

@@ -99,7 +99,7 @@ def _rows(
 
 def _first(card: BenchmarkCard) -> list[Metric]:
     """The benchmark's metrics, the headline first."""
-    return [card.metric(card.headline), *(one for one in card.metrics if one.name != card.headline)]
+    return [card.metric(card.headline), *(metric for metric in card.metrics if metric.name != card.headline)]
 
 
 def _row(run: Run, item: Item, answer: Answer, series: Series, place: int) -> dict[str, Any]:
@@ -226,8 +226,8 @@ def _card(row: Row, shown: Mapping[str, str], judges: Mapping[str, str]) -> Row:
     """Scorers without scores are left out. Disqualifications are public, their reasons are not: they may quote answers."""
     card = BenchmarkCard.model_validate(row["card"])
     rulings = tuple(
-        Ruling(system=shown.get(one.system, one.system), reason="", since=one.since, lifted=one.lifted)
-        for one in card.rulings
+        Ruling(system=shown.get(ruling.system, ruling.system), reason="", since=ruling.since, lifted=ruling.lifted)
+        for ruling in card.rulings
     )
     gives = {judges[name]: metrics for name, metrics in card.gives.items() if name in judges}
     bare = card.model_copy(update={"rulings": rulings, "folders": {}, "scorers": {}, "gives": gives})
@@ -286,7 +286,10 @@ class ScoredAnswer:
 
 def scored_answers(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[ScoredAnswer]:
     """The answers of these runs (without failed ones) with the scorer's scores, if any, by item and system."""
-    values = {(one.item, one.system): one.values for one in judgements_of(store, benchmark, runs, scorer)}
+    values = {
+        (judgement.item, judgement.system): judgement.values
+        for judgement in judgements_of(store, benchmark, runs, scorer)
+    }
     answers = {run.system: store.answers(run) for run in runs}
     return [
         ScoredAnswer(item, system, own[item.id].text, values.get((item.id, system), {}))

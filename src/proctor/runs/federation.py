@@ -59,7 +59,7 @@ class MetricSums(FrozenModel):
 
     def sums(self, systems: Sequence[str]) -> GroupSums:
         """The sums of these systems, in this order."""
-        places = [self.systems.index(one) for one in systems]
+        places = [self.systems.index(system) for system in systems]
         square = np.ix_(places, places)
         return GroupSums(
             np.array(self.counts, dtype=np.float64),
@@ -93,17 +93,17 @@ def group_sums(
     items = load_items(store, card, all_items=all_items)
     found: dict[tuple[str, str, str], dict[str, RunScores]] = {}
     for run in chosen_runs(store, benchmark, systems, conditions):
-        for one in load_run_scores(store, run, items, card):
-            found.setdefault((run.condition, one.metric.name, one.scorer), {})[run.system] = one
+        for score in load_run_scores(store, run, items, card):
+            found.setdefault((run.condition, score.metric.name, score.scorer), {})[run.system] = score
     parts = [_metric_sums(name, runs, items) for name, runs in sorted(found.items())]
     return SumsFile(
-        benchmark=benchmark, fingerprint=store.fingerprint(benchmark), metrics=tuple(one for one in parts if one)
+        benchmark=benchmark, fingerprint=store.fingerprint(benchmark), metrics=tuple(part for part in parts if part)
     )
 
 
 def _metric_sums(name: tuple[str, str, str], runs: Mapping[str, RunScores], items: ItemTable) -> MetricSums | None:
     metric: Metric = next(iter(runs.values())).metric
-    scorable = np.logical_or.reduce([one.scorable for one in runs.values()])
+    scorable = np.logical_or.reduce([run.scorable for run in runs.values()])
     places = np.flatnonzero(scorable)
     values = {system: one.values(FailedPolicy.WRONG)[places] for system, one in sorted(runs.items())}
     whole = [system for system, row in values.items() if not np.isnan(row).any()]
@@ -125,7 +125,7 @@ def _metric_sums(name: tuple[str, str, str], runs: Mapping[str, RunScores], item
         above=tuple(map(tuple, sums.above.tolist())),
         below=tuple(map(tuple, sums.below.tolist())),
         lacking={one: int(np.sum(runs[one].lacking & scorable)) for one in whole},
-        left_out=tuple(one for one in values if one not in whole),
+        left_out=tuple(value for value in values if value not in whole),
     )
 
 
@@ -170,12 +170,12 @@ class PooledMetric:
         """The fields as plain data."""
         pairs: list[JsonValue] = [
             {
-                "first": self.systems[one.first],
-                "second": self.systems[one.second],
-                **asdict(one.difference),
-                "p_holm": one.p_holm,
+                "first": self.systems[pair.first],
+                "second": self.systems[pair.second],
+                **asdict(pair.difference),
+                "p_holm": pair.p_holm,
             }
-            for one in self.pairs
+            for pair in self.pairs
         ]
         about = {"condition": self.condition, "metric": self.metric, "scorer": self.scorer}
         return {
@@ -224,21 +224,21 @@ def _title(condition: str, metric: str, scorer: str) -> str:
 
 def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> PooledMetric:
     first, whole = parts[0], len(parts) == files
-    for one in parts:
-        if whole and (one.low, one.high) != (first.low, first.high):
-            found = f"bounds {one.low} to {one.high}, and {first.low} to {first.high}"
-            raise InputError(f"metric {one.metric}", found=found, expected="the same bounds in all files")
-    common = [name for name in first.systems if whole and all(name in one.systems for one in parts)]
-    every = dict.fromkeys(name for one in parts for name in (*one.systems, *one.left_out))
+    for part in parts:
+        if whole and (part.low, part.high) != (first.low, first.high):
+            found = f"bounds {part.low} to {part.high}, and {first.low} to {first.high}"
+            raise InputError(f"metric {part.metric}", found=found, expected="the same bounds in all files")
+    common = [name for name in first.systems if whole and all(name in part.systems for part in parts)]
+    every = dict.fromkeys(name for part in parts for name in (*part.systems, *part.left_out))
     low, high = -math.inf if first.low is None else first.low, math.inf if first.high is None else first.high
     own = plan.within(low, high)
-    sums = GroupSums.joined([one.sums(common) for one in parts]) if common else None
+    sums = GroupSums.joined([part.sums(common) for part in parts]) if common else None
     return PooledMetric(
         *first.name,
         institutions=len(parts),
         systems=tuple(common),
         means=tuple(sums.means(own)) if sums else (),
         pairs=tuple(sums.pairs(own)) if sums else (),
-        lacking={name: sum(one.lacking.get(name, 0) for one in parts) for name in common},
+        lacking={name: sum(part.lacking.get(name, 0) for part in parts) for name in common},
         left_out=tuple(name for name in every if name not in common),
     )

@@ -89,8 +89,10 @@ def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) 
         claim(connection, ids, store.shown)
         connection.execute(update(table).where(table.c.id.in_(ids)).values(system=name))
     card = store.card(benchmark)
-    if any(one.system in old for one in card.rulings):
-        rulings = tuple(one.model_copy(update={"system": name}) if one.system in old else one for one in card.rulings)
+    if any(ruling.system in old for ruling in card.rulings):
+        rulings = tuple(
+            ruling.model_copy(update={"system": name}) if ruling.system in old else ruling for ruling in card.rulings
+        )
         store.change_card(benchmark, lambda card: card.model_copy(update={"rulings": rulings}))
 
 
@@ -210,11 +212,11 @@ def reinstate(store: Store, benchmark: str, system: str, reason: str, *, at: str
             expected = one_of(sorted(card.disqualified), system)
             raise InputError(store.shown, found=f"{system!r}, not disqualified", expected=expected)
         mine = card.disqualified[system]
-        rulings = tuple(one.model_copy(update=update) if one is mine else one for one in card.rulings)
+        rulings = tuple(ruling.model_copy(update=update) if ruling is mine else ruling for ruling in card.rulings)
         return card.model_copy(update={"rulings": rulings})
 
     store.change_card(benchmark, ruled)
-    return next(one for one in reversed(store.card(benchmark).rulings) if one.system == system)
+    return next(ruling for ruling in reversed(store.card(benchmark).rulings) if ruling.system == system)
 
 
 def _stated(reason: str) -> str:
@@ -253,7 +255,9 @@ def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
     gone = gone.union(declared.get(scorer, ())).difference(*others)
 
     def without(card: BenchmarkCard) -> BenchmarkCard:
-        metrics = tuple(one for one in card.metrics if one.name not in gone or one.name in own_metrics(card))
+        metrics = tuple(
+            metric for metric in card.metrics if metric.name not in gone or metric.name in own_metrics(card)
+        )
         scorers = {name: known for name, known in card.scorers.items() if name != scorer}
         gives = {name: known for name, known in card.gives.items() if name != scorer}
         return card.model_copy(update={"metrics": metrics, "scorers": scorers, "gives": gives})

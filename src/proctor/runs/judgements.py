@@ -90,18 +90,18 @@ def rating_summary(
     for language in dict.fromkeys(_language(item) for item in items.values()):
         for metric in _dimensions(store, benchmark):
             wanted = sum(_language(item) == language and metric.marks(item.answer.kind, language) for item in answered)
-            inside = [one for one in judgements if _language(items[one.item]) == language]
-            values = [one.values[metric.name] for one in inside if metric.name in one.values]
+            inside = [judgement for judgement in judgements if _language(items[judgement.item]) == language]
+            values = [judgement.values[metric.name] for judgement in inside if metric.name in judgement.values]
             apart = [
-                float(one.reply["disagreement"][metric.name])
-                for one in inside
-                if metric.name in one.reply.get("disagreement", {})
+                float(judgement.reply["disagreement"][metric.name])
+                for judgement in inside
+                if metric.name in judgement.reply.get("disagreement", {})
             ]
             if wanted:
                 missing = wanted - len(values)
                 rows.append(RatingSummary(language, metric.name, len(values), missing, _mean(values), _mean(apart)))
-    breaks = Counter(name for one in judgements for name in one.breaks)
-    flags = Counter(name for one in judgements for name in one.flags if name not in one.breaks)
+    breaks = Counter(name for judgement in judgements for name in judgement.breaks)
+    flags = Counter(name for judgement in judgements for name in judgement.flags if name not in judgement.breaks)
     return rows, breaks, flags
 
 
@@ -177,10 +177,13 @@ def judge_agreement(
     items = load_items(store, store.card(benchmark), all_items=all_items)
     votes: dict[str, dict[tuple[int, int], float]] = {judge: {} for judge in judges}
     for run in runs:
-        for one in load_raw_series(store, run, items):
-            if one.metric == metric.name and one.scorer in votes:
-                votes[one.scorer].update(
-                    {(run.id, position): float(one.values[position]) for position in one.marked.nonzero()[0].tolist()}
+        for series in load_raw_series(store, run, items):
+            if series.metric == metric.name and series.scorer in votes:
+                votes[series.scorer].update(
+                    {
+                        (run.id, position): float(series.values[position])
+                        for position in series.marked.nonzero()[0].tolist()
+                    }
                 )
     flat = [(vote, *key) for by_answer in votes.values() for key, vote in by_answer.items()]
     alpha = krippendorff_alpha(
@@ -252,7 +255,15 @@ def flagged_votes(
             for item, key in sorted(behind, key=lambda one: (order[one[0]], one[1]))
             if key in votes
         ]
-    return sorted(found, key=lambda one: (one.system, one.condition, order[one.item], one.judge))
+    return sorted(
+        found,
+        key=lambda flagged_vote: (
+            flagged_vote.system,
+            flagged_vote.condition,
+            order[flagged_vote.item],
+            flagged_vote.judge,
+        ),
+    )
 
 
 _MAX_LISTED = 5
@@ -287,7 +298,10 @@ class ItemHistory:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
-        return {"item": self.item.model_dump(mode="json"), "runs": [one.to_json() for one in self.given]}
+        return {
+            "item": self.item.model_dump(mode="json"),
+            "runs": [given_answer.to_json() for given_answer in self.given],
+        }
 
 
 def item_history(
@@ -326,7 +340,7 @@ def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
     rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
     found = tuple(Score(**row._asdict()) for row in rows)
     votes = store.votes(score.vote_key for score in found if score.vote_key)
-    while former := {str(one.reply.get("replaces") or "") for one in votes.values()} - {"", *votes}:
+    while former := {str(vote.reply.get("replaces") or "") for vote in votes.values()} - {"", *votes}:
         more = store.votes(former)  # replaced decisions of people
         if not more:
             break

@@ -193,7 +193,7 @@ def leaderboard(
     scorable = items.scorable(declared, scorers[0] if scorers else scorer or CODE)
     if any(isinstance(entry.marked, RunSums) for entry in entries):
         scorable = entries[0].marked.scorable
-    known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in entries if one.contests]
+    known = [~np.isnan(entry.marked.values(FailedPolicy.WRONG)) for entry in entries if entry.contests]
     common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
     if entries and not isinstance(entries[0].marked, RunSums):
         there = {entry.run.id for entry in entries}
@@ -201,8 +201,12 @@ def leaderboard(
         entries += [entry_of(run, one) for run, one in others if np.any(one.outcomes.asked & one.scorable)]
     contests = [entry for entry in entries if entry.contests and np.any(common)]
     board = _Board(items, declared, common, chosen, options)
-    decided = [one for one in contests if one.complete_on(common) and not one.doubtful and board.defined(one)]
-    undecided = [one for one in contests if one.undecided_on(common) and board.defined(one)]
+    decided = [
+        contest
+        for contest in contests
+        if contest.complete_on(common) and not contest.doubtful and board.defined(contest)
+    ]
+    undecided = [contest for contest in contests if contest.undecided_on(common) and board.defined(contest)]
     ranked = [*decided, *board.rankable(decided, undecided)]
     unranked = [entry for entry in entries if entry not in ranked]
     return Leaderboard(
@@ -222,15 +226,15 @@ def _scored(
     wanted = metric or card.headline
     many = load_run_sums(store, runs, items, card, (wanted,))
     single = {run.id: load_run_scores(store, run, items, card) for run in runs}
-    found: list[tuple[Run, RunScores]] = [(run, one) for run in runs for one in many[run.id]]
+    found: list[tuple[Run, RunScores]] = [(run, run_sums) for run in runs for run_sums in many[run.id]]
     if parts := sorted({one.metric.name for _, one in found}):
         if wanted not in parts and len(parts) > 1:
             raise InputError(store.shown, f"metric {wanted}", found=f"{len(parts)} parts", expected=one_of(parts))
         return [(run, one) for run, one in found if one.metric.name == (wanted if wanted in parts else parts[0])]
     if metric:
-        known = {one.metric.name for own in single.values() for one in own}
+        known = {scores.metric.name for own in single.values() for scores in own}
         check_metrics(store, (metric,), known | {one.name for one in card.metrics}, items, ())
-    return [(run, one) for run in runs for one in single[run.id] if one.metric.name == wanted]
+    return [(run, scores) for run in runs for scores in single[run.id] if scores.metric.name == wanted]
 
 
 def _open_count(entry: _Entry) -> int:
@@ -240,7 +244,7 @@ def _open_count(entry: _Entry) -> int:
 def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: str) -> RunScores:
     """A run without any score of a metric by this scorer; of accuracy it may have code's, which complete those of a judge."""
     code = (ACCURACY.name, CODE) if metric.name == ACCURACY.name else None
-    known = (one.values for one in load_series(store, run, items) if (one.metric, one.scorer) == code)
+    known = (series.values for series in load_series(store, run, items) if (series.metric, series.scorer) == code)
     own = Series(metric.name, scorer, next(known, np.full(len(items), np.nan)))
     nothing, outcomes = np.zeros(len(items), dtype=np.bool_), load_outcomes(store, run, items)
     scorable = items.scorable(metric, scorer)
@@ -284,13 +288,13 @@ class _Board:
         left = list(undecided)
         if not left:
             return []
-        runs = {one.run.system: one.marked for one in decided}
-        runs |= {one.run.system: one.marked.decided(one.policy) for one in left}
+        runs = {entry.run.system: entry.marked for entry in decided}
+        runs |= {entry.run.system: entry.marked.decided(entry.policy) for entry in left}
         ranks = type(left[0].marked).reader(runs, self.items, self.common, self.options.plan(self.metric))
-        certain = {one.run.system: self.metric.worst for one in decided}
-        while left and not self._ranks_hold(ranks, certain, [one.run.system for one in left]):
+        certain = {entry.run.system: self.metric.worst for entry in decided}
+        while left and not self._ranks_hold(ranks, certain, [entry.run.system for entry in left]):
             most = max(map(_open_count, left))
-            left = [one for one in left if _open_count(one) < most]
+            left = [entry for entry in left if _open_count(entry) < most]
         alone = len(left) == 1 and not decided and len(undecided) > 1  # of itself a rank says nothing
         return [] if alone else left
 

@@ -56,7 +56,7 @@ class EvaluationContent:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The fields as plain data."""
-        return {"sha256": self.sha256, **asdict(self), "runs": [asdict(one) for one in self.runs]}
+        return {"sha256": self.sha256, **asdict(self), "runs": [asdict(run) for run in self.runs]}
 
 
 def evaluation_content(
@@ -80,8 +80,8 @@ def evaluation_content(
                 behind |= {row["vote_key"]} - {""}
             sha256 = _of([*answers, *scores])
             found.append(RunContent(run.system, run.condition, len(answers), failed, len(scores), sha256))
-        votes = [vote_digest(one) for one in kept_votes(connection, behind)]
-    runs: list[JsonValue] = [[one.system, one.condition, one.sha256] for one in found]
+        votes = [vote_digest(vote) for vote in kept_votes(connection, behind)]
+    runs: list[JsonValue] = [[run_content.system, run_content.condition, run_content.sha256] for run_content in found]
     whole = content_hash({"items": fingerprint, "runs": runs, "judgements": _of(votes)})
     return EvaluationContent(benchmark, len(names), len(votes), tuple(found), whole)
 
@@ -168,12 +168,12 @@ def merge_stores(target: Store, sources: Sequence[Store]) -> list[MergedRows]:
 
     Raises `InputError` if a store is named twice, another process is at work on a run, or a row is damaged.
     """
-    shown = [target.shown, *(one.shown for one in sources)]
+    shown = [target.shown, *(source.shown for source in sources)]
     twice = next((one for one in shown if shown.count(one) > 1), None)
     if twice is not None:
         raise InputError(twice, found="the store twice", expected="each store once")
     with ExitStack() as stack:
-        sides = [_Side(one.shown, stack.enter_context(one.reading())) for one in sources]
+        sides = [_Side(source.shown, stack.enter_context(source.reading())) for source in sources]
         with target.writing() as connection:
             return _Merge(_Side(target.shown, connection), sides).rows()
 
@@ -240,9 +240,9 @@ class _Merge:
 
     def rows(self) -> list[MergedRows]:
         found = [self._judgements()]
-        for name in sorted({name for one in self.sources for name in one.benchmark_names()}):
+        for name in sorted({name for source in self.sources for name in source.benchmark_names()}):
             found += self._benchmark(name)
-        return [one for one in found if one.taken or one.same or one.refused]
+        return [merged_rows for merged_rows in found if merged_rows.taken or merged_rows.same or merged_rows.refused]
 
     def _judgements(self) -> MergedRows:
         result = MergedRows("", "", "", JUDGEMENTS)
@@ -400,14 +400,14 @@ def _fits(result: MergedRows, why: str, kept: str | None, found: Mapping[str, Ro
 
 def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> BenchmarkCard:
     """The target's card, or a source's without its folders, with all metrics, scorers and rulings."""
-    known = sorted(cards, key=lambda one: one.model_dump_json())
+    known = sorted(cards, key=lambda benchmark_card: benchmark_card.model_dump_json())
     card = known[0].model_copy(update={"folders": {}}) if kept is None else kept
     rulings = list(card.rulings)
-    for one in known:
-        card = card.with_metrics(one.metrics)
-        rulings += [ruling for ruling in one.rulings if ruling not in rulings]
-    scorers = {name: settings for one in (*known, card) for name, settings in one.scorers.items()}
-    gives = {name: metrics for one in (*known, card) for name, metrics in one.gives.items()}
+    for benchmark_card in known:
+        card = card.with_metrics(benchmark_card.metrics)
+        rulings += [ruling for ruling in benchmark_card.rulings if ruling not in rulings]
+    scorers = {name: settings for benchmark_card in (*known, card) for name, settings in benchmark_card.scorers.items()}
+    gives = {name: metrics for benchmark_card in (*known, card) for name, metrics in benchmark_card.gives.items()}
     return card.model_copy(update={"rulings": tuple(rulings), "scorers": scorers, "gives": gives})
 
 
@@ -415,4 +415,4 @@ def _mixed(cards: Sequence[BenchmarkCard]) -> set[str]:
     """The scorers with different settings in two stores."""
     names = {name for card in cards for name in card.scorers}
     offered = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
-    return {name for name, settings in offered.items() if any(one != settings[0] for one in settings)}
+    return {name for name, settings in offered.items() if any(setting != settings[0] for setting in settings)}

@@ -101,26 +101,28 @@ class AnswersOf:
             language = language_of(item, _text(answer))
             spoken.setdefault((system, language), []).append((item, _text(answer)))
             translated.setdefault((system, item.group), []).append((language, _text(answer)))
-        found = [Probe(one, "", one.item, one.answer) for one in drawn]
+        found = [Probe(drawn_answer, "", drawn_answer.item, drawn_answer.answer) for drawn_answer in drawn]
         for name in names:
-            for one in drawn:
-                rng = generator(seed, "perturb", name, one.item.id, one.system)
-                own = spoken[one.system, one.language]
-                others = [text for item, text in own if item.group != one.item.group]
+            for drawn_answer in drawn:
+                rng = generator(seed, "perturb", name, drawn_answer.item.id, drawn_answer.system)
+                own = spoken[drawn_answer.system, drawn_answer.language]
+                others = [text for item, text in own if item.group != drawn_answer.item.group]
                 foreign = [
-                    text for language, text in translated[one.system, one.item.group] if language != one.language
+                    text
+                    for language, text in translated[drawn_answer.system, drawn_answer.item.group]
+                    if language != drawn_answer.language
                 ]
                 material = Material(
-                    item=one.item,
-                    text=one.text,
-                    language=one.language,
+                    item=drawn_answer.item,
+                    text=drawn_answer.text,
+                    language=drawn_answer.language,
                     other=others[int(rng.integers(len(others)))] if others else "",
                     translated=foreign[0] if foreign else "",
                     rng=rng,
                 )
-                changed = PERTURBATIONS[name].of(material, one.answer)
+                changed = PERTURBATIONS[name].of(material, drawn_answer.answer)
                 if changed is not None:
-                    found.append(Probe(one, name, *changed))
+                    found.append(Probe(drawn_answer, name, *changed))
         return found
 
 
@@ -208,7 +210,7 @@ async def _scored(
     on_change: Callable[[JudgeTally], None],
 ) -> tuple[dict[int, dict[str, float]], dict[int, str]]:
     """Scores by probe, and the reasons of missing ones."""
-    better = {one.name: 1.0 if one.higher_is_better else -1.0 for one in scorer.metrics}
+    better = {metric.name: 1.0 if metric.higher_is_better else -1.0 for metric in scorer.metrics}
     given: dict[int, dict[str, float]] = {}
     missing: dict[int, str] = {}
 
@@ -225,9 +227,9 @@ async def _scored(
 
 def _values(scores: Sequence[Score], better: dict[str, float]) -> dict[str, float]:
     return {
-        one.metric: better.get(one.metric, 1.0) * one.value
-        for one in scores
-        if one.metric not in {CONTRADICTION.name, UNRESOLVED.name}
+        score.metric: better.get(score.metric, 1.0) * score.value
+        for score in scores
+        if score.metric not in {CONTRADICTION.name, UNRESOLVED.name}
     }
 
 

@@ -169,7 +169,7 @@ def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest:
     ]
     timed = _latency_counts(entries, contest.latency)
     policy = policies(contest.failed, card)[0]
-    return [replace(one, timed=timed and not one.baseline).under(policy) for one in entries]
+    return [replace(entry, timed=timed and not entry.baseline).under(policy) for entry in entries]
 
 
 def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[Ruling, ...]:
@@ -200,8 +200,8 @@ def _latency_counts(entries: Sequence[Entry], chosen: Latency | None) -> bool:
     """Whether answers without a latency are late: as chosen, else if the latencies of some system are known."""
     if chosen is not None:
         return chosen == "required"
-    limited = [one for one in entries if not one.baseline and one.run.settings.get("budget_s") is not None]
-    return any(not np.all(one.untimed | one.missing) for one in limited)
+    limited = [entry for entry in entries if not entry.baseline and entry.run.settings.get("budget_s") is not None]
+    return any(not np.all(entry.untimed | entry.missing) for entry in limited)
 
 
 @dataclass(frozen=True)
@@ -273,8 +273,8 @@ class Board:
     @property
     def names(self) -> list[str]:
         """All systems in the order of the board: ranked and unranked ones, baselines."""
-        ranked = [one.standing.name for one in self.runs]
-        return [*ranked, *(one.name for one in self.unranked), *(one.name for one in self.baselines)]
+        ranked = [run.standing.name for run in self.runs]
+        return [*ranked, *(run.name for run in self.unranked), *(baseline.name for baseline in self.baselines)]
 
     @property
     def powerless(self) -> dict[str, float]:
@@ -342,30 +342,31 @@ class _Maker:
         inside = np.flatnonzero(here)
         ranked = [entry for entry in self.entries if not entry.baseline]
         ranked, unranked = self._settled(ranked, here)
-        entries = [one.under(self.policies[0]) for one in self.entries]
-        marks = Marks({one.name: one.right[inside] for one in entries}, self.group[inside], self.codes[inside])
-        names = [one.name for one in ranked]
+        entries = [entry.under(self.policies[0]) for entry in self.entries]
+        marks = Marks({entry.name: entry.right[inside] for entry in entries}, self.group[inside], self.codes[inside])
+        names = [entry.name for entry in ranked]
         right = np.array([marks.right[name] for name in names]).reshape(len(names), len(inside))
         standings = rank_buckets(right, names, marks.group, marks.bucket, self.buckets, self.plan)
         baselines = sorted(
-            (self._baseline(one, marks, here) for one in entries if one.baseline),
-            key=lambda one: (-(one.mean or 0.0), one.name),
+            (self._baseline(entry, marks, here) for entry in entries if entry.baseline),
+            key=lambda baseline_run: (-(baseline_run.mean or 0.0), baseline_run.name),
         )
-        lacking = {one.name: one.lacking(here) for one in ranked}
+        lacking = {entry.name: entry.lacking(here) for entry in ranked}
         return Board(
             name=name,
             title=title,
             standings=standings,
             runs=[
-                RankedRun(one, self._below(one.name, baselines, marks), lacking[one.name]) for one in standings.systems
+                RankedRun(system, self._below(system.name, baselines, marks), lacking[system.name])
+                for system in standings.systems
             ],
             items=len(inside),
             left_out=int(np.sum(asked & ~scorable & (self.codes >= 0))),
             alpha=self.plan.alpha,
             marks=marks,
-            judge=next((one.scorer for one in entries if one.scorer != CODE), CODE),
+            judge=next((entry.scorer for entry in entries if entry.scorer != CODE), CODE),
             baselines=tuple(baselines),
-            unranked=tuple(self._range(one, here) for one in unranked),
+            unranked=tuple(self._range(entry, here) for entry in unranked),
             unbucketed=int(np.sum(asked & (self.codes < 0))),
             correction=self.plan.correction,
             policies=self.policies,
@@ -376,17 +377,17 @@ class _Maker:
         """The systems that can be ranked, since lacking items can't change any place, and the others: among these are those
         without any score, and those with answers that wait for the judge."""
         wrong = self.policies == (FailedPolicy.WRONG,)
-        unranked = [one for one in entries if not one.rankable(here, counting_lacking=wrong)]
-        ranked = [one for one in entries if one not in unranked]
+        unranked = [entry for entry in entries if not entry.rankable(here, counting_lacking=wrong)]
+        ranked = [entry for entry in entries if entry not in unranked]
         inside = np.flatnonzero(here)
-        open_ones = {one.name for one in ranked if np.any(one.marked.lacking & here)}
+        open_ones = {entry.name for entry in ranked if np.any(entry.marked.lacking & here)}
         if wrong or not open_ones:
             return ranked, unranked
         rows = _Rows(ranked, inside)
         places = PlaceReadings(rows.right, self.group[inside], self.codes[inside], len(self.buckets), self.plan)
-        while open_ones and (out := self._unsettled(places, rows, [one.name for one in ranked], open_ones)):
-            unranked += [one for one in ranked if one.name in out]
-            ranked = [one for one in ranked if one.name not in out]
+        while open_ones and (out := self._unsettled(places, rows, [entry.name for entry in ranked], open_ones)):
+            unranked += [entry for entry in ranked if entry.name in out]
+            ranked = [entry for entry in ranked if entry.name not in out]
             open_ones = open_ones - out
         return ranked, unranked
 
@@ -416,10 +417,10 @@ class _Maker:
     def _below(self, name: str, baselines: Sequence[BaselineRun], marks: Marks) -> bool | None:
         if not baselines:
             return None
-        for one in baselines:
-            there = ~np.isnan(marks.right[one.name])
+        for baseline in baselines:
+            there = ~np.isnan(marks.right[baseline.name])
             own = _scores(marks.right[name][there], marks.bucket[there], len(self.buckets))
-            if one.mean is not None and (_mean(own) or 0.0) <= one.mean + 1e-12:
+            if baseline.mean is not None and (_mean(own) or 0.0) <= baseline.mean + 1e-12:
                 return True
         return False
 
@@ -437,11 +438,11 @@ class _Rows:
     def __init__(self, entries: Sequence[Entry], inside: NDArray[np.int64]) -> None:
         self._places: dict[tuple[str, float | None], int] = {}
         right: list[NDArray[np.float64]] = []
-        for one in entries:
-            lacks = bool(np.any(one.marked.lacking[inside]))
+        for entry in entries:
+            lacks = bool(np.any(entry.marked.lacking[inside]))
             for value in (None, ACCURACY.low, ACCURACY.high) if lacks else (None,):
-                self._places[one.name, value] = len(right)
-                filled = one.filled(np.nan if value is None else value)
+                self._places[entry.name, value] = len(right)
+                filled = entry.filled(np.nan if value is None else value)
                 right.append(filled[inside])
         self.right = np.array(right)
 
@@ -458,18 +459,18 @@ def _scores(right: NDArray[np.float64], bucket: NDArray[np.int64], n_buckets: in
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
-    known = [one for one in scores if one is not None]
+    known = [score for score in scores if score is not None]
     return sum(known) / len(known) if known else None
 
 
 def advancing(boards: list[Board]) -> list[Board]:
     """Sets `advances` on each board: whether a system is above all baselines on at least one of them."""
-    ahead = {one.standing.name for board in boards for one in board.runs if one.below is False}
+    ahead = {run.standing.name for board in boards for run in board.runs if run.below is False}
     return [
         replace(
             board,
             runs=[
-                replace(one, advances=None if one.below is None else one.standing.name in ahead) for one in board.runs
+                replace(run, advances=None if run.below is None else run.standing.name in ahead) for run in board.runs
             ],
         )
         for board in boards

@@ -85,12 +85,12 @@ def compared(
         raise InputError(
             store.shown, f"judges {', '.join((alone, *raters))}", found="no answer that both marked", expected="some"
         )
-    ratings = tuple(one for name in raters for one in given.ratings(name, marks[name], kept))
+    ratings = tuple(rating for name in raters for rating in given.ratings(name, marks[name], kept))
     order, lower = given.order()
     return RatingsTable(ratings, order, lower), [
         MetricScores(
             name,
-            {key: marks[name].get(key) for key in dict.fromkeys(one.key for one in ratings)},
+            {key: marks[name].get(key) for key in dict.fromkeys(rating.key for rating in ratings)},
             left_out((name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))),
         )
         for name in chosen
@@ -157,12 +157,12 @@ class _Given:
     def marks(self, scorer: str) -> dict[Key, float]:
         """A scorer's scores, without those that a person decided."""
         return {
-            (self.table.ids[position], self.named[run.id], one.metric): float(one.values[position])
+            (self.table.ids[position], self.named[run.id], series.metric): float(series.values[position])
             for run in self.runs
             for by_people in [self._decided(run, scorer)]
-            for one in self.series[run.id]
-            if one.scorer == scorer and one.metric not in _OWN
-            for position in one.marked.nonzero()[0].tolist()
+            for series in self.series[run.id]
+            if series.scorer == scorer and series.metric not in _OWN
+            for position in series.marked.nonzero()[0].tolist()
             if position not in by_people
         }
 
@@ -219,7 +219,7 @@ def people_ratings(store: Store, benchmark: str) -> RatingsTable:
     people = _people(store, benchmark)
     given = _Given(store, benchmark, all_items=False, short_names=True)
     marks = {name: given.marks(name) for name in people}
-    ratings = tuple(one for name in people for one in given.ratings(name, marks[name], set(marks[name])))
+    ratings = tuple(rating for name in people for rating in given.ratings(name, marks[name], set(marks[name])))
     if not ratings:
         raise InputError(
             store.shown, f"ratings of {benchmark}", found="none by people", expected="some: proctor import"
@@ -240,9 +240,10 @@ def similarity_scores(
 
     cases = {key: one.case for key, one in rated.items()}
     texts = {
-        key: (one.candidate, tuple(each.text for each in one.references), one.language) for key, one in cases.items()
+        key: (one.candidate, tuple(reference.text for reference in one.references), one.language)
+        for key, one in cases.items()
     }
-    by_name = {one.name: one.metric for one in scheme.dimensions}
+    by_name = {dimension.name: dimension.metric for dimension in scheme.dimensions}
     found = []
     for metric in text_metrics(names):
         alike = similarity_values(metric, texts)
@@ -324,9 +325,9 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
     people = _people(store, benchmark)
     rated = {key: given.texts[key[:2]] for name in people for key in given.marks(name)}
     return rated or {
-        (item, system, one.name): text
+        (item, system, dimension.name): text
         for (item, system), text in given.texts.items()
-        for one in scheme.of(str(given.items[item].tags.get("language", "")))
+        for dimension in scheme.of(str(given.items[item].tags.get("language", "")))
     }
 
 

@@ -195,7 +195,10 @@ class OrderedRun:
     @property
     def invalid(self) -> int:
         """The number of orders that miss, repeat or invent a label; they are wrong in every figure."""
-        return sum(not one.valid and (one.answered or bool(one.unknown)) for one in self.compared.values())
+        return sum(
+            not order_comparison.valid and (order_comparison.answered or bool(order_comparison.unknown))
+            for order_comparison in self.compared.values()
+        )
 
     def partial(self, *, draws: int = 2000, seed: int = 0) -> MetricEstimate:
         """Pairwise accuracy with partial credit for invalid orders: their correctly ordered pairs count."""
@@ -224,7 +227,7 @@ def load_orders(
 ) -> list[OrderedRun]:
     """The runs with orders; `items` by id hold the references."""
     found = [_load(store, run, table, items, policy) for run in runs]
-    return [one for one in found if one.compared]
+    return [ordered_run for ordered_run in found if ordered_run.compared]
 
 
 def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], policy: FailedPolicy) -> OrderedRun:
@@ -249,13 +252,13 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], p
             orders[name] = compared(item.reference, answer)
         groups.append(item.group)
     f1 = {
-        one.scorer: {
-            table.ids[position]: float(one.values[position])
-            for position in np.flatnonzero(one.marked)
+        series.scorer: {
+            table.ids[position]: float(series.values[position])
+            for position in np.flatnonzero(series.marked)
             if table.ids[position] in orders
         }
-        for one in load_series(store, run, table)
-        if one.metric == RATIONALE_F1.name
+        for series in load_series(store, run, table)
+        if series.metric == RATIONALE_F1.name
     }
     scored = {name: by | dict.fromkeys(lacking & orders.keys(), RATIONALE_F1.worst) for name, by in f1.items() if by}
     return OrderedRun(

@@ -108,7 +108,7 @@ class Reproducer:
         then = recorded(answer)
         blind = run.settings.get("media") == {} or answer.extra.get(SHOWN) == []
         of: Mapping[str, Any] = {"system": run.system, "condition": run.condition, "item": item.id}
-        count = sum(len(one.prefixes) for one in then)
+        count = sum(len(shown_record.prefixes) for shown_record in then)
         if not then:
             state = Reproduction.SAME if blind else Reproduction.UNRECORDED
             return ReproducedAnswer(**of, state=state, pictures=0)
@@ -116,11 +116,11 @@ class Reproducer:
             made = await self.remade(run, item, answer)
         except InputError as error:
             return ReproducedAnswer(**of, state=Reproduction.UNREADABLE, pictures=count, reason=str(error))
-        reason = next((found for one in made if (found := one.then.difference(one.now))), "")
-        media = tuple(dict.fromkeys(name for one in made for name in one.then.changed_media(one.now)))
-        differing = [one for one in made if one.then.difference(one.now)]
+        reason = next((found for remake in made if (found := remake.then.difference(remake.now))), "")
+        media = tuple(dict.fromkeys(name for remake in made for name in remake.then.changed_media(remake.now)))
+        differing = [remake for remake in made if remake.then.difference(remake.now)]
         state = Reproduction.DIFFERENT if reason else Reproduction.SAME
-        if reason and not media and all(one.then.asked_as == "files" for one in differing):
+        if reason and not media and all(remake.then.asked_as == "files" for remake in differing):
             state, reason = Reproduction.UNRECORDED, _ENCODED
         return ReproducedAnswer(**of, state=state, pictures=count, reason=reason, media=media)
 

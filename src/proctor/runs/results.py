@@ -153,16 +153,18 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
     for run, parts in each_run_scores(store, runs, items, card, unscored=True):
-        known.update(one.metric.name for one in parts)
+        known.update(run_scores.metric.name for run_scores in parts)
         many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
-        over |= {one.metric.name: one.metric for one in many}
-        shown = [one for one in parts if not options.metrics or one.metric.name in options.metrics] + many
+        over |= {run_sums.metric.name: run_sums.metric for run_sums in many}
+        shown = [
+            run_scores for run_scores in parts if not options.metrics or run_scores.metric.name in options.metrics
+        ] + many
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
             for one in shown
             if one.metric.levels or one.metric.name == UNRESOLVED.name
         }
-        for part in sorted(shown, key=lambda one: declared.get(one.metric.name, len(declared))):
+        for part in sorted(shown, key=lambda run_scores: declared.get(run_scores.metric.name, len(declared))):
             decided = np.zeros(len(items), dtype=np.bool_)
             how = labels.get((UNRESOLVED.name, part.scorer), {})
             decided[[number for number, label in how.items() if is_decided(label)]] = True

@@ -159,7 +159,7 @@ class RunScores:
         metric = next(iter(runs.values())).metric
         where = np.flatnonzero(common)
         where = np.repeat(where, items.units(metric, where))
-        values = np.stack([one.scores[where] for one in runs.values()])
+        values = np.stack([run.scores[where] for run in runs.values()])
         return rank_systems(values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan)
 
     @classmethod
@@ -180,7 +180,7 @@ class RunScores:
         known = RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
-            return dict(zip(reading, known.of([place[one] for one in reading.items()]), strict=True))
+            return dict(zip(reading, known.of([place[item] for item in reading.items()]), strict=True))
 
         return ranks
 
@@ -348,7 +348,7 @@ class RunSums(RunScores):
         """The answers without a value, if the metric penalises them less than wrong ones."""
         from proctor.metrics import SILENCE_HELPS
 
-        if self.key.partition(":")[0] not in {one.name for one in SILENCE_HELPS}:
+        if self.key.partition(":")[0] not in {metric.name for metric in SILENCE_HELPS}:
             return super().doubtful
         silent = np.array([one is None for one in self.parsed], dtype=np.bool_)
         return silent & self.scorable & ~np.isnan(self.scores)
@@ -420,15 +420,15 @@ class RunSums(RunScores):
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
             filled = {name: runs[name].filled(value) for name, value in reading.items()}
-            return {one.name: one.rank for one in cls.ranks(filled, items, common, quick)}
+            return {rank.name: rank.rank for rank in cls.ranks(filled, items, common, quick)}
 
         return ranks
 
 
 def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
     """The sums of the runs' metric over these rows of each run; None where it has no value on them."""
-    found = runs[0].answers.of([one.parsed for one in runs], rows, [one.wrong for one in runs])
-    return next((one for one in found if one.named.name == runs[0].key), None)
+    found = runs[0].answers.of([run.parsed for run in runs], rows, [run.wrong for run in runs])
+    return next((item_sums for item_sums in found if item_sums.named.name == runs[0].key), None)
 
 
 def _mean(sums: Floats) -> Floats:
@@ -440,7 +440,7 @@ def corpus_names(items: ItemTable) -> list[str]:
     from proctor.metrics import CORPUS_METRICS
 
     kinds = {items.formats[code] for code in np.unique(items.format)}
-    return [one.name for one in CORPUS_METRICS if kinds & set(one.formats)]
+    return [metric.name for metric in CORPUS_METRICS if kinds & set(metric.formats)]
 
 
 def load_run_sums(
@@ -457,11 +457,13 @@ def load_run_sums(
     format is a part where items of several formats have the metric, and so is each scale. If `items` is a subset, `among`
     is the whole table, which determines the names of parts."""
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
-    if not (wanted := set(metrics) - {one.name for one in card.metrics}):
+    if not (wanted := set(metrics) - {metric.name for metric in card.metrics}):
         return found
     from proctor.metrics import CORPUS_METRICS
 
-    if not (asked := [one for one in CORPUS_METRICS if one.name in {name.partition(":")[0] for name in wanted}]):
+    if not (
+        asked := [metric for metric in CORPUS_METRICS if metric.name in {name.partition(":")[0] for name in wanted}]
+    ):
         return found
     by_id = {item.id: item for item in store.items(card.name)}
     everything = [by_id[name] for name in (among or items).ids]
@@ -469,7 +471,7 @@ def load_run_sums(
     referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
     format_of = np.array(items.formats)[items.format]
     there = {item.answer.kind for item in everything if item.reference is not None}
-    kinds = sorted(there & {kind for one in asked for kind in one.formats})
+    kinds = sorted(there & {kind for metric in asked for kind in metric.formats})
     for run in runs:
         known, outcomes = store.answers(run), load_outcomes(store, run, items)
         parsed = [
@@ -480,14 +482,16 @@ def load_run_sums(
         for kind in kinds:
             scorable = referred & (format_of == kind)
             rows = np.flatnonzero(scorable)
-            for one in answers.of([parsed], rows):
-                others = set(one.metric.formats) & set(kinds) - {kind}
-                shown = replace(one, part=", ".join(filter(None, (kind, one.part)))) if others else one
-                if wanted & {one.metric.name, shown.named.name}:
+            for item_sums in answers.of([parsed], rows):
+                others = set(item_sums.metric.formats) & set(kinds) - {kind}
+                shown = (
+                    replace(item_sums, part=", ".join(filter(None, (kind, item_sums.part)))) if others else item_sums
+                )
+                if wanted & {item_sums.metric.name, shown.named.name}:
                     nothing, baseline, own_rows = np.zeros_like(scorable), run.system in BASELINES, scorable
-                    if one.statistic is not None:  # a mean leaves out items without a value in this run
-                        own_rows = np.isin(np.arange(len(scorable)), rows[one.there])
+                    if item_sums.statistic is not None:  # a mean leaves out items without a value in this run
+                        own_rows = np.isin(np.arange(len(scorable)), rows[item_sums.there])
                     base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
-                    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": one.named.name}
+                    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": item_sums.named.name}
                     found[run.id].append(RunSums(**own, wrong=base.lacking))
     return found

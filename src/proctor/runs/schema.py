@@ -224,7 +224,7 @@ class BenchmarkCard(BaseModel):
     @property
     def disqualified(self) -> dict[str, Ruling]:
         """The disqualified systems, each with its ruling."""
-        return {one.system: one for one in self.rulings if not one.lifted}
+        return {ruling.system: ruling for ruling in self.rulings if not ruling.lifted}
 
     def metric(self, name: str) -> core.Metric:
         """The declaration of a metric; a plain one where it is unknown."""

@@ -216,7 +216,7 @@ async def _judged(
         state = [] if open_before else [_state(item, scorer, NO_VERDICT)]
         return [*came, *state], type(error) is core.InfrastructureError
     tally.count(scores)
-    if open_before and all(one.metric != UNRESOLVED.name for one in scores):
+    if open_before and all(score.metric != UNRESOLVED.name for score in scores):
         scores = [*scores, _state(item, scorer, RESOLVED)]
     return scores, False
 
@@ -293,13 +293,18 @@ async def import_systems(
     a system has another answer already, or a person has rated an answer differently.
     """
     store.add_benchmark(benchmark)
-    for one in recorded:
-        _refuse_others(store, benchmark.name, one, (one.system, condition), part=True)
+    for recorded_answers in recorded:
+        _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
     return [
         _kept(
-            store, benchmark.name, one, {each.item_id: [] for each in one.answers}, (one.system, condition), part=True
+            store,
+            benchmark.name,
+            recorded_answers,
+            {answer.item_id: [] for answer in recorded_answers.answers},
+            (recorded_answers.system, condition),
+            part=True,
         )
-        for one in recorded
+        for recorded_answers in recorded
     ]
 
 

@@ -268,7 +268,7 @@ class ItemClaims:
             for part in in_parts(sorted(some)):
                 own = (table.c.run == run_id, table.c.item.in_(part), table.c.worker == self.worker)
                 ended = update(table).where(*own).values(rest) if failed else delete(table).where(*own)
-                mine |= {(run_id, one) for one in connection.scalars(ended.returning(table.c.item))}
+                mine |= {(run_id, scalar) for scalar in connection.scalars(ended.returning(table.c.item))}
         found = [(run.id, number) in mine for (run, _), number in zip(answers, numbers, strict=True)]
         self.stale += found.count(False)
         return found

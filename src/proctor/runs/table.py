@@ -357,35 +357,35 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     """
     found = [*load_raw_series(store, run, items)]
     found += _without_verdict(store, run, found)
-    code = next((one for one in found if (one.metric, one.scorer) == (ACCURACY.name, CODE)), None)
+    code = next((series for series in found if (series.metric, series.scorer) == (ACCURACY.name, CODE)), None)
     if code is None:
         return found
     return [
-        Series(one.metric, one.scorer, np.where(one.marked, one.values, code.values))
-        if one.metric == ACCURACY.name
-        else one
-        for one in found
+        Series(series.metric, series.scorer, np.where(series.marked, series.values, code.values))
+        if series.metric == ACCURACY.name
+        else series
+        for series in found
     ]
 
 
 def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Series]:
     """Empty series of the judges without any verdict in this run, for the metrics that they give (in an older store: for
     those that they have in other runs, or else for those of their kind)."""
-    marking = {one.scorer for one in found if one.metric != UNRESOLVED.name}
-    silent = [one for one in found if one.metric == UNRESOLVED.name and one.scorer not in marking]
+    marking = {series.scorer for series in found if series.metric != UNRESOLVED.name}
+    silent = [series for series in found if series.metric == UNRESOLVED.name and series.scorer not in marking]
     scores, runs = schema.scores, schema.runs
     own = select(runs.c.benchmark).where(runs.c.id == run.id).scalar_subquery()
     others = select(runs.c.id).where(runs.c.benchmark == own)
     empty = []
     gives = store.card(run.benchmark).gives if silent else {}
-    for one in silent:
+    for series in silent:
         query = select(scores.c.metric).where(
-            scores.c.run.in_(others), scores.c.scorer == one.scorer, scores.c.metric != UNRESOLVED.name
+            scores.c.run.in_(others), scores.c.scorer == series.scorer, scores.c.metric != UNRESOLVED.name
         )
         with store.reading() as connection:
-            names = sorted({*connection.scalars(query.distinct()), *gives.get(one.scorer, ())})
-        names = names or metrics_of_kind(one.scorer)
-        empty += [Series(name, one.scorer, np.full(len(one.values), np.nan)) for name in names]
+            names = sorted({*connection.scalars(query.distinct()), *gives.get(series.scorer, ())})
+        names = names or metrics_of_kind(series.scorer)
+        empty += [Series(name, series.scorer, np.full(len(series.values), np.nan)) for name in names]
     return empty
 
 

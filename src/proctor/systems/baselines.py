@@ -131,16 +131,16 @@ class _Draw:
         return int(self.rng.integers(1, _MAX_NAMED + 1)) if self.form.several else 1
 
 
-def _timestamps(one: _Draw) -> JsonValue:
-    return [float(time) for time in sorted(one.rng.uniform(*one.span, size=one.count))]
+def _timestamps(draw: _Draw) -> JsonValue:
+    return [float(time) for time in sorted(draw.rng.uniform(*draw.span, size=draw.count))]
 
 
-def _intervals(one: _Draw) -> JsonValue:
-    return [[float(end) for end in sorted(one.rng.uniform(*one.span, size=2))] for _ in range(one.count)]
+def _intervals(draw: _Draw) -> JsonValue:
+    return [[float(end) for end in sorted(draw.rng.uniform(*draw.span, size=2))] for _ in range(draw.count)]
 
 
-def _box(one: _Draw) -> JsonValue:
-    across, down = (sorted(one.rng.uniform(0, end, size=2)) for end in (one.form.width, one.form.height))
+def _box(draw: _Draw) -> JsonValue:
+    across, down = (sorted(draw.rng.uniform(0, end, size=2)) for end in (draw.form.width, draw.form.height))
     return [float(across[0]), float(down[0]), float(across[1]), float(down[1])]
 
 

@@ -165,11 +165,11 @@ def _read(file: Path) -> list[_Entry]:
     return entries
 
 
-def _same(one: Demonstration, asked: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.uint64]]]) -> str:
+def _same(demonstration: Demonstration, asked: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.uint64]]]) -> str:
     """The label of a picture that is one of the item's; "" where there is none."""
     if not asked:
         return ""
-    for label, frame in one.frames.items():
+    for label, frame in demonstration.frames.items():
         if distances(hashes(frame.jpeg)[None], np.stack(asked)).min() <= SAME:
             return label
     return ""

@@ -108,9 +108,11 @@ def prompt_as_sent(
     prompt file, another version of the benchmark's prompt).
     """
     briefing = reader_or_default(benchmark).briefing if "briefing_sha256" in settings else None
-    pictures = sum(len(one.prefixes) for one in shown if one.asked_as != "sounds")
-    played = [len(one.prefixes) for one in shown if one.asked_as == "sounds"]
-    timed = any(time is not None for one in shown if one.asked_as == "frames" for time in one.times)
+    pictures = sum(len(shown_record.prefixes) for shown_record in shown if shown_record.asked_as != "sounds")
+    played = [len(shown_record.prefixes) for shown_record in shown if shown_record.asked_as == "sounds"]
+    timed = any(
+        time is not None for shown_record in shown if shown_record.asked_as == "frames" for time in shown_record.times
+    )
     blind = _is_blind(condition, pictures, played)
     for choice, video in product(("", "paper", str(settings.get("prompt", ""))), (False, True)):
         with suppress(InputError):  # a file that is not here, or a benchmark without a prompt of that name
@@ -244,7 +246,7 @@ class ModelSystem:
         if footage:
             shown = [Footage(tuple(_timed(frame, span, by_own_clock) for frame in frames))]
         shown += [_named(file) if by_own_clock else file for file in files]
-        shown += [_captioned(one, by_own_clock) for one in sounds]
+        shown += [_captioned(sound, by_own_clock) for sound in sounds]
         extra: dict[str, JsonValue] = {"frames": len(frames), MESSAGES: content_hash([system, user])}
         extra |= {"video_bytes": sum(len(file.mp4) for file in files)} if files else {}
         extra |= {"sounds": len(sounds)} if sounding else {}

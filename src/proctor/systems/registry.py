@@ -291,9 +291,9 @@ def _refuse_arguments(kind: type[object], address: str) -> None:
     except (ValueError, TypeError, OSError):  # not written in Python
         return
     needed = [
-        repr(one.name)
-        for one in takes
-        if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+        repr(take.name)
+        for take in takes
+        if take.default is take.empty and take.kind not in {take.VAR_POSITIONAL, take.VAR_KEYWORD}
     ]
     if needed:
         raise core.InputError(

@@ -316,7 +316,14 @@ def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: st
     solved = Demonstrations(Path(chosen.learn)).all()
     return Seriation(
         seed=seed,
-        prior=learned((one.id, one.frames[one.order[0]].jpeg, one.frames[one.order[-1]].jpeg) for one in solved),
+        prior=learned(
+            (
+                demonstration.id,
+                demonstration.frames[demonstration.order[0]].jpeg,
+                demonstration.frames[demonstration.order[-1]].jpeg,
+            )
+            for demonstration in solved
+        ),
     )
 
 

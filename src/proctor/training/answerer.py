@@ -217,7 +217,7 @@ class AnswererTraining:
     @property
     def left_out(self) -> int:
         """The number of training items without a reply to learn."""
-        return len(self.training.counted()) - len({one.item.id for one in self.lessons})
+        return len(self.training.counted()) - len({lesson.item.id for lesson in self.lessons})
 
     def examples(self, client: ModelClient) -> ItemExamples:
         """The examples, with the questions as the model is asked them."""
@@ -230,7 +230,7 @@ class AnswererTraining:
 
     def client(self, trained: str = "") -> ModelClient:
         """The client of the base, or with `trained` ("+" and a folder) of the base with an adapter."""
-        longest = max(len(one.reply) for one in self.lessons)  # in characters; a token has at least one
+        longest = max(len(lesson.reply) for lesson in self.lessons)  # in characters; a token has at least one
         settings: dict[str, JsonValue] = {
             "max_tokens": min(_MAX_REPLY, _MIN_REPLY + longest),
             "device": self.lora.device,
@@ -269,7 +269,7 @@ def refuse_shared(training: list[Item], validation: list[Item], library: MediaLi
 def _contents(item: Item, library: MediaLibrary) -> set[str]:
     """The hashes of an item's media, or their names if the files are missing."""
     missing = set(library.missing([item]))
-    return {one.source if one.source in missing else library.identity(one.source) for one in item.media}
+    return {medium.source if medium.source in missing else library.identity(medium.source) for medium in item.media}
 
 
 def _identities(benchmark: Benchmark, library: MediaLibrary) -> frozenset[str]:
@@ -400,7 +400,7 @@ def _result(what: AnswererTraining, folder: RunFolder, made: Path, store: Store)
     end = folder.finished or {}
     best = end.get("best")
     chosen = best.get("step") if isinstance(best, dict) else None
-    steps = [int(str(one["step"])) for one in folder.steps if "evaluation" in one]
+    steps = [int(str(step["step"])) for step in folder.steps if "evaluation" in step]
     runs = {run.system for run in store.runs(what.validation.name)}
     return TrainedAnswerer(
         folder=folder.path,

@@ -66,12 +66,14 @@ class _Language:
             for one, caption in zip(self.rated, self.captions, strict=True)
         ]
         self.dimensions = self.rated[0].case.dimensions
-        if any(one.case.dimensions != self.dimensions for one in self.rated):
+        if any(rated_case.case.dimensions != self.dimensions for rated_case in self.rated):
             raise InputError(f"answers in {self.name!r}", found="several sets of dimensions", expected="one")
         refuse_constant(self.rated)
         self.shares = {
-            one.name: classifier.level_shares([each.values.get(one.name) for each in self.rated], one.levels)
-            for one in self.dimensions
+            dimension.name: classifier.level_shares(
+                [each.values.get(dimension.name) for each in self.rated], dimension.levels
+            )
+            for dimension in self.dimensions
         }
 
     @cached_property
@@ -84,7 +86,7 @@ class _Language:
         """The features of each input, which are the same for all networks if no layer is trained; else None."""
         if self.recipe.layers:
             return None
-        begin = {one.name: [1.0] * len(one.levels) for one in self.dimensions}
+        begin = {dimension.name: [1.0] * len(dimension.levels) for dimension in self.dimensions}
         plain = classifier.LevelClassifier(self.encoder, self.recipe.loss, begin, references=self.recipe.references)
         return classifier.features_of(plain, self.states, self.inputs)
 
@@ -110,7 +112,7 @@ class _Language:
 def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
     """The same answers with ratings permuted within each language, so that nothing can be learned."""
     found = list(rated)
-    for language in dict.fromkeys(one.case.language for one in rated):
+    for language in dict.fromkeys(rated_case.case.language for rated_case in rated):
         places = [k for k, one in enumerate(rated) if one.case.language == language]
         order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(places))
         for place, other in zip(places, order.tolist(), strict=True):
@@ -161,9 +163,9 @@ def train_classifier(
     if not recipe.shuffled:
         parts.append((_EVERYTHING, (list(range(len(given))), [])))
     planned = [
-        _planned(one, member, fold, sides)
+        _planned(language, member, fold, sides)
         for fold, sides in parts
-        for one in languages
+        for language in languages
         for member in range(recipe.seeds)
     ]
     found: dict[tuple[str, int, int], tuple[FittedEpoch, Path]] = {}
@@ -175,13 +177,18 @@ def train_classifier(
     on_change(len(planned), len(planned))
     each, mean, level = _left_out(given, languages, found, folds) if folds else ([], [], [])
     states = {
-        one.name: [load_file(found[one.name, _EVERYTHING, member][1]) for member in range(recipe.seeds)]
-        for one in languages
+        language.name: [load_file(found[language.name, _EVERYTHING, member][1]) for member in range(recipe.seeds)]
+        for language in languages
         if not recipe.shuffled
     }
     manifest = None if recipe.shuffled else _manifest(given, languages, found, states, recipe)
     return TrainedClassifier(
-        states, manifest, each, mean, level, {one.name: classifier.cut_counts(one.inputs) for one in languages}
+        states,
+        manifest,
+        each,
+        mean,
+        level,
+        {language.name: classifier.cut_counts(language.inputs) for language in languages},
     )
 
 
@@ -231,7 +238,7 @@ class _PlannedNetwork:
         """The mean agreement over the dimensions for which it is defined."""
         cases = [self.language.rated[k] for k in self.choosing]
         rows = held_out_agreement(cases, self.language.scores(found), draws=0)
-        values = [one.value for one in rows if one.dimension and one.value is not None]
+        values = [row.value for row in rows if row.dimension and row.value is not None]
         return sum(values) / len(values) if values else None
 
 
@@ -246,7 +253,7 @@ def _planned(language: _Language, member: int, fold: int, sides: tuple[list[int]
             f"encounters in {language.name!r} to train on",
             f"{_CHOOSING}, since a part of them chooses the epoch",
         )
-        raise InputError(place, found=str(len({one.case.encounter for one in cases})), expected=expected) from error
+        raise InputError(place, found=str(len({case.case.encounter for case in cases})), expected=expected) from error
     refuse_leaks((cases[k].case for k in learning), (cases[k].case for k in choosing), where="the part that chooses")
     return _PlannedNetwork(
         language, member, fold, [inside[k] for k in learning], [inside[k] for k in choosing], outside
@@ -264,15 +271,17 @@ def _left_out(
     mean: list[dict[str, float]] = [{} for _ in rated]
     level: list[dict[str, float]] = [{} for _ in rated]
     for fold, (_, outside) in enumerate(folds):
-        for one in languages:
-            inside = set(one.places)
+        for language in languages:
+            inside = set(language.places)
             places = [k for k in outside if k in inside]
-            own = [found[one.name, fold, member][0].outside or [] for member in range(one.recipe.seeds)]
+            own = [found[language.name, fold, member][0].outside or [] for member in range(language.recipe.seeds)]
             for member, given in enumerate(own):
-                for place, scores in zip(places, one.scores(given), strict=True):
+                for place, scores in zip(places, language.scores(given), strict=True):
                     each[member][place] = scores
-            together = [np.stack([np.asarray(given[k]) for given in own]) for k in range(len(one.dimensions))]
-            for place, scores, most in zip(places, one.scores(together), one.scores(together, "level"), strict=True):
+            together = [np.stack([np.asarray(given[k]) for given in own]) for k in range(len(language.dimensions))]
+            for place, scores, most in zip(
+                places, language.scores(together), language.scores(together, "level"), strict=True
+            ):
                 mean[place], level[place] = scores, most
     return each, mean, level
 
@@ -293,23 +302,23 @@ def _manifest(
         max_tokens=recipe.max_tokens,
         recipe=json.loads(json.dumps(asdict(recipe))),
         languages={
-            one.name: classifier.ClassifierLanguage(
-                encoder=one.encoder.name,
-                encoder_sha256=one.encoder.sha256,
+            language.name: classifier.ClassifierLanguage(
+                encoder=language.encoder.name,
+                encoder_sha256=language.encoder.sha256,
                 layers=recipe.layers,
-                levels={each.name: each.levels for each in one.dimensions},
-                answers=len(one.rated),
-                encounters=len({each.case.encounter for each in one.rated}),
-                cut=classifier.cut_counts(one.inputs),
+                levels={dimension.name: dimension.levels for dimension in language.dimensions},
+                answers=len(language.rated),
+                encounters=len({each.case.encounter for each in language.rated}),
+                cut=classifier.cut_counts(language.inputs),
                 members=tuple(
-                    _member(recipe.seed + k, found[one.name, _EVERYTHING, k][0], state)
-                    for k, state in enumerate(states.get(one.name, ()))
+                    _member(recipe.seed + k, found[language.name, _EVERYTHING, k][0], state)
+                    for k, state in enumerate(states.get(language.name, ()))
                 ),
             )
-            for one in languages
+            for language in languages
         },
         data_sha256=RatedPool(rated).sha256,
-        trained_on=tuple(sorted(all_marks(one.case for one in rated))),
+        trained_on=tuple(sorted(all_marks(rated_case.case for rated_case in rated))),
         versions={name: version(name) for name in _LIBRARIES},
     )
 

@@ -208,7 +208,11 @@ def _trained(
             best = {name: value.clone() for name, value in network.state_dict().items()}
         kept.keep(fitted, network, optimizer, best)
     network.load_state_dict(best)
-    found = [one.tolist() for one in probabilities(network, outside.features(network))] if outside.states else []
+    found = (
+        [probability.tolist() for probability in probabilities(network, outside.features(network))]
+        if outside.states
+        else []
+    )
     fitted = fitted.model_copy(update={"outside": found})
     kept.finish(fitted, best, keep=plan.keep)
     return fitted
@@ -216,8 +220,8 @@ def _trained(
 
 def _optimizer(plan: EpochPlan, network: LevelClassifier) -> Any:
     parts = [list(network.top.parameters())]
-    inside = {id(one) for one in parts[0]}
-    parts.append([one for one in network.parameters() if id(one) not in inside])
+    inside = {id(part) for part in parts[0]}
+    parts.append([parameter for parameter in network.parameters() if id(parameter) not in inside])
     rates = (plan.recipe.learning_rate, plan.recipe.head_rate)
     groups = [{"params": some, "lr": rate} for some, rate in zip(parts, rates, strict=True) if some]
     return torch.optim.AdamW(groups, weight_decay=plan.recipe.weight_decay)

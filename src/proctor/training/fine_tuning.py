@@ -67,11 +67,11 @@ def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths
         raise InputError("examples", found="none", expected="some to learn from")
     questions, pictures = [], []
     image = getattr(weights.processor, "image_token_id", None)
-    for one in examples:
-        ids = weights.encoded([one.query])["input_ids"][0]
+    for example in examples:
+        ids = weights.encoded([example.query])["input_ids"][0]
         questions.append(len(ids))
         pictures.append(0 if image is None else int((ids == image).sum()))
-    replies = tuple(len(weights.reply_tokens(one.answer)) for one in examples)
+    replies = tuple(len(weights.reply_tokens(example.answer)) for example in examples)
     found = ExampleLengths(tuple(questions), tuple(pictures), replies)
     limit = getattr(weights.model.config.get_text_config(), "max_position_embeddings", None)
     if limit is not None and found.longest > limit:
@@ -89,9 +89,9 @@ def collate(weights: Weights, examples: Sequence[ChatExample]) -> dict[str, Any]
     """
     import torch
 
-    found = dict(weights.prompts([one.query for one in examples]))
+    found = dict(weights.prompts([example.query for example in examples]))
     ids, mask = found["input_ids"], found["attention_mask"].bool()
-    replies = [weights.reply_tokens(one.answer) for one in examples]
+    replies = [weights.reply_tokens(example.answer) for example in examples]
     counts = [int(row.sum()) + len(reply) for row, reply in zip(mask, replies, strict=True)]
     padding = weights.tokenizer.pad_token_id or 0
     fills = {"input_ids": padding, "attention_mask": 0}
@@ -184,11 +184,11 @@ def fine_tune(
 def data_hash(examples: Sequence[ChatExample]) -> str:
     """The hash of all examples, in their order."""
     rows: list[JsonValue] = []
-    for one in examples:
+    for example in examples:
         parts: list[JsonValue] = [
-            part if isinstance(part, str) else content_hash(repr(part)) for part in one.query.parts
+            part if isinstance(part, str) else content_hash(repr(part)) for part in example.query.parts
         ]
-        rows.append([one.query.system, parts, one.answer, one.cluster])
+        rows.append([example.query.system, parts, example.answer, example.cluster])
     return content_hash(rows)
 
 
@@ -328,7 +328,7 @@ def footprint(weights: Weights, lengths: ExampleLengths, settings: LoraSettings)
     """A rough estimate of the memory that training needs; `weights` may be without data. With `checkpointing`, layers keep
     only their inputs, except one at a time."""
     model, text = weights.model, weights.model.config.get_text_config()
-    numbers = sum(one.numel() for one in model.parameters())
+    numbers = sum(parameter.numel() for parameter in model.parameters())
     size = 2 if str(getattr(model, "dtype", "")).endswith("16") else 4
     trained = numbers if settings.rank == 0 else settings.rank * _adapted(weights, settings)
     layers, width, tokens = text.num_hidden_layers, text.hidden_size, lengths.longest * settings.batch

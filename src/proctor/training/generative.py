@@ -69,7 +69,7 @@ def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int
     taken = {*held, *choose}
     learn = [place for place in range(len(rated)) if place not in taken]
     parts = JudgeParts(*(tuple(rated[place] for place in some) for some in (learn, choose, held)))
-    refuse_leaks((one.case for one in parts.seen), (one.case for one in parts.held))
+    refuse_leaks((rated_case.case for rated_case in parts.seen), (rated_case.case for rated_case in parts.held))
     return parts
 
 
@@ -144,11 +144,11 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
         merged_sha256="" if plan.settings.rank else weights_hash(adapter),
         pictures=sees,
         prompts=rubric_prompts(plan.prompts),
-        dimensions=_levels(one.case for one in parts.seen),
+        dimensions=_levels(rated_case.case for rated_case in parts.seen),
         data_sha256=content_hash({**data}),
         answers=len(parts.seen),
-        encounters=len({one.case.encounter for one in parts.seen}),
-        trained_on=tuple(sorted(all_marks(one.case for one in parts.seen))),
+        encounters=len({rated_case.case.encounter for rated_case in parts.seen}),
+        trained_on=tuple(sorted(all_marks(rated_case.case for rated_case in parts.seen))),
         held_out=tuple(one.model_dump(mode="json") for one in agreement),
         settings=known,
         licence=plan.licence,
@@ -166,7 +166,7 @@ def _learned(plan: GenerativePlan, questions: Sequence[JudgeQuestion], folder: R
     with RunFolder.opened(folder.path / "fine-tuning", own) as first:
         start = fine_tune(plan.base, examples, plan.settings, first, evaluate)
     weights = trainable_adapter(plan.base, start, device=plan.settings.device, dtype=plan.settings.dtype)
-    longest = max(len(weights.reply_tokens(one.answer)) for one in examples)
+    longest = max(len(weights.reply_tokens(example.answer)) for example in examples)
     settings = plan.then.model_copy(update={"max_tokens": longest + _SPARE_TOKENS})
     return reinforce(weights, rewarded_task(questions), settings, folder, read_origin(start), evaluate)
 
@@ -187,17 +187,20 @@ def _examples(questions: Sequence[JudgeQuestion]) -> list[ChatExample]:
 
 
 def _levels(cases: Iterable[Case]) -> dict[str, dict[str, tuple[float, ...]]]:
-    return {case.language: {one.name: one.levels for one in case.dimensions} for case in cases}
+    return {case.language: {dimension.name: dimension.levels for dimension in case.dimensions} for case in cases}
 
 
 def majority(parts: JudgeParts) -> list[tuple[str, str, float, float]]:
     """The majority baseline: by language and dimension the most common rating, and its share of the held-out ratings."""
     found = []
-    for language in dict.fromkeys(one.case.language for one in parts.learn):
-        learned, held = ([one for one in some if one.case.language == language] for some in (parts.learn, parts.held))
-        for name in dict.fromkeys(name for one in learned for name in one.values):
-            common = Counter(one.values[name] for one in learned).most_common(1)[0][0]
-            same = [abs(one.values[name] - common) < _SAME for one in held if name in one.values]
+    for language in dict.fromkeys(rated_case.case.language for rated_case in parts.learn):
+        learned, held = (
+            [rated_case for rated_case in some if rated_case.case.language == language]
+            for some in (parts.learn, parts.held)
+        )
+        for name in dict.fromkeys(name for rated_case in learned for name in rated_case.values):
+            common = Counter(rated_case.values[name] for rated_case in learned).most_common(1)[0][0]
+            same = [abs(rated_case.values[name] - common) < _SAME for rated_case in held if name in rated_case.values]
             found.append((language, name, common, sum(same) / max(len(same), 1)))
     return found
 

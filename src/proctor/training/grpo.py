@@ -146,8 +146,8 @@ def _refuse_odd(place: int, said: SampledReply, target: Target, ranges: Mapping[
 def _concordance(replies: Sequence[SampledReply], targets: Sequence[Target]) -> Floats:
     """For each reply the mean over dimensions and over pairs with other encounters of 1 − |sign of the values' difference −
     sign of the ratings' difference| / 2."""
-    clusters = np.array([one.cluster for one in targets])
-    names = list(dict.fromkeys(name for one in targets for name in one.ratings))
+    clusters = np.array([target.cluster for target in targets])
+    names = list(dict.fromkeys(name for target in targets for name in target.ratings))
     total, counted = np.zeros(len(replies)), np.zeros(len(replies))
     for name in names:
         rows = np.array(
@@ -245,7 +245,7 @@ def reinforce(
     out = folder.path / "adapter"
     if folder.finished is not None:
         return out
-    clusters = {one.target.cluster for one in task.prompts}
+    clusters = {prompt.target.cluster for prompt in task.prompts}
     if len(clusters) < 2 or len(task.prompts) < settings.prompts:
         found = f"{count_of(len(task.prompts), 'prompt')} about {count_of(len(clusters), 'encounter')}"
         raise InputError("GRPO", found=found, expected=f"{settings.prompts} or more, about two or more")
@@ -267,7 +267,7 @@ def reinforce(
 
 def without_signal(folder: RunFolder) -> float:
     """The mean share of groups with constant rewards over the last steps; 0 if there are fewer than `_WINDOW`."""
-    shares = [float(str(one[_ZERO_STD])) for one in folder.steps if _ZERO_STD in one][-_WINDOW:]
+    shares = [float(str(step[_ZERO_STD])) for step in folder.steps if _ZERO_STD in step][-_WINDOW:]
     return sum(shares) / _WINDOW if len(shares) == _WINDOW else 0.0
 
 
@@ -308,7 +308,7 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
 
     def shown(rows: Mapping[str, list[int]]) -> dict[str, list[Any]]:
         places = rows["place"]
-        return {"place": places, "prompt": [weights.messages(task.prompts[one].query) for one in places]}
+        return {"place": places, "prompt": [weights.messages(task.prompts[place].query) for place in places]}
 
     trainer = GRPOTrainer(
         model=weights.model,
@@ -354,8 +354,8 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
 
 def _refuse_other_tokens(trainer: Any, weights: Weights, prompts: Sequence[RatedPrompt]) -> None:
     """Raises `InputError` if TRL makes other tokens of a prompt than the judge is shown when it is used."""
-    for one in prompts[:2]:
-        trained = list(trainer._tokenize_prompts([weights.messages(one.query)])[0][0])  # noqa: SLF001 - there is no other way
-        used = weights.prompts([one.query])["input_ids"][0].tolist()
+    for prompt in prompts[:2]:
+        trained = list(trainer._tokenize_prompts([weights.messages(prompt.query)])[0][0])  # noqa: SLF001 - there is no other way
+        used = weights.prompts([prompt.query])["input_ids"][0].tolist()
         if trained != used:
             raise InputError("GRPO", found=f"prompts of other tokens ({len(trained)}, used: {len(used)})")

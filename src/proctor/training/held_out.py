@@ -63,7 +63,7 @@ def _once(cases: Iterable[Case]) -> list[Case]:
 def refuse_constant(rated: Sequence[RatedCase]) -> None:
     """Raises `InputError` if all ratings on a dimension of these answers in one language are the same, or missing."""
     for dimension in rated[0].case.dimensions:
-        values = {one.values[dimension.name] for one in rated if dimension.name in one.values}
+        values = {rated_case.values[dimension.name] for rated_case in rated if dimension.name in rated_case.values}
         if len(values) < 2:
             found = f"all {next(iter(values)):g}" if values else "none"
             place = f"ratings of {dimension.name!r} in {rated[0].case.language!r}"
@@ -102,11 +102,11 @@ def _joined(rated: Sequence[RatedCase]) -> list[str]:
         return name
 
     owner: dict[str, str] = {}
-    for case in _once(one.case for one in rated):
+    for case in _once(rated_case.case for rated_case in rated):
         for mark in encounter_marks(case):
             first, second = root(owner.setdefault(mark, case.encounter)), root(case.encounter)
             parent[max(first, second)] = min(first, second)
-    return [root(one.case.encounter) for one in rated]
+    return [root(rated_case.case.encounter) for rated_case in rated]
 
 
 class HeldOutAgreement(BaseModel):
@@ -146,7 +146,7 @@ def held_out_agreement(
         for name in one.values
     }
     found: list[HeldOutAgreement] = []
-    for language in dict.fromkeys(one.case.language for one in rated):
+    for language in dict.fromkeys(rated_case.case.language for rated_case in rated):
         cells = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
         rows, sampled = [], []
         for cell in cells:
@@ -156,8 +156,8 @@ def held_out_agreement(
             measured = frame.measure(cell, paired(cell, MetricScores("held out", given))[0], reason)
             sampled.append(measured.mean)
             rows.append(_agreement(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))
-        reasons = (f"{one.dimension}: {one.reason}" for one in rows if one.reason)
-        missing = max(one.missing for one in rows)
+        reasons = (f"{row.dimension}: {row.reason}" for row in rows if row.reason)
+        missing = max(row.missing for row in rows)
         found += [_agreement(average(sampled), cells[0], "", missing, next(reasons, "")), *rows]
     return found
 

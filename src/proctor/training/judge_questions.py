@@ -51,15 +51,17 @@ class JudgeQuestion:
         return {name: self.rated.each.get(name) or both for name, both in means.items()}
 
     def _around(self) -> list[tuple[int, int]]:
-        lacking = [one.name for one in self.rated.case.dimensions if one.name not in self.rated.values]
+        lacking = [
+            dimension.name for dimension in self.rated.case.dimensions if dimension.name not in self.rated.values
+        ]
         if self.query.form is None or lacking:
             place = f"case {self.rated.case.id}"
             raise InputError(place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
-        return [_around(one, self.rated.values[one.name]) for one in self.rated.case.dimensions]
+        return [_around(dimension, self.rated.values[dimension.name]) for dimension in self.rated.case.dimensions]
 
     def examples(self) -> list[ChatExample]:
         """The examples to learn from."""
-        return [ChatExample(self.query, one, self.rated.case.encounter) for one in self.answers()]
+        return [ChatExample(self.query, answer, self.rated.case.encounter) for answer in self.answers()]
 
 
 def _around(dimension: Dimension, value: float) -> tuple[int, int]:
@@ -83,8 +85,8 @@ def judge_questions(base: Path, rated: Sequence[RatedCase], prompts: Path | None
         client = ModelClient(generative_client(str(base)))
         try:
             return [
-                JudgeQuestion(one, await generative_query(one.case, client, prompts, shows_pictures=sees))
-                for one in rated
+                JudgeQuestion(rated_case, await generative_query(rated_case.case, client, prompts, shows_pictures=sees))
+                for rated_case in rated
             ]
         finally:
             await client.aclose()
@@ -125,13 +127,13 @@ def _batches(questions: Sequence[JudgeQuestion]) -> Iterator[list[int]]:
 def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> CheckpointEvaluation:
     """The quality of a checkpoint: the agreement with people, averaged over the dimensions of each language and then over
     languages. Constant scores count as 0; dimensions with constant ratings are left out. None if an answer has no score."""
-    rows = [one for one in held_out_agreement(rated, given, draws=0) if one.dimension]
+    rows = [agreement for agreement in held_out_agreement(rated, given, draws=0) if agreement.dimension]
     means: dict[str, float | None] = {}
-    for language in dict.fromkeys(one.language for one in rows):
+    for language in dict.fromkeys(row.language for row in rows):
         own = [
-            None if one.missing else one.value or 0.0
-            for one in rows
-            if one.language == language and _varies(rated, one)
+            None if row.missing else row.value or 0.0
+            for row in rows
+            if row.language == language and _varies(rated, row)
         ]
         known = [one for one in own if one is not None]
         means[language] = sum(known) / len(known) if known and len(known) == len(own) else None
@@ -141,19 +143,19 @@ def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> Chec
 
 
 def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:
-    given = {one.values[row.dimension] for one in rated if one.case.language == row.language}
+    given = {rated_case.values[row.dimension] for rated_case in rated if rated_case.case.language == row.language}
     return len(given) > 1
 
 
 def rewarded_task(questions: Sequence[JudgeQuestion]) -> RewardedTask:
     """The questions as a task with rewards. Each dimension of a language is a dimension by itself; disagreement of raters
     widens the target (see `Target`)."""
-    prompts = [RatedPrompt(one.query, _target(one)) for one in questions]
+    prompts = [RatedPrompt(judge_question.query, _target(judge_question)) for judge_question in questions]
     known = {id(prompt): one for prompt, one in zip(prompts, questions, strict=True)}
     ranges = {
-        _named(one, dimension.name): (dimension.levels[0], dimension.levels[-1])
-        for one in questions
-        for dimension in one.rated.case.dimensions
+        _named(judge_question, dimension.name): (dimension.levels[0], dimension.levels[-1])
+        for judge_question in questions
+        for dimension in judge_question.rated.case.dimensions
     }
 
     def read(prompt: RatedPrompt, text: str) -> SampledReply:
@@ -189,12 +191,18 @@ def parity_items(questions: Sequence[JudgeQuestion]) -> list[ParityItem]:
     for place, one in enumerate(questions[:ITEMS]):
         dimensions = one.rated.case.dimensions
         shares = tuple(
-            tuple((level - each.levels[0]) / (each.levels[-1] - each.levels[0]) for level in each.levels)
-            for each in dimensions
+            tuple(
+                (level - dimension.levels[0]) / (dimension.levels[-1] - dimension.levels[0])
+                for level in dimension.levels
+            )
+            for dimension in dimensions
         )
         found.append(
             ParityItem.of(
-                f"{place + 1}: {one.rated.case.id}", one.query, tuple(each.name for each in dimensions), shares
+                f"{place + 1}: {one.rated.case.id}",
+                one.query,
+                tuple(dimension.name for dimension in dimensions),
+                shares,
             )
         )
     return found

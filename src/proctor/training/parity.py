@@ -114,7 +114,7 @@ class ParityReport:
     def table(self) -> Table:
         """The paths as a table."""
         rows = tuple(
-            (one.path, str(one.items), number(one.worst), str(one.flips), number(one.from_base)) for one in self.rows
+            (row.path, str(row.items), number(row.worst), str(row.flips), number(row.from_base)) for row in self.rows
         )
         heads = columns("path", ">items", ">largest difference", ">levels flipped", ">furthest from the base")
         return Table("The same items on every path, compared with the trainer's memory.", heads, rows, title="Parity")
@@ -131,36 +131,38 @@ def compare_paths(base: PathScores, memory: PathScores, others: Sequence[PathSco
     if not memory.scores:
         raise InputError("parity", found="no scores", expected="some: the model gives no rating of the asked form")
     rows, faults = [], []
-    for one in (memory, *others):
-        worst, where = one.furthest(memory)
-        from_base = one.furthest(base)[0]
-        rows.append(ParityRow(one.path, len(one.scores), worst, one.flips(memory), from_base))
-        faults += _identity_faults(one, memory)
+    for path_scores in (memory, *others):
+        worst, where = path_scores.furthest(memory)
+        from_base = path_scores.furthest(base)[0]
+        rows.append(ParityRow(path_scores.path, len(path_scores.scores), worst, path_scores.flips(memory), from_base))
+        faults += _identity_faults(path_scores, memory)
         if worst > TOLERANCE + _ROUNDED:
-            faults.append(f"{one.path}: a score is off by {worst:.3f} ({where}), at most {TOLERANCE} is expected")
-        if missing := one.lacks(memory):
-            faults.append(f"{one.path}: scores missing that the trainer's memory gives: {missing}")
+            faults.append(
+                f"{path_scores.path}: a score is off by {worst:.3f} ({where}), at most {TOLERANCE} is expected"
+            )
+        if missing := path_scores.lacks(memory):
+            faults.append(f"{path_scores.path}: scores missing that the trainer's memory gives: {missing}")
         if from_base <= TOLERANCE + _ROUNDED:
             faults.append(
-                f"{one.path}: the adapter is inert: no score is further than {TOLERANCE} from the base model's"
+                f"{path_scores.path}: the adapter is inert: no score is further than {TOLERANCE} from the base model's"
             )
     return ParityReport(tuple(rows), tuple(faults))
 
 
-def _identity_faults(one: PathScores, memory: PathScores) -> list[str]:
+def _identity_faults(path_scores: PathScores, memory: PathScores) -> list[str]:
     found = []
     kinds: Mapping[str, tuple[str, str]] = {
-        "chat template": (one.template, memory.template),
-        "tokenizer": (one.tokenizer, memory.tokenizer),
+        "chat template": (path_scores.template, memory.template),
+        "tokenizer": (path_scores.tokenizer, memory.tokenizer),
     }
     for what, (own, expected) in kinds.items():
         if own and expected and own != expected:
-            found.append(f"{one.path}: another {what} ({own[:12]}, trained with {expected[:12]})")
-    if one.precision and _BITS.get(one.precision, 0) < _BITS.get(memory.precision, 0):
-        found.append(f"{one.path}: weights in {one.precision}, trained in {memory.precision}")
-    other = sum(prompt != memory.prompts.get(item, prompt) for item, prompt in one.prompts.items())
+            found.append(f"{path_scores.path}: another {what} ({own[:12]}, trained with {expected[:12]})")
+    if path_scores.precision and _BITS.get(path_scores.precision, 0) < _BITS.get(memory.precision, 0):
+        found.append(f"{path_scores.path}: weights in {path_scores.precision}, trained in {memory.precision}")
+    other = sum(prompt != memory.prompts.get(item, prompt) for item, prompt in path_scores.prompts.items())
     if other:
-        found.append(f"{one.path}: prompts of other tokens than in training: {other}")
+        found.append(f"{path_scores.path}: prompts of other tokens than in training: {other}")
     return found
 
 
@@ -235,12 +237,12 @@ class ParityItem(FrozenModel):
 def local_scores(path: ParityPath, weights: Weights, items: Sequence[ParityItem]) -> PathScores:
     """The scores of weights in this process."""
     weights.load()
-    said = {one.id: one.expected(weights.generate([one.query], lambda: False)[0].chances) for one in items}
+    said = {item.id: item.expected(weights.generate([item.query], lambda: False)[0].chances) for item in items}
     return PathScores(
         path=path,
         scores={name: scores for name, (scores, _) in said.items()},
         levels={name: levels for name, (_, levels) in said.items()},
-        prompts={one.id: content_hash(weights.prompts([one.query])["input_ids"][0].tolist()) for one in items},
+        prompts={item.id: content_hash(weights.prompts([item.query])["input_ids"][0].tolist()) for item in items},
         template=template_hash(weights),
         tokenizer=content_hash(weights.tokenizer.backend_tokenizer.to_str()),
         precision=_precision(weights.model),
@@ -255,7 +257,7 @@ def _precision(model: Any) -> str:
     stored = model.dtype
     if stored == torch.float32:
         for smaller in (torch.bfloat16, torch.float16):
-            if all(torch.equal(one, one.to(smaller).to(stored)) for one in model.parameters()):
+            if all(torch.equal(parameter, parameter.to(smaller).to(stored)) for parameter in model.parameters()):
                 stored = smaller
                 break
     return str(stored).removeprefix("torch.")
@@ -270,13 +272,13 @@ async def served_scores(client: ModelClient, items: Sequence[ParityItem]) -> Pat
     """The scores of a server, asked as by any judge: the model writes its reply freely, and the probabilities are those of
     its tokens. A reply that is not the filled-in form gives no score."""
     scores, likeliest = {}, {}
-    for one in items:
+    for item in items:
         parts: list[Part] = [
-            part["text"] if "text" in part else Frame(base64.b64decode(part["jpeg"]), None, "") for part in one.parts
+            part["text"] if "text" in part else Frame(base64.b64decode(part["jpeg"]), None, "") for part in item.parts
         ]
-        chances = form_chances(one.form, await client.ask(parts, system=one.system))
+        chances = form_chances(item.form, await client.ask(parts, system=item.system))
         if chances is not None:
-            scores[one.id], likeliest[one.id] = one.expected(chances)
+            scores[item.id], likeliest[item.id] = item.expected(chances)
     return PathScores(path="served", scores=scores, levels=likeliest)
 
 
@@ -298,7 +300,7 @@ def form_chances(form: FixedForm, reply: Reply[Any]) -> list[dict[str, float]] |
         head, tail = token.text[:at], token.text[at + len(filled[place]) :]
         if head.strip() or tail.strip():
             return None
-        found.append({one: token.chances.get(head + one.encode() + tail, 0.0) for one in options})
+        found.append({option: token.chances.get(head + option.encode() + tail, 0.0) for option in options})
     return found
 
 
@@ -375,7 +377,7 @@ def export_run(run: Path, out: Path) -> Path:
 
 
 def _served(spec: ModelSpec, items: Sequence[ParityItem]) -> PathScores:
-    longest = max(one.max_tokens for one in items)
+    longest = max(item.max_tokens for item in items)
     settings = {"temperature": 0.0, "max_tokens": longest, "openai_logprobs": True, "openai_top_logprobs": _LISTED}
 
     async def ask() -> PathScores:

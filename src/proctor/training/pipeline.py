@@ -37,7 +37,7 @@ def fit_pipeline(
     ratings: dict[str, PerFold[LinearRating]] = {}
     levels: dict[str, tuple[float, ...]] = {}
     penalties: dict[str, float] = {}
-    for language in dict.fromkeys(one.case.language for one in rated):
+    for language in dict.fromkeys(rated_case.case.language for rated_case in rated):
         own = [k for k, one in enumerate(rated) if one.case.language == language]
         refuse_constant([rated[k] for k in own])
         everything, penalties[language] = _learned([rated[k] for k in own], [signals[k] for k in own], folds, seed)
@@ -45,10 +45,12 @@ def fit_pipeline(
         for number in range(folds):
             rest = [k for k in own if fold[k] != number]
             without.append(_learned([rated[k] for k in rest], [signals[k] for k in rest], folds, seed)[0])
-        for one in rated[own[0]].case.dimensions:
-            place = f"{language}/{one.name}"
-            levels[place] = one.levels
-            ratings[place] = PerFold(everything=everything[one.name], without=[some[one.name] for some in without])
+        for dimension in rated[own[0]].case.dimensions:
+            place = f"{language}/{dimension.name}"
+            levels[place] = dimension.levels
+            ratings[place] = PerFold(
+                everything=everything[dimension.name], without=[some[dimension.name] for some in without]
+            )
     return PipelineFit(
         signals=dict(settings),
         seed=seed,
@@ -80,7 +82,9 @@ def _ridge(
 ) -> dict[float, dict[str, LinearRating]]:
     """For each penalty a function of each dimension. Constant signals get no weight."""
     names = list(signals[0].values)
-    table = np.array([[np.nan if (value := one.values[name]) is None else value for name in names] for one in signals])
+    table = np.array(
+        [[np.nan if (value := signal.values[name]) is None else value for name in names] for signal in signals]
+    )
     known = ~np.isnan(table)
     count = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, table, 0.0).sum(axis=0) / count

@@ -63,7 +63,7 @@ class RunFolder:
     def _begin(self, wanted: dict[str, JsonValue]) -> None:
         file = self.path / SETTINGS
         if not file.exists():
-            others = sorted(one.name for one in self.path.iterdir() if one.name != ".lock")
+            others = sorted(path.name for path in self.path.iterdir() if path.name != ".lock")
             if others:
                 raise InputError(self.path, found=f"{others[0]} in it", expected="a new folder, or one of a training")
             write_whole(file, json.dumps(wanted, indent=1, ensure_ascii=False) + "\n")
@@ -200,24 +200,24 @@ class Checkpoints:
         self.folder.note(**line)
         write_whole(here / _COMPLETE, json.dumps(line) + "\n")
         kept = {step, self.best()["step"]}
-        for one in self.folder.checkpoints.glob("checkpoint-*"):
-            if _step(one) not in kept:
-                shutil.rmtree(one)
+        for path in self.folder.checkpoints.glob("checkpoint-*"):
+            if _step(path) not in kept:
+                shutil.rmtree(path)
 
     def best(self) -> dict[str, Any]:
         """The evaluation with the highest value, the first of ties; the last one if no value is known."""
-        found = [one for one in self.folder.steps if "evaluation" in one]
+        found = [step for step in self.folder.steps if "evaluation" in step]
         known = [one for one in found if one["evaluation"] is not None]
         return max(known, key=lambda one: float(str(one["evaluation"]))) if known else found[-1]
 
     def resumed(self) -> str | None:
         """The last complete checkpoint, or None. Later steps and incomplete checkpoints are removed."""
-        complete = [one for one in self.folder.checkpoints.glob("checkpoint-*") if (one / _COMPLETE).exists()]
+        complete = [path for path in self.folder.checkpoints.glob("checkpoint-*") if (path / _COMPLETE).exists()]
         last = max(complete, key=_step, default=None)
         self.folder.forget_from(0 if last is None else _step(last) + 1)
-        for one in self.folder.checkpoints.glob("checkpoint-*"):
-            if one not in complete:
-                shutil.rmtree(one)
+        for path in self.folder.checkpoints.glob("checkpoint-*"):
+            if path not in complete:
+                shutil.rmtree(path)
         return None if last is None else str(last)
 
     def publish(self, out: Path) -> dict[str, Any]:

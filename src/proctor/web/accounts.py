@@ -348,8 +348,15 @@ def people_table(place: AccountsPlace) -> Table:
     """All accounts with their state."""
     with one_connection(place.opened(), reading=True) as connection:
         rows = [
-            (one.name, one.role, one.pseudonym, one.language, _state_text(one), one.last_login)
-            for one in people_of(connection, datetime.now(UTC))
+            (
+                listed_account.name,
+                listed_account.role,
+                listed_account.pseudonym,
+                listed_account.language,
+                _state_text(listed_account),
+                listed_account.last_login,
+            )
+            for listed_account in people_of(connection, datetime.now(UTC))
         ]
     return Table("", columns("name", "role", "pseudonym", "language", "state", "last login"), tuple(rows))
 
@@ -399,9 +406,12 @@ def _state(row: RowMapping, until: Mapping[int, str]) -> str:
     return "active" if row["password"] else "ended"
 
 
-def _state_text(one: ListedAccount) -> str:
+def _state_text(listed_account: ListedAccount) -> str:
     words = {"active": "active", "ended": "invitation ended"}
-    return words.get(one.state) or f"{one.state} {'since' if one.state == 'disabled' else 'until'} {one.when}"
+    return (
+        words.get(listed_account.state)
+        or f"{listed_account.state} {'since' if listed_account.state == 'disabled' else 'until'} {listed_account.when}"
+    )
 
 
 def _now() -> Changed:

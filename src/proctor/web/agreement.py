@@ -184,16 +184,16 @@ def study_agreement(connection: Connection, viewer: int, study: str, plan: Resam
     form = form_named(connection.execute(select(studies.c.form).where(studies.c.name == study)).scalar_one())
     every = sealed_readings(connection, viewer, study)
     by_item: dict[int, list[SealedReading]] = defaultdict(list)
-    for one in every:
-        if one.gold is None:
-            by_item[one.item].append(one)
+    for sealed_reading in every:
+        if sealed_reading.gold is None:
+            by_item[sealed_reading.item].append(sealed_reading)
     pairs_of = {
         item: [_Pair(a, b, form.same(a.body, a.payload, b.payload)) for a, b in combinations(some, 2)]
         for item, some in by_item.items()
     }
-    pairs = [one for some in pairs_of.values() for one in some]
+    pairs = [pair for some in pairs_of.values() for pair in some]
     items = [_item_figures(some, pairs_of[item]) for item, some in by_item.items()]
-    disputed = [one for one in items if one.differing]
+    disputed = [item for item in items if item.differing]
     return StudyAgreement(
         form.name,
         len(by_item),
@@ -202,22 +202,24 @@ def study_agreement(connection: Connection, viewer: int, study: str, plan: Resam
         tuple(_readers(form, every, pairs, plan)),
         tuple(_reader_pairs(pairs, plan)),
         tuple(_over_time(by_item, pairs_of, plan)),
-        tuple(sorted(disputed, key=lambda one: (-one.differing / one.pairs, one.key))),
-        tuple(sorted(items, key=lambda one: (-(one.seconds or 0), one.key))),
+        tuple(
+            sorted(disputed, key=lambda item_figures: (-item_figures.differing / item_figures.pairs, item_figures.key))
+        ),
+        tuple(sorted(items, key=lambda item: (-(item.seconds or 0), item.key))),
     )
 
 
 def _same(pairs: Sequence[_Pair], plan: Resampling) -> Estimate:
-    return mean_interval([float(one.same) for one in pairs], [one.first.group for one in pairs], plan.within(0, 1))
+    return mean_interval([float(pair.same) for pair in pairs], [pair.first.group for pair in pairs], plan.within(0, 1))
 
 
 def _median_seconds(some: Sequence[SealedReading]) -> float | None:
-    measured = [one.seconds for one in some if one.seconds is not None]
+    measured = [sealed_reading.seconds for sealed_reading in some if sealed_reading.seconds is not None]
     return median(measured) if measured else None
 
 
 def _item_figures(some: Sequence[SealedReading], pairs: Sequence[_Pair]) -> ItemFigures:
-    first, differing = some[0], sum(not one.same for one in pairs)
+    first, differing = some[0], sum(not pair.same for pair in pairs)
     return ItemFigures(first.item, first.key, first.group, len(pairs), differing, _median_seconds(some))
 
 
@@ -225,20 +227,23 @@ def _readers(
     form: Form[Any, Any], every: Sequence[SealedReading], pairs: Sequence[_Pair], plan: Resampling
 ) -> list[ReaderFigures]:
     found = []
-    for name in sorted({one.reader for one in every}):
-        own = [one for one in every if one.reader == name]
-        known = [one for one in own if one.gold is not None]
-        right = [float(form.same(one.body, one.gold, one.payload)) for one in known]
-        gold = mean_interval(right, [one.group for one in known], plan.within(0, 1))
-        with_others = _same([one for one in pairs if name in one.readers], plan)
+    for name in sorted({sealed_reading.reader for sealed_reading in every}):
+        own = [sealed_reading for sealed_reading in every if sealed_reading.reader == name]
+        known = [sealed_reading for sealed_reading in own if sealed_reading.gold is not None]
+        right = [
+            float(form.same(sealed_reading.body, sealed_reading.gold, sealed_reading.payload))
+            for sealed_reading in known
+        ]
+        gold = mean_interval(right, [sealed_reading.group for sealed_reading in known], plan.within(0, 1))
+        with_others = _same([pair for pair in pairs if name in pair.readers], plan)
         found.append(ReaderFigures(name, len(own), _median_seconds(own), with_others, gold))
     return found
 
 
 def _reader_pairs(pairs: Sequence[_Pair], plan: Resampling) -> list[PairFigures]:
     by_readers: dict[tuple[str, ...], list[_Pair]] = defaultdict(list)
-    for one in pairs:
-        by_readers[tuple(sorted(one.readers))].append(one)
+    for pair in pairs:
+        by_readers[tuple(sorted(pair.readers))].append(pair)
     return [PairFigures(a, b, _same(some, plan)) for (a, b), some in sorted(by_readers.items())]
 
 
@@ -246,7 +251,9 @@ def _over_time(
     by_item: Mapping[int, Sequence[SealedReading]], pairs_of: Mapping[int, Sequence[_Pair]], plan: Resampling
 ) -> list[PartFigures]:
     """Parts of equal size, by the time at which an item's last reading was sealed."""
-    done = sorted((max(one.sealed for one in some), item) for item, some in by_item.items() if len(some) > 1)
+    done = sorted(
+        (max(sealed_reading.sealed for sealed_reading in some), item) for item, some in by_item.items() if len(some) > 1
+    )
     size = max(1, -(-len(done) // _PARTS))
     found = []
     for start in range(0, len(done), size):
@@ -275,16 +282,18 @@ def _dimensions(
 ) -> list[DimensionAgreement]:
     labels: dict[str, list[_Value]] = defaultdict(list)
     ratings: dict[str, list[_Value]] = defaultdict(list)
-    for one in (one for some in by_item.values() if len(some) > 1 for one in some):
-        for name, label in one.values.labels.items():
-            labels[form.dimension(name)].append(_Value(label, f"{one.item}\x1f{name}", one.group, one.reader))
-        for name, rating in one.values.ratings.items():
-            ratings[name].append(_Value(rating, str(one.item), one.group, one.reader))
+    for sealed_reading in (sealed_reading for some in by_item.values() if len(some) > 1 for sealed_reading in some):
+        for name, label in sealed_reading.values.labels.items():
+            labels[form.dimension(name)].append(
+                _Value(label, f"{sealed_reading.item}\x1f{name}", sealed_reading.group, sealed_reading.reader)
+            )
+        for name, rating in sealed_reading.values.ratings.items():
+            ratings[name].append(_Value(rating, str(sealed_reading.item), sealed_reading.group, sealed_reading.reader))
 
-    def times(one: SealedReading) -> Mapping[Any, Sequence[Any]]:
+    def times(sealed_reading: SealedReading) -> Mapping[Any, Sequence[Any]]:
         """Times as multiples of the item's tolerance, so that items with different ones can be pooled."""
-        within = max(form.tolerance(one.body), _EXACT_S)
-        return {(kind,): [time / within for time in some] for kind, some in (one.values.times or {}).items()}
+        within = max(form.tolerance(sealed_reading.body), _EXACT_S)
+        return {(kind,): [time / within for time in some] for kind, some in (sealed_reading.values.times or {}).items()}
 
     return [
         *(_nominal(form, name, values, plan) for name, values in labels.items()),
@@ -321,17 +330,17 @@ def _ordinal(name: str, some: Sequence[_Value], plan: Resampling) -> DimensionAg
 
 
 def _columns(some: Sequence[_Value]) -> tuple[list[Any], list[str], list[str]]:
-    return [one.value for one in some], [one.unit for one in some], [one.group for one in some]
+    return [value.value for value in some], [value.unit for value in some], [value.group for value in some]
 
 
 def _cohen(some: Sequence[_Value], levels: Sequence[Any], plan: Resampling) -> Estimate | None:
     """Cohen's κ, if there are exactly two readers."""
-    readers = sorted({one.reader for one in some})
+    readers = sorted({value.reader for value in some})
     if len(readers) != 2:
         return None
     by_unit: dict[str, dict[str, _Value]] = defaultdict(dict)
-    for one in some:
-        by_unit[one.unit][one.reader] = one
+    for value in some:
+        by_unit[value.unit][value.reader] = value
     both = [(values[readers[0]], values[readers[1]]) for values in by_unit.values() if len(values) == 2]
     first, second = [a.value for a, _ in both], [b.value for _, b in both]
     return cohen_kappa(first, second, levels, [a.group for a, _ in both], plan)
@@ -357,9 +366,9 @@ def _marks(
     return [DimensionAgreement(name, kind, f1(*entries[name])) for name in sorted(entries)]
 
 
-def _boxes_by_class(one: SealedReading) -> Mapping[Any, Sequence[Any]]:
+def _boxes_by_class(sealed_reading: SealedReading) -> Mapping[Any, Sequence[Any]]:
     found: dict[tuple[str, float], list[Any]] = defaultdict(list)
-    for box in one.values.boxes or ():
+    for box in sealed_reading.values.boxes or ():
         found[box.label, box.time].append(box.extent)
     return found
 
@@ -373,30 +382,35 @@ def agreement_tables(found: StudyAgreement, language: str = DEFAULT) -> list[Tab
     words = _Words(language)
     dimensions = [
         (
-            words.dimension(one.name),
-            one.percent.n,
-            words.percent_cell(one.percent),
-            words.number_cell(one.cohen),
-            words.number_cell(one.fleiss),
-            words.number_cell(one.ac1),
-            words.number_cell(one.alpha),
+            words.dimension(dimension.name),
+            dimension.percent.n,
+            words.percent_cell(dimension.percent),
+            words.number_cell(dimension.cohen),
+            words.number_cell(dimension.fleiss),
+            words.number_cell(dimension.ac1),
+            words.number_cell(dimension.alpha),
         )
-        for one in found.dimensions
+        for dimension in found.dimensions
     ]
     readers = [
-        (one.reader, one.sealed, _seconds_cell(one.seconds), *map(words.percent_cell, (one.with_others, one.gold)))
-        for one in found.readers
+        (
+            reader.reader,
+            reader.sealed,
+            _seconds_cell(reader.seconds),
+            *map(words.percent_cell, (reader.with_others, reader.gold)),
+        )
+        for reader in found.readers
     ]
-    pairs = [(one.first, one.second, one.same.n, words.percent_cell(one.same)) for one in found.pairs]
+    pairs = [(pair.first, pair.second, pair.same.n, words.percent_cell(pair.same)) for pair in found.pairs]
     parts = [
         (
-            one.first if one.first == one.last else words.span(one.first, one.last),
-            one.same.n,
-            words.percent_cell(one.same),
+            part.first if part.first == part.last else words.span(part.first, part.last),
+            part.same.n,
+            words.percent_cell(part.same),
         )
-        for one in found.parts
+        for part in found.parts
     ]
-    marks = any(one.kind in ("boxes", "times") for one in found.dimensions)
+    marks = any(dimension.kind in ("boxes", "times") for dimension in found.dimensions)
     measures = ("dimension", ">units", ">same_share", ">cohen", ">fleiss", ">ac1", ">alpha")
     tables = [
         words.table("marks" if marks else "dimensions", measures, dimensions),
@@ -405,7 +419,7 @@ def agreement_tables(found: StudyAgreement, language: str = DEFAULT) -> list[Tab
         words.table("parts", ("completed", ">compared", ">same"), parts),
         *(words.items_table(title, getattr(found, title)) for title in ("disputed", "slowest")),
     ]
-    return [one for one in tables if one.rows]
+    return [table for table in tables if table.rows]
 
 
 @dataclass(frozen=True)
@@ -426,8 +440,13 @@ class _Words:
 
     def items_table(self, title: str, some: tuple[ItemFigures, ...]) -> Table:
         rows = [
-            (one.key, one.group, self("of", count=one.differing, pairs=one.pairs), _seconds_cell(one.seconds))
-            for one in some[:_SHOWN]
+            (
+                item_figures.key,
+                item_figures.group,
+                self("of", count=item_figures.differing, pairs=item_figures.pairs),
+                _seconds_cell(item_figures.seconds),
+            )
+            for item_figures in some[:_SHOWN]
         ]
         return self.table(title, ("item", "group", ">differ", ">seconds"), rows, wrapped=("item",))
 
@@ -438,9 +457,9 @@ class _Words:
     def span(self, first: str, last: str) -> str:
         return self("to", first=first, last=last)
 
-    def percent_cell(self, one: Estimate) -> Cell:
-        below = "" if one.ci_low is None else self.span(percent(one.ci_low), percent(one.ci_high))
-        return Cell(percent(one.value), below=below, raw=one.value)
+    def percent_cell(self, estimate: Estimate) -> Cell:
+        below = "" if estimate.ci_low is None else self.span(percent(estimate.ci_low), percent(estimate.ci_high))
+        return Cell(percent(estimate.value), below=below, raw=estimate.value)
 
     def number_cell(self, one: Estimate | None) -> Cell:
         if one is None:

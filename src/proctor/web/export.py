@@ -129,17 +129,20 @@ def scores_into_store(connection: Connection, viewer: int, study: StudySettings,
     origins = {new.key: origin for new, origin in items_of_runs(store, study)}
     metrics: dict[str, Any] = {}
     by_run: dict[int, tuple[Any, list[Score]]] = {}
-    for one in sealed_readings(connection, viewer, study.name):
-        if one.gold is not None or one.key not in origins:
+    for reading in sealed_readings(connection, viewer, study.name):
+        if reading.gold is not None or reading.key not in origins:
             continue
-        (run,), item = origins[one.key].runs, origins[one.key].item
-        for dimension in one.body.dimensions:
+        (run,), item = origins[reading.key].runs, origins[reading.key].item
+        for dimension in reading.body.dimensions:
             metrics[dimension.name] = Dimension(dimension.name, dimension.levels).metric
             score = Score(
-                item_id=item, metric=dimension.name, value=one.payload.scores[dimension.name], scorer=human(one.reader)
+                item_id=item,
+                metric=dimension.name,
+                value=reading.payload.scores[dimension.name],
+                scorer=human(reading.reader),
             )
             by_run.setdefault(run.id, (run, []))[1].append(score)
-    known = {one.name for one in store.card(study.benchmark).metrics}
+    known = {metric.name for metric in store.card(study.benchmark).metrics}
     store.declare_metrics(study.benchmark, [one for name, one in metrics.items() if name not in known])
     for run, scores in by_run.values():
         store.add_scores(run, scores)
@@ -154,9 +157,19 @@ def preferences(
     _check_form(study, "pairwise")
     origins = {new.key: origin for new, origin in items_of_runs(store, study)}
     points = {"first": 1.0, "second": 0.0, "tie": 0.5}
-    some = [one for one in sealed_readings(connection, viewer, study.name) if one.gold is None and one.key in origins]
-    first, second = ([origins[one.key].runs[place].system for one in some] for place in (0, 1))
-    return bradley_terry(first, second, [points[one.payload.choice] for one in some], [one.group for one in some], plan)
+    some = [
+        reading
+        for reading in sealed_readings(connection, viewer, study.name)
+        if reading.gold is None and reading.key in origins
+    ]
+    first, second = ([origins[sealed_reading.key].runs[place].system for sealed_reading in some] for place in (0, 1))
+    return bradley_terry(
+        first,
+        second,
+        [points[sealed_reading.payload.choice] for sealed_reading in some],
+        [sealed_reading.group for sealed_reading in some],
+        plan,
+    )
 
 
 def _check_form(study: StudySettings, form: str) -> None:
@@ -175,7 +188,7 @@ def datasheet_section(connection: Connection, viewer: int, study: str) -> list[s
     rows = reading_rows(connection, viewer, study)
     settled = consensus_rows(connection, viewer, study)
     agreed = sum(one["by"] == "agreed" for one in settled)
-    readers = sorted({one["reader"] for one in rows})
+    readers = sorted({row["reader"] for row in rows})
     dealt = (
         select(study_items.c.id)
         .join(studies, studies.c.id == study_items.c.study)
@@ -200,11 +213,11 @@ def datasheet_section(connection: Connection, viewer: int, study: str) -> list[s
         "| dimension | agreement | Gwet's AC1 | Krippendorff's α |",
         "|---|---|---|---|",
     ]
-    for one in found.dimensions:
+    for dimension in found.dimensions:
         ac1, alpha = (
             DASH if a is None else f"{number(a.value)} [{number_interval(a.ci_low, a.ci_high)}]"
-            for a in (one.ac1, one.alpha)
+            for a in (dimension.ac1, dimension.alpha)
         )
-        name = (one.name or "all").replace("|", "\\|")
-        lines.append(f"| {name} | {percent(one.percent.value)} | {ac1} | {alpha} |")
+        name = (dimension.name or "all").replace("|", "\\|")
+        lines.append(f"| {name} | {percent(dimension.percent.value)} | {ac1} | {alpha} |")
     return lines

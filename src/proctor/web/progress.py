@@ -106,13 +106,13 @@ class WorkCounts:
 
 
 def _counts(work: list[Assigned]) -> dict[str, int]:
-    reads = [one for one in work if one.role == "reader"]
-    settles = [one for one in work if one.role == "adjudicator"]
+    reads = [assigned for assigned in work if assigned.role == "reader"]
+    settles = [assigned for assigned in work if assigned.role == "adjudicator"]
     return {
         "items": len(reads),
-        "sealed": sum(one.done for one in reads),
-        "to_settle": sum(one.due for one in settles),
-        "settled": sum(one.done for one in settles),
+        "sealed": sum(read.done for read in reads),
+        "to_settle": sum(settle.due for settle in settles),
+        "settled": sum(settle.done for settle in settles),
     }
 
 
@@ -219,8 +219,8 @@ def study_progress(connection: Connection, study: str) -> StudyProgress | None:
         settled.where(consensus.c.account.is_not(None)).exists().label("by_somebody"),
     ).where(study_items.c.study == row.id)
     items = connection.execute(query).all()
-    complete = [one for one in items if not one.gold and one.complete]
-    gold = sum(bool(one.gold) for one in items)
+    complete = [item for item in items if not item.gold and item.complete]
+    gold = sum(bool(item.gold) for item in items)
     people = (
         select(accounts.c.id, accounts.c.pseudonym, accounts.c.role)
         .join(assignments, assignments.c.account == accounts.c.id)

@@ -97,7 +97,7 @@ def _faults(body: QuestionBody, text: QuestionText) -> tuple[BrokenRule, ...]:
     rules = QuestionsSettings(options=min(10, max(2, len(text.options))))
     broken = broken_rule(draft, events, rules)
     stands = bool(text.options) and text.key is not None and stands_out(text.options, text.key)
-    return tuple(one for one in (broken, BrokenRule(KEY_STANDS_OUT) if stands else None) if one is not None)
+    return tuple(rule for rule in (broken, BrokenRule(KEY_STANDS_OUT) if stands else None) if rule is not None)
 
 
 # -- new questions

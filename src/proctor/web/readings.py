@@ -328,8 +328,8 @@ def _settle_if_same(connection: Connection, account: int, opened: OpenItem, at: 
     settled = connection.execute(select(consensus.c.version).where(consensus.c.version == opened.version)).scalar()
     if not all_readings or settled is not None:  # a later reader does not change the consensus
         return
-    all_readings.sort(key=lambda one: one.account)
-    payloads = [opened.form.read(opened.body, one.payload) for one in all_readings]
+    all_readings.sort(key=lambda reading: reading.account)
+    payloads = [opened.form.read(opened.body, reading.payload) for reading in all_readings]
     if all(opened.form.same(opened.body, payloads[0], other) for other in payloads[1:]):
         _settle(connection, opened, opened.form.settled(payloads), None, "", at)
 

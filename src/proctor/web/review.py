@@ -145,7 +145,7 @@ def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
         return items
     gold_file = site.folder / study.plan.gold
     gold = items_of_file(gold_file, form, library, gold=True)
-    both = {one.key for one in items} & {one.key for one in gold}
+    both = {item.key for item in items} & {new_item.key for new_item in gold}
     if both:
         expected = "keys that no other item of the study has"
         raise InputError(gold_file, found=f"the id {min(both)!r}", expected=expected)
@@ -194,14 +194,23 @@ def progress_tables(folder: Path, store: str | None = None) -> list[Table]:
         names = connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars()
         every = [one for name in names.all() if (one := study_progress(connection, name)) is not None]
     rows = [
-        (one.name, one.form, one.items, one.gold, one.complete, one.agreed, one.adjudicated, one.differing)
-        for one in every
+        (
+            progress.name,
+            progress.form,
+            progress.items,
+            progress.gold,
+            progress.complete,
+            progress.agreed,
+            progress.adjudicated,
+            progress.differing,
+        )
+        for progress in every
     ]
     heads = ("study", "form", ">items", ">gold", ">read by all", ">agreed", ">adjudicated", ">waiting")
     people = [
-        (one.name, who.pseudonym, f"{who.sealed} of {who.items}", who.last[:16].replace("T", " "), who.to_settle)
-        for one in every
-        for who in one.people
+        (progress.name, who.pseudonym, f"{who.sealed} of {who.items}", who.last[:16].replace("T", " "), who.to_settle)
+        for progress in every
+        for who in progress.people
     ]
     return [
         plain_table("Studies", heads, rows),
@@ -256,16 +265,18 @@ def ratings_to_scores(folder: Path, study: str, store: str | None = None) -> tup
         found = preferences(connection, viewer, settings, answers)
     rows = [
         (
-            one.name,
+            system.name,
             Cell(
-                percent(one.points.value), below=_interval(one.points.ci_low, one.points.ci_high), raw=one.points.value
+                percent(system.points.value),
+                below=_interval(system.points.ci_low, system.points.ci_high),
+                raw=system.points.value,
             ),
-            Cell(number(one.strength), raw=one.strength),
+            Cell(number(system.strength), raw=system.strength),
         )
-        for one in found.systems
+        for system in found.systems
     ]
     table = plain_table("Preferences (Bradley–Terry)", ("system", ">points expected", ">strength"), rows)
-    problems = plain_table("What the choices leave open", ("problem",), [(one,) for one in found.problems])
+    problems = plain_table("What the choices leave open", ("problem",), [(problem,) for problem in found.problems])
     return 0, [table, problems] if found.problems else [table]
 
 

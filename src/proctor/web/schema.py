@@ -250,7 +250,7 @@ class StoredTables:
     def _are_complete(self, connection: sa.Connection) -> bool:
         """Whether the tables and columns that are newer than the store are there, too."""
         known = set(sa.inspect(connection).get_table_names())
-        return known.issuperset(one.name for one in self.tables) and not _new_columns(connection, self.tables)
+        return known.issuperset(table.name for table in self.tables) and not _new_columns(connection, self.tables)
 
     def _are_there(self, connection: sa.Connection) -> bool:
         version = connection.execute(sa.select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
@@ -282,8 +282,8 @@ REVIEW_TABLES = StoredTables(
 def _new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> list[sa.Column[object]]:
     """Columns that are newer than the stored tables. They are nullable, so that an older Proctor can go on, too."""
     inspector = sa.inspect(connection)
-    known = {one.name: {found["name"] for found in inspector.get_columns(one.name)} for one in tables}
-    return [each for one in tables for each in one.columns if each.name not in known[one.name]]
+    known = {table.name: {found["name"] for found in inspector.get_columns(table.name)} for table in tables}
+    return [column for table in tables for column in table.columns if column.name not in known[table.name]]
 
 
 def _add_new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> None:

@@ -118,9 +118,9 @@ class ReviewSettings(FrozenModel):
 
     def study(self, name: str) -> StudySettings:
         """The study with this name. Raises `InputError` with all names."""
-        found = next((one for one in self.studies if one.name == name), None)
+        found = next((study for study in self.studies if study.name == name), None)
         if found is None:
-            names = [one.name for one in self.studies]
+            names = [study.name for study in self.studies]
             raise InputError(REVIEW_FILE, "study", found=repr(name)[:80], expected=one_of(names, name))
         return found
 
@@ -154,7 +154,7 @@ def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
 
 
 def _duplicates(settings: ReviewSettings) -> Iterator[str]:
-    names = [one.name.casefold() for one in settings.studies]
+    names = [study_settings.name.casefold() for study_settings in settings.studies]
     for number, study in enumerate(settings.studies, start=1):
         if study.name.casefold() in names[: number - 1]:
             yield f"studies {number}, name: found {study.name!r} twice, expected each name once"

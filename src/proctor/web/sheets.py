@@ -72,7 +72,9 @@ def write_sheet(connection: Connection, account: int, study: str, out: Path) -> 
     """Writes a person's unread items in their order, and returns their number. Raises `InputError` for a form whose
     readings do not fit a row, and where `out` can't be written."""
     number, form = _study(connection, study)
-    work = [one.item for one in my_work(connection, account, number) if one.role == "reader" and one.due]
+    work = [
+        assigned.item for assigned in my_work(connection, account, number) if assigned.role == "reader" and assigned.due
+    ]
     opened = [(item, open_item(connection, account, item)) for item in work]
     keys = _keys(connection, number)
     shown_fields = _SHOWN_FIELDS[form.name]
@@ -97,7 +99,7 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
     """
     number, form = _study(connection, study)
     ids = {key: item for item, key in _keys(connection, number).items()}
-    mine = {one.item for one in my_work(connection, account, number) if one.role == "reader"}
+    mine = {assigned.item for assigned in my_work(connection, account, number) if assigned.role == "reader"}
     done: Counter[str] = Counter()
     conflicts = []
     for row in read_table(file, _KEY, lenient=True).checked(file):
@@ -177,7 +179,7 @@ def _decision_columns(form: Form[Any, Any], bodies: Sequence[Any]) -> list[str]:
         return ["decision", *CHECKS, "reason", "comment"]
     if form.name == "pairwise":
         return ["choice", "reason", "comment"]
-    named = [one.classes if form.name == "presence" else [d.name for d in one.dimensions] for one in bodies]
+    named = [body.classes if form.name == "presence" else [d.name for d in body.dimensions] for body in bodies]
     return [*dict.fromkeys(name for some in named for name in some), "comment"]
 
 
@@ -209,7 +211,7 @@ def _payload(
         present = [name for name, there in flags.items() if there]
         given = {"present": present, "nothing": bool(flags) and not present}
     elif form.name == "rating":
-        names = [one.name for one in opened.body.dimensions]
+        names = [dimension.name for dimension in opened.body.dimensions]
         given = {"scores": {name: _number(cells[name], file, row, name) for name in names if cells.get(name)}}
     else:
         given = {"choice": cells.get("choice", "").lower(), "reason": cells.get("reason", "")}

@@ -142,29 +142,29 @@ def items_of_project(folder: Path, media: Path) -> list[NewItem]:
     questions, events = _records(project)
     if not questions:
         raise InputError(folder, found="no questions yet", expected="a project whose stage questions was run")
-    by_id = {one.id: one for one in events}
-    sources = {one.id: one for one in project.settings.sources}
+    by_id = {event.id: event for event in events}
+    sources = {source_video.id: source_video for source_video in project.settings.sources}
     groups = project.settings.groups
     items = []
-    for one in questions:
-        source = sources.get(one.source)
+    for question in questions:
+        source = sources.get(question.source)
         if source is None:  # removed from project.yaml
             continue
         name = os.path.relpath(folder / source.video, media)
         if name.startswith(".."):
             expected = f"the project's videos below {media}"
             raise InputError(folder, f"source {source.id!r}", found=f"a video at {source.video!r}", expected=expected)
-        clip = VideoClip(source=Path(name).as_posix(), start=one.start, end=one.end, region=source.region)
+        clip = VideoClip(source=Path(name).as_posix(), start=question.start, end=question.end, region=source.region)
         body = QuestionBody(
-            **_text(one).model_dump(),
-            type=one.type,
-            origin=question_version(one, source.region),
-            flags=one.flags[:50],
-            former=tuple(_text(old) for old in getattr(one, "former", ()))[-50:],
-            events=tuple(_event(by_id[name]) for name in one.made_from if name in by_id),
+            **_text(question).model_dump(),
+            type=question.type,
+            origin=question_version(question, source.region),
+            flags=question.flags[:50],
+            former=tuple(_text(old) for old in getattr(question, "former", ()))[-50:],
+            events=tuple(_event(by_id[name]) for name in question.made_from if name in by_id),
         )
         dumped = body.model_dump(mode="json", exclude_defaults=True)
-        items.append(NewItem(one.id, groups[one.source], (clip,), dumped))
+        items.append(NewItem(question.id, groups[question.source], (clip,), dumped))
     return items
 
 
@@ -176,19 +176,25 @@ def _records(project: Project) -> tuple[list[DraftQuestion], list[ProcedureEvent
         if isinstance(stage, ReviewStage):
             break
         made: Sequence[Record] = records_of(project, stage)
-        drafts = [one for one in made if isinstance(one, DraftQuestion)]
+        drafts = [record for record in made if isinstance(record, DraftQuestion)]
         questions = drafts or questions
-        events += [one for one in made if isinstance(one, ProcedureEvent)]
+        events += [record for record in made if isinstance(record, ProcedureEvent)]
     return questions, events
 
 
-def _text(one: DraftQuestion) -> QuestionText:
-    return QuestionText(stem=one.text, options=one.options, key=one.key, answer=one.answer, explanation=one.groundtruth)
+def _text(draft_question: DraftQuestion) -> QuestionText:
+    return QuestionText(
+        stem=draft_question.text,
+        options=draft_question.options,
+        key=draft_question.key,
+        answer=draft_question.answer,
+        explanation=draft_question.groundtruth,
+    )
 
 
-def _event(one: ProcedureEvent) -> QuestionEvent:
-    text = f"{one.action} ({one.intent})" if one.intent else one.action
-    return QuestionEvent(start=one.start, end=one.end, text=text, words=one.quote)
+def _event(event: ProcedureEvent) -> QuestionEvent:
+    text = f"{event.action} ({event.intent})" if event.intent else event.action
+    return QuestionEvent(start=event.start, end=event.end, text=text, words=event.quote)
 
 
 # -- answers of stored runs
@@ -204,8 +210,8 @@ def items_of_runs(
     Raises `InputError` for an unknown system or condition, and where there is nothing to rate.
     """
     runs = chosen_runs(store, study.benchmark, study.systems, [study.condition] if study.condition else [])
-    runs = [one for one in runs if study.systems or one.system not in BASELINES]
-    conditions = sorted({one.condition for one in runs})
+    runs = [run for run in runs if study.systems or run.system not in BASELINES]
+    conditions = sorted({run.condition for run in runs})
     if len(conditions) > 1 and not study.condition:
         found = f"runs under {', '.join(conditions)}"
         raise InputError(store.shown, f"study {study.name}", found=found, expected="one condition")
@@ -218,7 +224,7 @@ def items_of_runs(
     if not found_items:
         expected = "answers to rate" if study.form == "rating" else "answers of two systems to the same questions"
         raise InputError(store.shown, f"study {study.name}", found="none", expected=expected)
-    found_items.sort(key=lambda one: content_hash([study.plan.seed, one[0].key]))
+    found_items.sort(key=lambda item: content_hash([study.plan.seed, item[0].key]))
     known = {item.id: item for item in items}
     return [(_with_media(new, known[origin.item], library), origin) for new, origin in found_items[: study.most]]
 
@@ -286,7 +292,10 @@ def _dimensions(item: Item, study: StudySettings, store: Store) -> tuple[RatedDi
         return study.dimensions
     scheme = store.card(study.benchmark).rating
     dimensions: Iterable[Dimension] = scheme.of(str(item.tags.get("language", ""))) if scheme is not None else ()
-    found = tuple(RatedDimension(name=one.name, levels=one.levels, description=one.description) for one in dimensions)
+    found = tuple(
+        RatedDimension(name=dimension.name, levels=dimension.levels, description=dimension.description)
+        for dimension in dimensions
+    )
     if not found:
         expected = "dimensions: [{name: correctness, levels: [0, 1, 2]}]"
         raise InputError(f"study {study.name}", found="nothing to rate on", expected=expected)

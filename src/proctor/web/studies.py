@@ -57,19 +57,19 @@ def import_items(connection: Connection, study: int, items: Sequence[NewItem], a
     known = {row.key: row for row in connection.execute(select(study_items).where(study_items.c.study == study))}
     numbers, imported = _stored_versions(connection, study)
     new, changed, same = [], 0, 0
-    for one in items:
-        row = known.get(one.key)
-        media: list[JsonValue] = [medium.model_dump(mode="json") for medium in one.media]
-        values = {"group_name": one.group, "media": media, "gold": one.gold}
-        why = f"{_IMPORTED} {content_hash([one.body, media])}"  # the media, too: they are stored with the item
+    for item in items:
+        row = known.get(item.key)
+        media: list[JsonValue] = [medium.model_dump(mode="json") for medium in item.media]
+        values = {"group_name": item.group, "media": media, "gold": item.gold}
+        why = f"{_IMPORTED} {content_hash([item.body, media])}"  # the media, too: they are stored with the item
         if row is None:
-            new.append((one, values, why))
-        elif why == imported.get(row.id) and row.gold == one.gold:
+            new.append((item, values, why))
+        elif why == imported.get(row.id) and row.gold == item.gold:
             same += 1
         else:
             changed += 1
             connection.execute(update(study_items).where(study_items.c.id == row.id).values(**values))
-            version = _version(row.id, numbers[row.id] + 1, one, why, at)
+            version = _version(row.id, numbers[row.id] + 1, item, why, at)
             connection.execute(insert(versions).values(**version))
     if new:
         rows = [
@@ -82,7 +82,7 @@ def import_items(connection: Connection, study: int, items: Sequence[NewItem], a
         connection.execute(insert(versions), [_version(ids[one.key], 1, one, why, at) for one, _, why in new])
     if new or changed:
         record(connection, at, None, "import items", f"study {study}", {"new": len(new), "changed": changed})
-    return ItemTally(len(new), changed, same, len(known.keys() - {one.key for one in items}))
+    return ItemTally(len(new), changed, same, len(known.keys() - {item.key for item in items}))
 
 
 def _stored_versions(connection: Connection, study: int) -> tuple[dict[int, int], dict[int, str]]:
@@ -276,11 +276,18 @@ def reassign(connection: Connection, study: str, account: int, plan: StudyPlan, 
     """Gives a reader's unsealed items to readers of the plan who do not have them: those with the least work first,
     ties broken at random by the plan's seed. Sealed readings stay, and so do drafts, which nobody else ever sees."""
     study_id = connection.execute(select(studies.c.id).where(studies.c.name == study)).scalar_one()
-    left = [one.item for one in my_work(connection, account, study_id) if one.role == "reader" and not one.done]
+    left = [
+        assigned.item
+        for assigned in my_work(connection, account, study_id)
+        if assigned.role == "reader" and not assigned.done
+    ]
     gold = set(connection.execute(select(study_items.c.id).where(study_items.c.gold.is_not(None))).scalars())
     active = select(accounts.c.name, accounts.c.id).where(accounts.c.disabled.is_(None), accounts.c.id != account)
     others = {row.name: int(row.id) for row in connection.execute(active) if row.name in plan.readers}
-    load = {name: sum(not one.done for one in my_work(connection, other, study_id)) for name, other in others.items()}
+    load = {
+        name: sum(not assigned.done for assigned in my_work(connection, other, study_id))
+        for name, other in others.items()
+    }
     tally = {"passed_on": 0, "gold": 0, "stay": 0}
     for item in left:
         have = set(connection.execute(select(assignments.c.account).where(assignments.c.item == item)).scalars())

@@ -342,7 +342,7 @@ class TextCues:
     def guessable(self) -> bool:
         """Whether a rule above chance chooses the right option, or the classifier's interval is above chance."""
         low = self.probability.ci_low if self.probability is not None else None
-        return any(one.above_chance for one in self.rules) or (low is not None and low > self.chance)
+        return any(rule.above_chance for rule in self.rules) or (low is not None and low > self.chance)
 
 
 def text_cues(item: Item, beside: Sequence[Item], *, seed: int = 0) -> TextCues:
@@ -367,8 +367,10 @@ def text_cues(item: Item, beside: Sequence[Item], *, seed: int = 0) -> TextCues:
 
 def _rules(table: OptionTable, right: NDArray[np.bool_], chance: NDArray[np.float64], seed: int) -> list[RuleCue]:
     baselines = rule_baselines(table, right, 1)
-    hits = np.stack([one.hits[:, 0] for one in baselines])
-    groups = np.unique([one.group for one in table.items[1:]], return_inverse=True)[1] if len(table.items) > 1 else None
+    hits = np.stack([baseline.hits[:, 0] for baseline in baselines])
+    groups = (
+        np.unique([item.group for item in table.items[1:]], return_inverse=True)[1] if len(table.items) > 1 else None
+    )
     enough = groups is not None and groups.max(initial=-1) + 1 >= _MIN_GROUPS
     p = p_above_chance(hits[:, 1:], chance[1:], groups) if enough and groups is not None else np.ones(len(hits))
     found = []
@@ -378,7 +380,10 @@ def _rules(table: OptionTable, right: NDArray[np.bool_], chance: NDArray[np.floa
             values, names = hits[place, 1:].astype(float), [other.group for other in table.items[1:]]
             others = mean_interval(values, names, Resampling(draws=200, seed=seed, bounds=(0.0, 1.0)))
             found.append(RuleCue(one.name, one.label, others, above))
-    return sorted(found, key=lambda one: (not one.above_chance, one.name not in ALWAYS, -(one.others.value or 0.0)))
+    return sorted(
+        found,
+        key=lambda rule_cue: (not rule_cue.above_chance, rule_cue.name not in ALWAYS, -(rule_cue.others.value or 0.0)),
+    )
 
 
 def _probability(table: OptionTable, right: NDArray[np.bool_], seed: int) -> Estimate | None:

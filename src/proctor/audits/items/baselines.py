@@ -434,7 +434,7 @@ def told_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Call
     products = _similar(table, right)
     number: dict[str, int] = {}
     code = np.zeros(table.present.shape, dtype=np.int64)
-    code[table.present] = [number.setdefault(one, len(number)) for phrases in table.phrases for one in phrases]
+    code[table.present] = [number.setdefault(phrase, len(number)) for phrases in table.phrases for phrase in phrases]
 
     def recurring(sign: int) -> Callable[[_Rows, _Rows], _Hits]:
         def guess(train: _Rows, test: _Rows) -> _Hits:

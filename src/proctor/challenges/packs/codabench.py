@@ -59,7 +59,7 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
         raise InputError(folder, "phases", found="none that accepts files", expected="one: Codabench runs no images")
     dates = _dates(phases)
     with whole_folder(out) as draft, tempfile.TemporaryDirectory(prefix="proctor-pack-", dir=draft) as scratch:
-        figures = _merged([one.own_figures(one.baseline(Path(scratch))[1]) for one in phases])
+        figures = _merged([phase.own_figures(phase.baseline(Path(scratch))[1]) for phase in phases])
         files = _pages(folder, settings, figures)
         tasks: list[dict[str, Any]] = []
         shown: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
             notes += source.notes(gate="approve who may take part by hand.", ladder="Codabench knows no ladder.")
         _write_image(draft / "image")
         _write_readme(draft, settings, image, notes)
-    return PackSummary(out, tuple(one.phase.name for one in phases), tuple(notes))
+    return PackSummary(out, tuple(phase.phase.name for phase in phases), tuple(notes))
 
 
 def _dates(phases: Sequence[PhaseSource]) -> list[dict[str, str]]:
@@ -176,7 +176,7 @@ def _task(number: int, source: PhaseSource) -> dict[str, Any]:
 
 
 def _leaderboard(phases: Sequence[PhaseSource], figures: list[PackFigure]) -> dict[str, Any]:
-    digits = min(one.phase.results.digits for one in phases)
+    digits = min(phase.phase.results.digits for phase in phases)
     columns = [
         {
             "title": one.title[:MAX_KEY],
@@ -188,7 +188,7 @@ def _leaderboard(phases: Sequence[PhaseSource], figures: list[PackFigure]) -> di
         }
         for index, one in enumerate(figures)
     ]
-    hidden = any(one.phase.results.boards == "organisers" for one in phases)
+    hidden = any(phase.phase.results.boards == "organisers" for phase in phases)
     rule = "Force_Last" if phases[-1].phase.counts == "last" else "Force_Best"
     return {"title": "Results", "key": "main", "submission_rule": rule, "hidden": hidden, "columns": columns}
 
@@ -207,8 +207,8 @@ def _phase_files(source: PhaseSource, scratch: Path) -> dict[str, bytes]:
 
 
 def _zipped_folder(folder: Path) -> bytes:
-    files = [one for one in sorted(folder.rglob("*")) if one.is_file()]
-    return zipped({one.relative_to(folder).as_posix(): one.read_bytes() for one in files})
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return zipped({file.relative_to(folder).as_posix(): file.read_bytes() for file in files})
 
 
 def _pages(folder: Path, settings: ChallengeSettings, figures: list[PackFigure]) -> dict[str, bytes]:

@@ -69,12 +69,12 @@ def write_grand_challenge(folder: Path, settings: ChallengeSettings, out: Path, 
     with whole_folder(out) as draft:
         _write_evaluation(draft / "evaluation", image)
         _write_algorithm(draft / "example_algorithm")
-        _write_json(draft / "sockets.json", [asdict(one) for one in sockets])
-        for one in phases:
-            notes += _write_phase(one, sockets, draft / one.phase.name)
+        _write_json(draft / "sockets.json", [asdict(socket) for socket in sockets])
+        for phase in phases:
+            notes += _write_phase(phase, sockets, draft / phase.phase.name)
         values = {"title": settings.title or settings.benchmark, "image": image, "notes": notes, "sockets": sockets}
         (draft / "README.md").write_text(filled("grand_challenge.README.md.j2", **values), encoding="utf-8")
-    return PackSummary(out, tuple(one.phase.name for one in phases), tuple(notes))
+    return PackSummary(out, tuple(phase.phase.name for phase in phases), tuple(notes))
 
 
 def case_ids(source: PhaseSource) -> dict[str, Item]:
@@ -152,15 +152,15 @@ async def _write_cases(source: PhaseSource, cases: dict[str, Item], sockets: Pha
 
 def _settings(source: PhaseSource, figures: Sequence[PackFigure]) -> dict[str, Any]:
     """The settings of the phase, in the platform's terms."""
-    ranked = [one for one in figures if not one.aside]
+    ranked = [figure for figure in figures if not figure.aside]
     columns = [
         {
-            "title": one.title,
-            "path": f"aggregates.{one.key}",
-            "order": "asc" if one.ascending else "desc",
+            "title": pack_figure.title,
+            "path": f"aggregates.{pack_figure.key}",
+            "order": "asc" if pack_figure.ascending else "desc",
             "exclude_from_ranking": True,
         }
-        for one in ranked[1:]
+        for pack_figure in ranked[1:]
     ]
     phase = source.phase
     return {
@@ -186,7 +186,7 @@ def _tarball(folder: Path) -> bytes:
     """A folder's files as a tar archive, readable for all."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=6) as archive:
-        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             info = tarfile.TarInfo(file.relative_to(folder).as_posix())
             info.size, info.mode = file.stat().st_size, 0o644
             with file.open("rb") as content:

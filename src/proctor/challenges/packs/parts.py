@@ -192,9 +192,9 @@ class PhaseSource:
         """The name of a system and a file with its answers: the first baseline with answers to this phase, else the
         system that guesses, whose file is written into `folder`. Raises `InputError` when the benchmark has no
         submission format for guesses."""
-        for one in self.settings.baselines:
-            if self.phase.name in one.answers:
-                return one.name, self.folder / one.answers[self.phase.name]
+        for baseline in self.settings.baselines:
+            if self.phase.name in baseline.answers:
+                return baseline.name, self.folder / baseline.answers[self.phase.name]
         guesses = write_guesses(self.benchmark, self.settings, folder)
         if guesses is None:
             place = f"phase {self.phase.name}, baselines"
@@ -330,7 +330,7 @@ def left_out(settings: ChallengeSettings, packed: Sequence[PhaseSource], why: st
     """A note for each phase that is not packed: `why` for those with hidden references."""
     names = {source.phase.name for source in packed}
     public = "left out, since its references are public and nobody needs a server for it."
-    return [f"{one.name}: {why if one.hidden else public}" for one in settings.phases if one.name not in names]
+    return [f"{phase.name}: {why if phase.hidden else public}" for phase in settings.phases if phase.name not in names]
 
 
 def write_guesses(benchmark: Benchmark, settings: ChallengeSettings, folder: Path) -> Path | None:

@@ -205,7 +205,7 @@ def check_grand_challenge(
             ran = start(program)
             metrics = read_json(root / "output" / "metrics.json", "the metrics of a pack")
             figures = source.own_figures(answers)
-        own = [one for one in figures if one.name not in STATUSES]
+        own = [figure for figure in figures if figure.name not in STATUSES]
         aggregates = {name: value for name, value in _aggregates(metrics).items() if name not in STATUSES}
         yield compared(source.phase.name, baseline, ran, own, aggregates)
 
@@ -255,7 +255,7 @@ def compared(phase: str, baseline: str, ran: str, own: Sequence[PackFigure], giv
     """Compares a pack's figures with our own. Figures without a value in both are not counted."""
     if not isinstance(given, dict):
         raise InputError("the scores of a pack", found=json.dumps(given)[:80], expected="an object of figures")
-    expected = {one.key: float(one.value) for one in own if one.value is not None}
+    expected = {pack_figure.key: float(pack_figure.value) for pack_figure in own if pack_figure.value is not None}
     off = {name: abs(expected[name] - float(given[name])) for name in expected if name in given}
     wrong = [f"{name}: {given[name]!r}, expected {expected[name]!r}" for name, by in off.items() if not by <= TOLERANCE]
     wrong += [f"{name}: not there" for name in expected if name not in given]

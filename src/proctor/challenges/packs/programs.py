@@ -226,7 +226,7 @@ def _agreement(sealed: SealedPart, phase: Phase, file: Path) -> list[PackFigure]
 
 def shown(figures: list[PackFigure], digits: int) -> dict[str, float]:
     """The figures that have a value, rounded, by key."""
-    return {one.key: round(float(one.value), digits) for one in figures if one.value is not None}
+    return {figure.key: round(float(figure.value), digits) for figure in figures if figure.value is not None}
 
 
 def run_scorer(score: Callable[..., None], *arguments: str) -> None:
@@ -290,9 +290,9 @@ class _Job(BaseModel):
 
     def case(self, sockets: PhaseSockets) -> str:
         """The id of its question; "" for none."""
-        for one in self.inputs:
-            if one.socket.get("slug") == sockets.question.slug and isinstance(one.value, dict):
-                return str(one.value.get("id", ""))
+        for socket_value in self.inputs:
+            if socket_value.socket.get("slug") == sockets.question.slug and isinstance(socket_value.value, dict):
+                return str(socket_value.value.get("id", ""))
         return ""
 
     def answer(self, given: Path, sockets: PhaseSockets, item: core.Item) -> core.Answer:

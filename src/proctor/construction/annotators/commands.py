@@ -33,8 +33,8 @@ def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
     report, made = run_to(folder, steps, annotators.Presence(), (table,))
     if table is None:
         return report
-    clips = sorted((one.clip for one in made if one.clip.why), key=lambda one: (-one.entropy, one.video, one.start))
-    rows = [(one.clip, one.class_name, one.yes, one.votes, f"{one.probability:.3f}") for one in clips]
+    clips = sorted((one.clip for one in made if one.clip.why), key=lambda clip: (-clip.entropy, clip.video, clip.start))
+    rows = [(clip.clip, clip.class_name, clip.yes, clip.votes, f"{clip.probability:.3f}") for clip in clips]
     if not made:
         rows = [(name, "", "", "", "") for name in annotators.clips_to_vote_on(pipeline.Project(folder))]
     text = annotators.csv_of(("clip", "class", "yes", "votes", "probability"), rows)
@@ -55,9 +55,9 @@ def boxes(
     if table is None:
         return report
     project = pipeline.Project(folder)
-    clips = [one.clip for one in pipeline.records_of(project, annotators.Presence())]
+    clips = [presence_record.clip for presence_record in pipeline.records_of(project, annotators.Presence())]
     due = annotators.due_seconds(clips, annotators.videos_of(project))
-    rows = [(one.video, one.second, ", ".join(one.classes)) for one in due]
+    rows = [(due_second.video, due_second.second, ", ".join(due_second.classes)) for due_second in due]
     return with_table(report, table, annotators.csv_of(("video", "second", "classes"), rows), len(rows), "second")
 
 
@@ -73,8 +73,11 @@ def proposals(
     """
     report, made = run_to(folder, steps, annotators.Proposals(), (table, tracks))
     proposed = [one.proposal for one in made]
-    stand = [one.annotation for one in pipeline.records_of(pipeline.Project(folder), annotators.Boxes())]
-    report = _with_tracks(report, tracks, to, [annotators.with_proposals(one, proposed) for one in stand])
+    stand = [
+        annotated_record.annotation
+        for annotated_record in pipeline.records_of(pipeline.Project(folder), annotators.Boxes())
+    ]
+    report = _with_tracks(report, tracks, to, [annotators.with_proposals(annotation, proposed) for annotation in stand])
     return with_table(
         report, table, annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS, decided=True), len(made), "proposal"
     )

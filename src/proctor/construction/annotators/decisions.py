@@ -84,7 +84,7 @@ def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | No
     rows = (replace(row, cells={name: read_safe_cell(cell) for name, cell in row.cells.items()}) for row in sheet.rows)
     found = [] if sheet.faults else [one for row in rows if (one := read(Cells(sheet, row))) is not None]
     if sheet.faults:
-        raise error_of_faults(file, [(file, one) for one in sheet.faults])
+        raise error_of_faults(file, [(file, fault) for fault in sheet.faults])
     return found
 
 
@@ -112,7 +112,7 @@ def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[s
     Raises `InputError` for a decision that is none of `choices` or has no name in `by`, and for an unknown or repeated
     id.
     """
-    known = {one.id for one in records}
+    known = {record.id for record in records}
     seen: dict[str, int] = {}
 
     def read(cells: Cells) -> RecordDecision | None:
@@ -128,7 +128,7 @@ def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[s
         seen.setdefault(name, cells.number)
         return RecordDecision(name, choice, by) if choice is not None else None
 
-    return {one.id: one for one in read_rows(file, ("id", "decision", "by"), read)}
+    return {row.id: row for row in read_rows(file, ("id", "decision", "by"), read)}
 
 
 def table_of(records: Sequence[Any], columns: Sequence[str], *, decided: bool = False) -> str:

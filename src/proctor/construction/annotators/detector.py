@@ -95,7 +95,7 @@ class DetectorNetwork:
             if logits.shape[1] in {n, n + 1} and boxes.shape == (len(logits), 4):
                 scale = np.array([wide, high, wide, high], dtype=np.float32)
                 return probabilities(logits, n), boxes * scale
-        shapes = ", ".join(str(list(one.shape)) for one in outputs)
+        shapes = ", ".join(str(list(output.shape)) for output in outputs)
         raise InputError(self._weights, "output", found=f"{shapes} for {n} classes", expected=_EXPECTED)
 
 
@@ -207,16 +207,23 @@ def held_out_detections(
     Raises `ConfigurationError` if PyTorch or transformers is missing, and `InputError` for too few groups, no boxes,
     unusable weights, and more frames than fit into 4 GB.
     """
-    videos = [one.video.id for one in annotations]
+    videos = [annotation.video.id for annotation in annotations]
     fold = folds_of({name: (groups or {}).get(name, name) for name in videos}, plan.folds, plan.seed)
-    classes = sorted({one.class_name for each in annotations for one in each.sightings if one.box is not None})
+    classes = sorted(
+        {
+            sighting.class_name
+            for annotation in annotations
+            for sighting in annotation.sightings
+            if sighting.box is not None
+        }
+    )
     if not classes:
         raise InputError("boxes", found="none", expected="boxes to learn from")
     pictures = _pictures(annotations, seconds, frames, plan, classes)
     total, found = plan.folds * plan.steps, []
     for held in range(plan.folds):
-        seen = [one for one in pictures if fold[one.video] != held]
-        if not any(len(one.labels) for one in seen):
+        seen = [picture for picture in pictures if fold[picture.video] != held]
+        if not any(len(learned_picture.labels) for learned_picture in seen):
             raise InputError(f"fold {held}", found="no boxes in the other folds", expected="boxes to learn from")
         with _seeded(plan.seed + held):
             network = _Network(plan, classes)
@@ -225,8 +232,8 @@ def held_out_detections(
                 network.learn([seen[int(k)] for k in rng.integers(0, len(seen), plan.batch)], rng)
                 if progress is not None and (step % 10 == 9 or step + 1 == plan.steps):
                     progress(held * plan.steps + step + 1, total)
-            found += network.look([one for one in pictures if fold[one.video] == held])
-    return sorted(found, key=lambda one: (one.video, one.second, -one.score))
+            found += network.look([picture for picture in pictures if fold[picture.video] == held])
+    return sorted(found, key=lambda box_detection: (box_detection.video, box_detection.second, -box_detection.score))
 
 
 @dataclass(frozen=True)
@@ -262,16 +269,21 @@ def _pictures(
             letterbox = Letterbox.of(picture.size, side)
             scale = letterbox.scale * picture.width / video.width, letterbox.scale * picture.height / video.height
             labels, boxes = [], []
-            for one in by_second.get(second, []):
-                if one.box is None or one.box.area <= 0:
+            for sighting in by_second.get(second, []):
+                if sighting.box is None or sighting.box.area <= 0:
                     continue
-                x, y = (c * s for c, s in zip(one.box.centre, scale, strict=True))
+                x, y = (c * s for c, s in zip(sighting.box.centre, scale, strict=True))
                 box = np.array(
-                    [x + letterbox.left, y + letterbox.top, one.box.width * scale[0], one.box.height * scale[1]]
+                    [
+                        x + letterbox.left,
+                        y + letterbox.top,
+                        sighting.box.width * scale[0],
+                        sighting.box.height * scale[1],
+                    ]
                 )
                 box /= np.array([*side, *side])
                 if (box[:2] > 0).all() and (box[:2] < 1).all():
-                    labels.append(classes.index(one.class_name))
+                    labels.append(classes.index(sighting.class_name))
                     boxes.append(np.minimum(box, 1.0))
             fitted = letterbox.fitted(picture.convert("RGB"), side)[0].transpose(1, 2, 0)
             found.append(
@@ -321,15 +333,15 @@ class _Network:
         """One training step; frames are mirrored at random along both axes and vary in brightness."""
         torch = self._torch
         pixels, labels = [], []
-        for one in pictures:
+        for picture in pictures:
             light = np.float32(rng.uniform(0.8, 1.2) / 255)
-            values, boxes = np.asarray(one.pixels * light, dtype=np.float32), one.boxes.copy()
+            values, boxes = np.asarray(picture.pixels * light, dtype=np.float32), picture.boxes.copy()
             for axis in (1, 0):
                 if rng.random() < 0.5:
                     values = np.flip(values, axis)
                     boxes[:, 1 - axis] = 1 - boxes[:, 1 - axis]
             pixels.append(self._normal(values))
-            labels.append({"class_labels": torch.from_numpy(one.labels), "boxes": torch.from_numpy(boxes)})
+            labels.append({"class_labels": torch.from_numpy(picture.labels), "boxes": torch.from_numpy(boxes)})
         self._model.train()
         loss = self._model(torch.from_numpy(np.stack(pixels)), labels=labels).loss
         self._optimiser.zero_grad()
@@ -350,7 +362,9 @@ class _Network:
         scale = np.array([self._plan.width, self._plan.height] * 2, dtype=np.float32)
         for start in range(0, len(pictures), _BATCH_OF_LOOKING):
             some = pictures[start : start + _BATCH_OF_LOOKING]
-            values = np.stack([self._normal(np.asarray(one.pixels / 255, dtype=np.float32)) for one in some])
+            values = np.stack(
+                [self._normal(np.asarray(learned_picture.pixels / 255, dtype=np.float32)) for learned_picture in some]
+            )
             with torch.no_grad():
                 seen = self._model(torch.from_numpy(values))
             for one, logits, boxes in zip(some, seen.logits.numpy(), seen.pred_boxes.numpy(), strict=True):

@@ -81,8 +81,8 @@ def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
     """
     if a.video.id != b.video.id:
         raise InputError("video", found=f"{a.video.id!r} and {b.video.id!r}", expected="the same")
-    for one in (a, b):
-        _check_single(one)
+    for annotation in (a, b):
+        _check_single(annotation)
     pairs = {second: _paired(left, right) for second, left, right in _seconds(a, b)}
     partner = _partners([(left.instance, right.instance) for some in pairs.values() for left, right, _ in some])
     found: dict[tuple[DifferenceKind, str, str, str], list[int]] = defaultdict(list)
@@ -96,20 +96,23 @@ def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
     every = [pair for some in pairs.values() for pair in some]
     sums = (
         float(sum(_class(left) == _class(right) for left, right, _ in every)),
-        *(float(sum(one.box is not None for one in each.sightings)) for each in (a, b)),
+        *(float(sum(sighting.box is not None for sighting in each.sightings)) for each in (a, b)),
         float(len(every)),
         float(sum(partner.get(right.instance) == left.instance for left, right, _ in every)),
         sum(overlap for _, _, overlap in every),
     )
-    ordered = sorted(differences, key=lambda one: (one.first, one.last, one.kind, one.a, one.b))
+    ordered = sorted(
+        differences,
+        key=lambda difference: (difference.first, difference.last, difference.kind, difference.a, difference.b),
+    )
     return TrackComparison(a.video.id, partner, tuple(ordered), sums)
 
 
 def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resampling()) -> TrackAgreement:
     """The agreement over all videos; an estimate is None with nothing to compare, and has no interval with fewer than
     three videos."""
-    table = np.array([one.sums for one in comparisons], dtype=np.float64).reshape(-1, 6)
-    groups, within = [one.video for one in comparisons], plan.within(0, 1)
+    table = np.array([comparison.sums for comparison in comparisons], dtype=np.float64).reshape(-1, 6)
+    groups, within = [comparison.video for comparison in comparisons], plan.within(0, 1)
 
     def estimate(statistic: Callable[[Floats], Floats]) -> Estimate:
         return sums_interval(table, groups, statistic, plan=within)
@@ -136,17 +139,17 @@ def adjudicated(
     theirs = {(one.second, one.instance): one for one in b.sightings}
     kept, added = dict(mine), []
     moments, open_ones = list(a.moments), []
-    for one in comparison.differences:
-        if one.id not in decisions:
-            open_ones.append(one)
-        elif decisions[one.id].choice == "b" and one.kind == "moment":
-            moments = _moments_of_b(moments, b, one, name)
-        elif decisions[one.id].choice == "b":
-            for second in range(one.first, one.last + 1):
-                kept.pop((second, one.a), None)
-                new = theirs.get((second, one.b))
+    for difference in comparison.differences:
+        if difference.id not in decisions:
+            open_ones.append(difference)
+        elif decisions[difference.id].choice == "b" and difference.kind == "moment":
+            moments = _moments_of_b(moments, b, difference, name)
+        elif decisions[difference.id].choice == "b":
+            for second in range(difference.first, difference.last + 1):
+                kept.pop((second, difference.a), None)
+                new = theirs.get((second, difference.b))
                 if new is not None:
-                    instance = one.a if one.a and one.kind != "identity" else name.of(one.b)
+                    instance = difference.a if difference.a and difference.kind != "identity" else name.of(difference.b)
                     added.append(new.model_copy(update={"instance": instance}))
     for sighting in added:
         key = (sighting.second, sighting.instance)
@@ -160,7 +163,7 @@ def adjudicated(
 
 class _Names:
     def __init__(self, a: Annotation, partner: Mapping[str, str]) -> None:
-        self._taken = {one.instance for one in a.sightings} | {one.instance for one in a.moments}
+        self._taken = {sighting.instance for sighting in a.sightings} | {moment.instance for moment in a.moments}
         self._partner = partner
 
     def of(self, instance: str) -> str:
@@ -168,11 +171,11 @@ class _Names:
         return self._partner.get(instance, alone)
 
 
-def _check_single(one: Annotation) -> None:
-    times = Counter((seen.second, seen.instance) for seen in one.sightings)
+def _check_single(annotation: Annotation) -> None:
+    times = Counter((seen.second, seen.instance) for seen in annotation.sightings)
     twice = next((key for key, count in times.items() if count > 1), None)
     if twice is not None:
-        place = f"video {one.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
+        place = f"video {annotation.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
         raise InputError(place, found="two places", expected="one at a second")
 
 
@@ -247,12 +250,12 @@ def _of_pair(x: Sighting, y: Sighting, partner: Mapping[str, str]) -> Iterator[_
         yield "state", x.instance, y.instance, f"{_state(x)} | {_state(y)}"
 
 
-def _what(one: Sighting) -> str:
-    return one.class_name if one.box is not None else f"{one.class_name} covered"
+def _what(sighting: Sighting) -> str:
+    return sighting.class_name if sighting.box is not None else f"{sighting.class_name} covered"
 
 
-def _state(one: Sighting) -> str:
-    return ("partly covered" if one.occluded else "plain") + ("" if one.in_patient else ", outside")
+def _state(sighting: Sighting) -> str:
+    return ("partly covered" if sighting.occluded else "plain") + ("" if sighting.in_patient else ", outside")
 
 
 def _runs(seconds: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -275,12 +278,12 @@ def _difference(video: str, found: _Found, first: int, last: int) -> TrackDiffer
 
 def _moments(a: Annotation, b: Annotation, partner: Mapping[str, str]) -> Iterator[TrackDifference]:
     theirs = {one: name for name, one in partner.items()}
-    pairs = {(theirs.get(one.instance, ""), one.instance) for one in a.moments}
-    pairs |= {(one.instance, partner.get(one.instance, "")) for one in b.moments}
+    pairs = {(theirs.get(moment.instance, ""), moment.instance) for moment in a.moments}
+    pairs |= {(moment.instance, partner.get(moment.instance, "")) for moment in b.moments}
     for pair in sorted(pairs):
         for kind in ("insertion", "retrieval"):
-            x = sorted(one.time for one in a.moments if one.instance == pair[1] and one.kind == kind)
-            y = sorted(one.time for one in b.moments if one.instance == pair[0] and one.kind == kind)
+            x = sorted(moment.time for moment in a.moments if moment.instance == pair[1] and moment.kind == kind)
+            y = sorted(moment.time for moment in b.moments if moment.instance == pair[0] and moment.kind == kind)
             if len(x) == len(y) and all(abs(s - t) <= MOMENT_S for s, t in zip(x, y, strict=True)):
                 continue
             shown = " | ".join(", ".join(f"{time:g} s" for time in times) or "none" for times in (x, y))
@@ -289,10 +292,10 @@ def _moments(a: Annotation, b: Annotation, partner: Mapping[str, str]) -> Iterat
 
 
 def _moments_of_b(
-    moments: list[AnnotatedMoment], b: Annotation, one: TrackDifference, name: _Names
+    moments: list[AnnotatedMoment], b: Annotation, difference: TrackDifference, name: _Names
 ) -> list[AnnotatedMoment]:
-    kind = one.detail.partition(":")[0]
-    kept = [each for each in moments if not (each.instance == one.a and each.kind == kind)]
-    instance = one.a or name.of(one.b)
-    new = [each for each in b.moments if each.instance == one.b and each.kind == kind]
+    kind = difference.detail.partition(":")[0]
+    kept = [moment for moment in moments if not (moment.instance == difference.a and moment.kind == kind)]
+    instance = difference.a or name.of(difference.b)
+    new = [moment for moment in b.moments if moment.instance == difference.b and moment.kind == kind]
     return [*kept, *(each.model_copy(update={"instance": instance}) for each in new)]

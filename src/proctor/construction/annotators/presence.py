@@ -166,7 +166,10 @@ class PresenceReport:
     @property
     def due(self) -> list[ClipPresence]:
         """The clips that need another vote, the most uncertain first."""
-        return sorted((one for one in self.clips if one.why), key=lambda one: (-one.entropy, one.video, one.start))
+        return sorted(
+            (clip for clip in self.clips if clip.why),
+            key=lambda clip_presence: (-clip_presence.entropy, clip_presence.video, clip_presence.start),
+        )
 
 
 def estimate_presence(
@@ -179,7 +182,15 @@ def estimate_presence(
     later by name is left out. A clip needs another vote if its decision is wrong with a probability above `risk`, if
     the interval of the probability contains ½, or with fewer than two votes. Raises `InputError` without votes.
     """
-    ordered = sorted(votes, key=lambda one: (one.video, one.start, one.class_name, one.annotator))
+    ordered = sorted(
+        votes,
+        key=lambda presence_vote: (
+            presence_vote.video,
+            presence_vote.start,
+            presence_vote.class_name,
+            presence_vote.annotator,
+        ),
+    )
     table = _table(ordered)
     pairs = sorted(sorted((str(one), str(other))) for one, other, _ in copying(table, (False, True), plan))
     copies: dict[str, str] = {}
@@ -193,7 +204,7 @@ def estimate_presence(
     unknown = entropy(fit.posterior)
     clips = []
     for key, some in by_item.items():
-        kept = [one for one in some if one.annotator not in copies]
+        kept = [presence_vote for presence_vote in some if presence_vote.annotator not in copies]
         number = place.get(key)
         ends: tuple[float, float | None, float | None]
         if number is None:  # only copies voted on it: the class's prior
@@ -204,7 +215,7 @@ def estimate_presence(
             known = math.isfinite(low)
             ends = (float(fit.posterior[number, 1]), low if known else None, high if known else None)
             bits = float(unknown[number])
-        yes = sum(one.present for one in kept)
+        yes = sum(presence_vote.present for presence_vote in kept)
         majority = None if 2 * yes == len(kept) else 2 * yes > len(kept)
         why = "the fit did not converge" if not fit.converged else _why(ends, len(kept), risk)
         clips.append(ClipPresence(*key, yes, len(kept), majority, *ends, bits, why))
@@ -214,11 +225,11 @@ def estimate_presence(
 
 def _table(votes: Sequence[PresenceVote]) -> LabelVotes:
     return LabelVotes(
-        [(one.video, one.start, one.class_name) for one in votes],
-        [one.annotator for one in votes],
-        [one.present for one in votes],
-        [one.class_name for one in votes],
-        [one.video for one in votes],
+        [(vote.video, vote.start, vote.class_name) for vote in votes],
+        [vote.annotator for vote in votes],
+        [vote.present for vote in votes],
+        [vote.class_name for vote in votes],
+        [vote.video for vote in votes],
     )
 
 
@@ -243,8 +254,12 @@ def _annotators(
         own[vote.annotator].append(vote)
     found = []
     for name, some in sorted(own.items()):
-        says_yes = sum(one.present for one in some) / len(some)
-        judged = [one.present == true[key] for one in some if (key := (one.video, one.start, one.class_name)) in true]
+        says_yes = sum(presence_vote.present for presence_vote in some) / len(some)
+        judged = [
+            presence_vote.present == true[key]
+            for presence_vote in some
+            if (key := (presence_vote.video, presence_vote.start, presence_vote.class_name)) in true
+        ]
         agrees = sum(judged) / len(judged) if judged else math.nan
         at = fit.annotators.index(copies.get(name, name))
         sensitivity, specificity = float(fit.confusion[at, 1, 1]), float(fit.confusion[at, 0, 0])
@@ -301,11 +316,11 @@ class BoxFinding:
 
 def due_seconds(clips: Iterable[ClipPresence], videos: Sequence[AnnotatedVideo]) -> list[DueSecond]:
     """The whole seconds of all clips with a class that is decided to be present, in order."""
-    ends = {one.id: one.whole_seconds for one in videos}
+    ends = {video.id: video.whole_seconds for video in videos}
     present: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for one in clips:
-        if one.present and one.video in ends:
-            present[one.video, one.start].add(one.class_name)
+    for clip in clips:
+        if clip.present and clip.video in ends:
+            present[clip.video, clip.start].add(clip.class_name)
     return [
         DueSecond(video, second, tuple(sorted(names)))
         for (video, start), names in sorted(present.items())
@@ -315,12 +330,15 @@ def due_seconds(clips: Iterable[ClipPresence], videos: Sequence[AnnotatedVideo])
 
 def check_boxes(clips: Sequence[ClipPresence], annotations: Sequence[Annotation]) -> list[BoxFinding]:
     """All disagreements of boxes and presence, in order of clips. Classes are compared by `official_name`."""
-    decided = {(one.video, one.start, _class(one.class_name)): one for one in clips}
+    decided = {
+        (clip_presence.video, clip_presence.start, _class(clip_presence.class_name)): clip_presence
+        for clip_presence in clips
+    }
     drawn: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     for annotation in annotations:
-        for one in annotation.sightings:
-            start = one.second - one.second % CLIP_S
-            drawn[annotation.video.id, start, _class(one.class_name)].append(one.second)
+        for sighting in annotation.sightings:
+            start = sighting.second - sighting.second % CLIP_S
+            drawn[annotation.video.id, start, _class(sighting.class_name)].append(sighting.second)
     found = []
     for key in sorted({*decided, *drawn}):
         clip, seconds = decided.get(key), drawn.get(key, [])

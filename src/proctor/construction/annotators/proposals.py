@@ -110,17 +110,17 @@ def sure_score(annotations: Sequence[Annotation], detections: Sequence[BoxDetect
     boxes = 0
     for annotation in annotations:
         for second, seen in annotation.by_second().items():
-            drawn = [one for one in seen if one.box is not None]
+            drawn = [sighting for sighting in seen if sighting.box is not None]
             boxes += len(drawn)
             some = _distinct(found.pop((annotation.video.id, second), []))
             matched = {
                 b for a, b in _pairs(drawn, some, SAME) if _class(drawn[a].class_name) == _class(some[b].class_name)
             }
             hits += [(one.score, place in matched) for place, one in enumerate(some)]
-    hits += [(one.score, False) for some in found.values() for one in _distinct(some)]
+    hits += [(box_detection.score, False) for some in found.values() for box_detection in _distinct(some)]
     if not hits:
         return 0.5
-    ordered = sorted(hits, key=lambda one: -one[0])
+    ordered = sorted(hits, key=lambda hit: -hit[0])
     right = np.cumsum([hit for _, hit in ordered])
     f1 = 2 * right / (boxes + np.arange(1, len(ordered) + 1))
     return ordered[int(np.argmax(f1))][0]
@@ -143,7 +143,7 @@ def propose(
     No box is missing where a covered instance has its nearest box in time, nor of a covered class that has none.
     """
     video = annotation.video.id
-    found = _by_frame(one for one in detections if one.video == video)
+    found = _by_frame(detection for detection in detections if detection.video == video)
     by_second = annotation.by_second()
     due = sorted({*by_second, *(second for _, second in found)} if seconds is None else set(seconds))
     tracks = _Tracks(annotation)
@@ -152,7 +152,7 @@ def propose(
         everything = found.get((video, second), [])
         some = _distinct(everything)
         seen = by_second.get(second, [])
-        boxes = [one for one in seen if one.box is not None]
+        boxes = [sighting for sighting in seen if sighting.box is not None]
         pairs = _pairs(boxes, some, SAME)
         for a, b in pairs:
             if some[b].score >= score and _other_class(boxes[a], some[b], everything):
@@ -161,7 +161,7 @@ def propose(
         free = [one for place, one in enumerate(some) if place not in {b for _, b in pairs} and one.score >= score]
         moved = _moved(left, free)
         proposals += [_proposal("misplaced", video, left[a], free[b]) for a, b in moved]
-        covered = [tracks.covered(one) for one in seen if one.box is None]
+        covered = [tracks.covered(sighting) for sighting in seen if sighting.box is None]
         for place, one in enumerate(free):
             if place not in {b for _, b in moved} and not any(_on(box, one) for box in [*boxes, *covered]):
                 proposals.append(_missing(tracks, one))
@@ -181,20 +181,23 @@ def _class(name: str) -> str:
 
 def _by_frame(detections: Iterable[BoxDetection]) -> dict[tuple[str, int], list[BoxDetection]]:
     found: dict[tuple[str, int], list[BoxDetection]] = defaultdict(list)
-    for one in detections:
-        found[one.video, one.second].append(one)
+    for detection in detections:
+        found[detection.video, detection.second].append(detection)
     return dict(found)
 
 
 def _distinct(detections: Sequence[BoxDetection]) -> list[BoxDetection]:
     """The best of all detections of the same object."""
     kept: list[BoxDetection] = []
-    for one in sorted(detections, key=lambda one: (-one.score, one.class_name, one.box.x, one.box.y)):
+    for detection in sorted(
+        detections, key=lambda detection: (-detection.score, detection.class_name, detection.box.x, detection.box.y)
+    ):
         if all(
-            one.box.overlap(other.box) <= (ONCE if _class(one.class_name) == _class(other.class_name) else CROSSED)
+            detection.box.overlap(other.box)
+            <= (ONCE if _class(detection.class_name) == _class(other.class_name) else CROSSED)
             for other in kept
         ):
-            kept.append(one)
+            kept.append(detection)
     return kept
 
 
@@ -213,8 +216,10 @@ def _other_class(box: Sighting, detection: BoxDetection, everything: Sequence[Bo
     if own == _class(detection.class_name) or box.box is None:
         return False
     return not any(
-        _class(one.class_name) == own and one.box.overlap(box.box) >= SAME and one.score >= detection.score / 2
-        for one in everything
+        _class(box_detection.class_name) == own
+        and box_detection.box.overlap(box.box) >= SAME
+        and box_detection.score >= detection.score / 2
+        for box_detection in everything
     )
 
 
@@ -256,15 +261,17 @@ class _Tracks:
 
     def __init__(self, annotation: Annotation) -> None:
         self.by_second = annotation.by_second()
-        self.names = {one.instance for one in annotation.sightings} | {one.instance for one in annotation.moments}
+        self.names = {sighting.instance for sighting in annotation.sightings} | {
+            moment.instance for moment in annotation.moments
+        }
         self.added: list[tuple[int, Sighting]] = []
 
-    def covered(self, one: Sighting) -> Sighting:
+    def covered(self, sighting: Sighting) -> Sighting:
         """A sighting without a box, with the box of the same instance that is nearest in time, if any."""
-        own = [other for seen in self.by_second.values() for other in seen if other.instance == one.instance]
+        own = [other for seen in self.by_second.values() for other in seen if other.instance == sighting.instance]
         boxed = [other for other in own if other.box is not None]
-        near = min(boxed, key=lambda other: abs(other.second - one.second), default=one)
-        return one.model_copy(update={"box": near.box})
+        near = min(boxed, key=lambda other: abs(other.second - sighting.second), default=sighting)
+        return sighting.model_copy(update={"box": near.box})
 
     def around(self, seen: BoxDetection) -> str:
         """The instance of the same class without a box now whose box within two seconds overlaps most; else a new
@@ -304,24 +311,26 @@ def corrected(
     A corrected box keeps its instance, attributes and flags; a moved box is no longer `filled`. Raises `InputError` if
     an accepted proposal does not fit the annotation, since it was made for another version.
     """
-    stands = {(one.second, one.instance): one for one in annotation.sightings}
-    for one in proposals:
-        taken = decisions.get(one.id)
-        if one.video != annotation.video.id or taken is None or taken.choice != ACCEPT:
+    stands = {(sighting.second, sighting.instance): sighting for sighting in annotation.sightings}
+    for proposal in proposals:
+        taken = decisions.get(proposal.id)
+        if proposal.video != annotation.video.id or taken is None or taken.choice != ACCEPT:
             continue
-        key = (one.second, one.instance)
+        key = (proposal.second, proposal.instance)
         box = stands.get(key)
-        if (box is None) != (one.kind == "missing") or (box is not None and box.class_name != one.was):
+        if (box is None) != (proposal.kind == "missing") or (box is not None and box.class_name != proposal.was):
             found = "no such box" if box is None else f"a box of a {box.class_name}"
-            expected = f"the box of a {one.was}" if one.was else "none"
-            raise InputError(f"proposal {one.id!r}", found=found, expected=f"{expected}: propose again")
+            expected = f"the box of a {proposal.was}" if proposal.was else "none"
+            raise InputError(f"proposal {proposal.id!r}", found=found, expected=f"{expected}: propose again")
         if box is None:
-            stands[key] = Sighting(second=one.second, instance=one.instance, class_name=one.class_name, box=one.box)
-        elif one.kind == "mislabelled":
-            stands[key] = box.model_copy(update={"class_name": one.class_name})
+            stands[key] = Sighting(
+                second=proposal.second, instance=proposal.instance, class_name=proposal.class_name, box=proposal.box
+            )
+        elif proposal.kind == "mislabelled":
+            stands[key] = box.model_copy(update={"class_name": proposal.class_name})
         else:
-            stands[key] = box.model_copy(update={"box": one.box, "filled": False})
-    twice = len(annotation.sightings) - len({(one.second, one.instance) for one in annotation.sightings})
+            stands[key] = box.model_copy(update={"box": proposal.box, "filled": False})
+    twice = len(annotation.sightings) - len({(sighting.second, sighting.instance) for sighting in annotation.sightings})
     if twice:
         raise InputError(f"video {annotation.video.id!r}", found="an instance in two places at one second",
                          expected="one: proctor build convert tells of it")  # fmt: skip
@@ -337,17 +346,17 @@ def with_proposals(annotation: Annotation, proposals: Iterable[BoxProposal]) -> 
     `asked_back` reads the decisions."""
     shown = [
         Sighting(
-            second=one.second,
-            instance=one.id[:200],
-            class_name=one.class_name,
-            box=one.box,
+            second=proposal.second,
+            instance=proposal.id[:200],
+            class_name=proposal.class_name,
+            box=proposal.box,
             attributes={
-                _ASKED: one.id[:200], "kind": one.kind, "score": f"{one.score:.2f}", "reason": one.reason[:200],
+                _ASKED: proposal.id[:200], "kind": proposal.kind, "score": f"{proposal.score:.2f}", "reason": proposal.reason[:200],
                 "decision": "open", "by": "nobody",
             },
         )
-        for one in proposals
-        if one.video == annotation.video.id
+        for proposal in proposals
+        if proposal.video == annotation.video.id
     ]  # fmt: skip
     return Annotation(video=annotation.video, sightings=(*annotation.sightings, *shown), moments=annotation.moments)
 
@@ -357,12 +366,12 @@ def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, RecordDeci
 
     Raises `InputError` for a decision that is neither accept nor reject, or without a name."""
     kept, decisions = [], {}
-    for one in annotation.sightings:
-        name = one.attributes.get(_ASKED)
+    for sighting in annotation.sightings:
+        name = sighting.attributes.get(_ASKED)
         if name is None:
-            kept.append(one)
+            kept.append(sighting)
             continue
-        choice, by = (one.attributes.get(key, "").strip() for key in ("decision", "by"))
+        choice, by = (sighting.attributes.get(key, "").strip() for key in ("decision", "by"))
         if choice in {"", "open"}:
             continue
         if choice not in {ACCEPT, REJECT} or by in {"", "nobody"}:

@@ -140,8 +140,8 @@ def given_files(project: Project, named: str) -> list[Path]:
 def _tracks(work: Work, named: str, fps: float | None) -> list[Annotation]:
     """The annotations of the project's sources. Raises `InputError` for an unknown video."""
     found = read_annotations(given_files(work.project, named), ReadDefaults(fps))
-    known = [one.id for one in work.sources]
-    strange = next((one.video.id for one in found if one.video.id not in known), None)
+    known = [source.id for source in work.sources]
+    strange = next((annotation.video.id for annotation in found if annotation.video.id not in known), None)
     if strange is not None:
         expected = f"the id of a source: {', '.join(known[:8])}"
         raise InputError(work.project.folder / named, found=f"video {strange!r}", expected=expected)
@@ -149,7 +149,7 @@ def _tracks(work: Work, named: str, fps: float | None) -> list[Annotation]:
 
 
 def _records(annotations: Iterable[Annotation]) -> list[AnnotatedRecord]:
-    return [AnnotatedRecord(id=one.video.id, annotation=one) for one in annotations]
+    return [AnnotatedRecord(id=annotation.video.id, annotation=annotation) for annotation in annotations]
 
 
 class Presence(Stage[PresenceRecord]):
@@ -166,8 +166,8 @@ class Presence(Stage[PresenceRecord]):
         if not self.reads(work):
             raise WaitingError(f"votes in {settings.votes} (columns clip, annotator, class, present)")
         votes = read_votes(self.reads(work)[0])
-        known = {one.id for one in work.sources}
-        strange = next((one.clip for one in votes if one.video not in known), None)
+        known = {source.id for source in work.sources}
+        strange = next((vote.clip for vote in votes if vote.video not in known), None)
         if strange is not None:
             expected = f"VIDEO@START with the id of a source: {', '.join(sorted(known)[:8])}"
             raise InputError(self.reads(work)[0], "column 'clip'", found=repr(strange), expected=expected)
@@ -175,36 +175,42 @@ class Presence(Stage[PresenceRecord]):
         report = estimate_presence(votes, risk=settings.risk)
         records = [
             PresenceRecord(
-                id=f"{one.video}@{one.start}:{one.class_name}", flags=("another vote",) if one.why else (),
-                present=one.present,
-                clip=one,
+                id=f"{clip.video}@{clip.start}:{clip.class_name}", flags=("another vote",) if clip.why else (),
+                present=clip.present,
+                clip=clip,
             )
-            for one in report.clips
+            for clip in report.clips
         ]  # fmt: skip
-        return Made(records, notes=[_reliability_line(one) for one in report.annotators])
+        return Made(records, notes=[_reliability_line(annotator) for annotator in report.annotators])
 
 
 def _check_ends(file: Path, votes: Sequence[PresenceVote], videos: Sequence[AnnotatedVideo]) -> None:
     """Raises `InputError` for a vote on a clip that begins after its video's end."""
-    seconds = {one.id: one.seconds for one in videos}
-    late = next((one for one in votes if one.start >= seconds.get(one.video, math.inf)), None)
+    seconds = {video.id: video.seconds for video in videos}
+    late = next((vote for vote in votes if vote.start >= seconds.get(vote.video, math.inf)), None)
     if late is not None:
         last = clips_of(late.video, seconds[late.video])[-1]
         expected = f"{last} at most: the video lasts {seconds[late.video]:.1f} s"
         raise InputError(file, "column 'clip'", found=repr(late.clip), expected=expected)
 
 
-def _reliability_line(one: AnnotatorReliability) -> str:
-    flag = f": {one.flag}, {one.why}" if one.flag else f" ({one.why})" if one.why else ""
+def _reliability_line(reliability: AnnotatorReliability) -> str:
+    flag = (
+        f": {reliability.flag}, {reliability.why}"
+        if reliability.flag
+        else f" ({reliability.why})"
+        if reliability.why
+        else ""
+    )
     return (
-        f"{one.annotator}: {count_of(one.votes, 'vote')}, sensitivity {one.sensitivity:.2f}, "
-        f"specificity {one.specificity:.2f}, reliability {_estimate(one.reliability)}{flag}"
+        f"{reliability.annotator}: {count_of(reliability.votes, 'vote')}, sensitivity {reliability.sensitivity:.2f}, "
+        f"specificity {reliability.specificity:.2f}, reliability {_estimate(reliability.reliability)}{flag}"
     )
 
 
-def _estimate(one: Estimate) -> str:
-    value = "–" if one.value is None else f"{one.value:.2f}"
-    return value if one.ci_low is None else f"{value} ({number_interval(one.ci_low, one.ci_high, 2)})"
+def _estimate(estimate: Estimate) -> str:
+    value = "–" if estimate.value is None else f"{estimate.value:.2f}"
+    return value if estimate.ci_low is None else f"{value} ({number_interval(estimate.ci_low, estimate.ci_high, 2)})"
 
 
 class Boxes(Stage[AnnotatedRecord]):
@@ -218,20 +224,22 @@ class Boxes(Stage[AnnotatedRecord]):
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         settings = work.settings(TracksInSettings)
-        clips = [one.clip for one in work.records("presence", PresenceRecord)]
+        clips = [record.clip for record in work.records("presence", PresenceRecord)]
         if not self.reads(work):
-            present = sum(bool(one.present) for one in clips)
+            present = sum(bool(clip.present) for clip in clips)
             raise WaitingError(f"boxes in {settings.tracks}: {count_of(present, 'clip')} with a class that is present")
         annotations = _tracks(work, settings.tracks, settings.fps)
         findings = check_boxes(clips, annotations)
         kinds = {
-            one.video.id: sorted({each.kind for each in findings if each.video == one.video.id}) for one in annotations
+            annotation.video.id: sorted({finding.kind for finding in findings if finding.video == annotation.video.id})
+            for annotation in annotations
         }
-        due = len(due_seconds(clips, [one.video for one in annotations]))
+        due = len(due_seconds(clips, [annotation.video for annotation in annotations]))
         notes = [f"{count_of(due, 'second')} due in {count_of(len(annotations), 'annotated video')}"]
-        notes += [f"{one.id}: {one.kind}: {one.detail}" for one in findings]
+        notes += [f"{finding.id}: {finding.kind}: {finding.detail}" for finding in findings]
         records = [
-            AnnotatedRecord(id=one.video.id, annotation=one, flags=tuple(kinds[one.video.id])) for one in annotations
+            AnnotatedRecord(id=annotation.video.id, annotation=annotation, flags=tuple(kinds[annotation.video.id]))
+            for annotation in annotations
         ]
         return Made(records, notes=notes)
 
@@ -252,20 +260,24 @@ class Proposals(Stage[ProposalRecord]):
         weights = work.project.folder / settings.weights
         named = [*sorted(weights.glob("*.safetensors")), weights / "config.json"] if settings.weights else []
         named += [work.project.folder / settings.network] if settings.network else []
-        return [*named, *(work.project.path(one, "video") for one in work.sources)]
+        return [*named, *(work.project.path(source, "video") for source in work.sources)]
 
     async def make(self, work: Work) -> Made[ProposalRecord]:
         settings = work.settings(ProposalsSettings)
-        annotations = [one.annotation for one in work.records("boxes", AnnotatedRecord)]
-        clips = [one.clip for one in work.records("presence", PresenceRecord)]
-        seconds = {one.video.id: sorted(one.by_second()) for one in annotations}
-        for due in due_seconds(clips, [one.video for one in annotations]):
+        annotations = [record.annotation for record in work.records("boxes", AnnotatedRecord)]
+        clips = [record.clip for record in work.records("presence", PresenceRecord)]
+        seconds = {annotation.video.id: sorted(annotation.by_second()) for annotation in annotations}
+        for due in due_seconds(clips, [annotation.video for annotation in annotations]):
             seconds[due.video] = sorted({*seconds[due.video], due.second})
         found = await asyncio.to_thread(_detections, work, settings, annotations, seconds)
         score = sure_score(annotations, found) if settings.score is None else settings.score
-        proposals = [one for each in annotations for one in propose(each, found, score, seconds[each.video.id])]
+        proposals = [
+            box_proposal
+            for annotation in annotations
+            for box_proposal in propose(annotation, found, score, seconds[annotation.video.id])
+        ]
         note = f"{count_of(len(found), 'detection')}, counted from a score of {score:.2f} on"
-        return Made([ProposalRecord(id=one.id, proposal=one) for one in proposals], notes=[note])
+        return Made([ProposalRecord(id=proposal.id, proposal=proposal) for proposal in proposals], notes=[note])
 
 
 def _detections(
@@ -273,7 +285,7 @@ def _detections(
 ) -> list[BoxDetection]:
     if settings.detections:
         return read_detections(given_files(work.project, settings.detections)[0])
-    files = {one.id: _video(work.project, one) for one in work.sources}
+    files = {source.id: _video(work.project, source) for source in work.sources}
 
     def frames(video: str, wanted: Sequence[int]) -> Iterable[Image]:
         from PIL.Image import open as opened
@@ -287,12 +299,14 @@ def _detections(
     if settings.network:
         network = DetectorNetwork(work.project.folder / settings.network, settings.classes)
         shown = {name: zip(some, frames(name, some), strict=True) for name, some in seconds.items()}
-        return [one for name, pictures in shown.items() for one in network.detections(name, pictures)]
+        return [detection for name, pictures in shown.items() for detection in network.detections(name, pictures)]
     plan = DetectorPlan(
         settings.folds, settings.steps, settings.batch, settings.width, settings.height,
         work.project.folder / settings.weights if settings.weights else None, work.project.settings.seed,
     )  # fmt: skip
-    return held_out_detections(annotations, seconds, frames, plan, {one.id: one.patient for one in work.sources})
+    return held_out_detections(
+        annotations, seconds, frames, plan, {source.id: source.patient for source in work.sources}
+    )
 
 
 class Corrections(Stage[AnnotatedRecord]):
@@ -306,21 +320,21 @@ class Corrections(Stage[AnnotatedRecord]):
         return given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
-        proposals = [one.proposal for one in work.records("proposals", ProposalRecord)]
-        annotations = [one.annotation for one in work.records("boxes", AnnotatedRecord)]
+        proposals = [record.proposal for record in work.records("proposals", ProposalRecord)]
+        annotations = [record.annotation for record in work.records("boxes", AnnotatedRecord)]
         decisions = _decisions(self.reads(work), proposals) if proposals else {}
         _all_decided(work, self.default, "proposal", len(proposals) - len(decisions))
-        accepted = sum(one.choice == ACCEPT for one in decisions.values())
+        accepted = sum(decision.choice == ACCEPT for decision in decisions.values())
         notes = [f"{accepted} of {count_of(len(proposals), 'proposal')} accepted"]
-        return Made(_records(corrected(one, proposals, decisions) for one in annotations), notes=notes)
+        return Made(_records(corrected(annotation, proposals, decisions) for annotation in annotations), notes=notes)
 
 
 def _decisions(files: Sequence[Path], proposals: Sequence[BoxProposal]) -> dict[str, RecordDecision]:
     """The decisions in a table, or in the CVAT files that showed the proposals."""
     if not files or files[0].suffix.lower() != ".xml":
         return read_decisions(files[0], proposals, (ACCEPT, REJECT)) if files else {}
-    found = {name: one for each in read_annotations(files) for name, one in asked_back(each)[1].items()}
-    strange = next((name for name in found if name not in {one.id for one in proposals}), None)
+    found = {name: one for annotation in read_annotations(files) for name, one in asked_back(annotation)[1].items()}
+    strange = next((name for name in found if name not in {proposal.id for proposal in proposals}), None)
     if strange is not None:
         raise InputError(files[0].parent, found=f"proposal {strange!r}", expected="one that is open: show them again")
     return found
@@ -349,7 +363,12 @@ class Tracks(Stage[DifferenceRecord]):
         note += f"F1 of identity {_estimate(agreement.identity)}, overlap {_estimate(agreement.overlap)}, "
         note += count_of(len(compared), "video")
         return Made(
-            [DifferenceRecord(id=one.id, difference=one) for each in compared for one in each.differences], notes=[note]
+            [
+                DifferenceRecord(id=difference.id, difference=difference)
+                for each in compared
+                for difference in each.differences
+            ],
+            notes=[note],
         )
 
 
@@ -359,7 +378,7 @@ def _pairs(work: Work) -> list[tuple[Annotation, Annotation, TrackComparison]]:
     if lacking:
         raise WaitingError(f"tracks of instances by two annotators: {' and '.join(lacking)}")
     first, second = (
-        {one.video.id: one for one in _tracks(work, named, settings.fps)} for named in (settings.a, settings.b)
+        {track.video.id: track for track in _tracks(work, named, settings.fps)} for named in (settings.a, settings.b)
     )
     alone = sorted(first.keys() ^ second.keys())
     if alone:
@@ -381,7 +400,7 @@ class Adjudication(Stage[AnnotatedRecord]):
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         pairs = _pairs(work)
-        differences: list[TrackDifference] = [one for _, _, each in pairs for one in each.differences]
+        differences: list[TrackDifference] = [difference for _, _, each in pairs for difference in each.differences]
         table = given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
         decisions = read_decisions(table[0], differences, CHOICES) if table and differences else {}
         _all_decided(work, self.default, "difference", len(differences) - len(decisions))
@@ -395,13 +414,13 @@ STAGES = (Presence(), Boxes(), Proposals(), Corrections(), Tracks(), Adjudicatio
 def videos_of(project: Project) -> list[AnnotatedVideo]:
     """The project's videos, to be annotated."""
     found = []
-    for one in project.settings.sources:
-        library, name = _video(project, one)
+    for source in project.settings.sources:
+        library, name = _video(project, source)
         info = library.probe(name)
         found.append(
             AnnotatedVideo(
-                id=one.id, file=one.video, width=info.width, height=info.height, seconds=info.duration_s,
-                fps=info.fps, procedure=one.procedure,
+                id=source.id, file=source.video, width=info.width, height=info.height, seconds=info.duration_s,
+                fps=info.fps, procedure=source.procedure,
             )
         )  # fmt: skip
     return found
@@ -409,7 +428,9 @@ def videos_of(project: Project) -> list[AnnotatedVideo]:
 
 def clips_to_vote_on(project: Project) -> list[str]:
     """The names of all clips of the project's videos."""
-    return [name for one in videos_of(project) for name in clips_of(one.id, one.seconds)]
+    return [
+        name for annotated_video in videos_of(project) for name in clips_of(annotated_video.id, annotated_video.seconds)
+    ]
 
 
 def _video(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str]:

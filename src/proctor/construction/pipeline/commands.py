@@ -68,22 +68,29 @@ def run_report(folder: Path, steps: core.Steps, until: str, only: Sequence[str])
     project = pipeline.Project(folder)
     states = asyncio.run(pipeline.run_stages(project, until=until, only=only, steps=steps))
     by_stage: dict[str, list[UnitState]] = {}
-    for one in states:
-        by_stage.setdefault(one.stage, []).append(one)
+    for state in states:
+        by_stage.setdefault(state.stage, []).append(state)
     rows = tuple(
-        (name, *(str(sum(one.state == state for one in some) or core.DASH) for state in ("made", "kept", "waiting")))
+        (
+            name,
+            *(
+                str(sum(unit_state.state == state for unit_state in some) or core.DASH)
+                for state in ("made", "kept", "waiting")
+            ),
+        )
         for name, some in by_stage.items()
     )
-    waiting = [one for one in states if one.state == "waiting"]
-    first = [one for one in waiting if not one.why.startswith("for ")]
+    waiting = [state for state in states if state.state == "waiting"]
+    first = [unit_state for unit_state in waiting if not unit_state.why.startswith("for ")]
     table = core.plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), rows)
     notes = [
-        f"{one.stage}{'' if one.unit == pipeline.ALL else f' of {one.unit}'} waits: {one.why}" for one in first[:8]
+        f"{unit_state.stage}{'' if unit_state.unit == pipeline.ALL else f' of {unit_state.unit}'} waits: {unit_state.why}"
+        for unit_state in first[:8]
     ]
-    notes += [f"{one.stage}: made again: {one.why}" for one in states if one.state == "made" and one.why]
+    notes += [f"{state.stage}: made again: {state.why}" for state in states if state.state == "made" and state.why]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
     notes.append(f"Next: proctor build status {core.shell_word(folder)}")
-    return core.PluginReport([asdict(one) for one in states], (table,), tuple(notes), ok=not waiting)
+    return core.PluginReport([asdict(state) for state in states], (table,), tuple(notes), ok=not waiting)
 
 
 def run_to(
@@ -171,32 +178,32 @@ def status(folder: Folder) -> core.PluginReport:
     heads = ("stage", ">done", ">in", ">out", ">flagged", ">refused", ">calls", ">tokens", ">cost")
     cells: list[tuple[str, ...]] = [
         (
-            one.stage,
-            f"{one.done}/{one.units}",
-            core.DASH if one.into is None else core.thousands(one.into),
-            f"{core.thousands(one.out)} {one.makes}".strip(),
-            str(one.flagged or core.DASH),
-            str(one.refused or core.DASH),
-            *_spent([one]),
+            row.stage,
+            f"{row.done}/{row.units}",
+            core.DASH if row.into is None else core.thousands(row.into),
+            f"{core.thousands(row.out)} {row.makes}".strip(),
+            str(row.flagged or core.DASH),
+            str(row.refused or core.DASH),
+            *_spent([row]),
         )
-        for one in rows
+        for row in rows
     ]
-    cells.append(("total", *[""] * 4, str(sum(one.refused for one in rows) or core.DASH), *_spent(rows)))
-    lines = [f"{one.stage}: flagged: {flag} ({count})" for one in rows for flag, count in one.flags.items()]
-    lines += [f"{one.stage}: refused: {reason}" for one in rows for reason in one.reasons]
-    lines += [f"{one.stage}: {note}" for one in rows for note in one.notes]
-    open_ = [one.stage for one in rows if one.done < one.units]
+    cells.append(("total", *[""] * 4, str(sum(row.refused for row in rows) or core.DASH), *_spent(rows)))
+    lines = [f"{row.stage}: flagged: {flag} ({count})" for row in rows for flag, count in row.flags.items()]
+    lines += [f"{row.stage}: refused: {reason}" for row in rows for reason in row.reasons]
+    lines += [f"{row.stage}: {note}" for row in rows for note in row.notes]
+    open_ = [row.stage for row in rows if row.done < row.units]
     notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {core.shell_word(folder)}"] if open_ else []
-    if any(one.calls and one.cost_usd is None for one in rows):
+    if any(row.calls and row.cost_usd is None for row in rows):
         notes.append("Cost unknown: no price is known for these models.")
     table = core.plain_table(_title(project), heads, tuple(cells))
-    return core.PluginReport([asdict(one) for one in rows], (table, *lines), tuple(notes))
+    return core.PluginReport([asdict(row) for row in rows], (table, *lines), tuple(notes))
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
     """Calls, tokens and cost of stages; the cost is unknown if that of one stage is."""
-    calls, tokens = (sum(getattr(one, name) for one in rows) for name in ("calls", "tokens"))
-    costs = [one.cost_usd for one in rows if one.calls]
+    calls, tokens = (sum(getattr(row, name) for row in rows) for name in ("calls", "tokens"))
+    costs = [row.cost_usd for row in rows if row.calls]
     known = [one for one in costs if one is not None]
     cost = "unknown" if len(known) < len(costs) else core.dollars(sum(known)) if known else core.DASH
     return str(calls or core.DASH), core.thousands(tokens) if tokens else core.DASH, cost
@@ -213,8 +220,10 @@ def show_history(
     Example: proctor build history abdomen liver-q003
     """
     found = pipeline.history(pipeline.Project(folder), item)
-    rows = tuple((_where(one), str(one.record["id"]), _content(one)) for one in found)
-    json: list[JsonValue] = [asdict(one) | {"replies": [*one.replies]} for one in found]
+    rows = tuple(
+        (_where(history_step), str(history_step.record["id"]), _content(history_step)) for history_step in found
+    )
+    json: list[JsonValue] = [asdict(history_step) | {"replies": [*history_step.replies]} for history_step in found]
     return core.PluginReport(json, (core.plain_table(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
 
 

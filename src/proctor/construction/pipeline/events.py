@@ -67,7 +67,7 @@ class EventsStage(Stage[ProcedureEvent]):
                 values = {"procedure": work.source.procedure, "sentences": part}
                 reply, call = await asker.ask(_Drafts, part[0].id, values)
             except RefusalError as error:
-                ids = tuple(one.id for one in part)
+                ids = tuple(sentence.id for sentence in part)
                 refused.append(Refused.of(part[0].id, "no draft", "a list of events", error, ids))
                 continue
             drafts += [(one, call, part) for one in reply.events]
@@ -116,7 +116,7 @@ def _anchored(
     if not draft.action.strip():
         return refused("action", "what is done", repr(draft.action))
     cited = part[numbers[0] - 1 : numbers[-1]]
-    quoted, spoken = spoken_words(draft.quote), [spoken_words(one.text) for one in cited]
+    quoted, spoken = spoken_words(draft.quote), [spoken_words(sentence.text) for sentence in cited]
     place = _found(quoted, [word for one in spoken for word in one])
     if place is None:
         return refused("quote", "words of the sentences that it names", draft.quote)
@@ -127,7 +127,7 @@ def _anchored(
     ends = place + len(quoted) == sum(lengths)
     end = cited[-1].end if ends else _edge(cited[-1], quoted, confidence, last=True)
     start, end = (start, end) if end > start else (cited[0].start, cited[-1].end)
-    flags = tuple(dict.fromkeys(flag for one in cited for flag in one.flags))
+    flags = tuple(dict.fromkeys(flag for sentence in cited for flag in sentence.flags))
     action, intent = " ".join(draft.action.split()), " ".join(draft.intent.split())
     fields: dict[str, Any] = {"action": action, "intent": intent, "quote": " ".join(draft.quote.split())}
     source = cited[0].source
@@ -147,8 +147,8 @@ def _edge(sentence: Sentence, quoted: Sequence[str], confidence: float, *, last:
         order.reverse()
     for first, second in pairwise(words):
         gap = first.start - second.end if last else second.start - first.end
-        sure = all(one.confidence is None or one.confidence >= confidence for one in (first, second))
-        said = [token for one in (first, second) for token in _tokens_from(one.text, last)]
+        sure = all(word.confidence is None or word.confidence >= confidence for word in (first, second))
+        said = [token for word in (first, second) for token in _tokens_from(word.text, last)]
         if said == order[: len(said)] and abs(gap) <= _EDGE_S and sure:
             time = first.end if last else first.start
             return time if sentence.start <= time <= sentence.end else own
@@ -169,9 +169,9 @@ def _in_order(event: ProcedureEvent, made: Sequence[ProcedureEvent], overlap_s: 
 
 def coverage(events: Sequence[ProcedureEvent], sentences: Sequence[Sentence]) -> str:
     """The share of the narration that the events cover."""
-    covered = {name for one in events for name in one.made_from}
-    seconds = sum(one.end - one.start for one in sentences)
-    inside = sum(one.end - one.start for one in sentences if one.id in covered)
+    covered = {name for event in events for name in event.made_from}
+    seconds = sum(sentence.end - sentence.start for sentence in sentences)
+    inside = sum(sentence.end - sentence.start for sentence in sentences if sentence.id in covered)
     share = inside / seconds if seconds else 0.0
     spoken = count_of(len(sentences), "sentence")
     return f"{count_of(len(events), 'event')} from {len(covered)} of {spoken}, {share:.0%} of the speech"

@@ -62,13 +62,13 @@ class SplitStage(Stage[FinalQuestion]):
 
     async def make(self, work: Work) -> Made[FinalQuestion]:
         stays = work.records(REVIEW if REVIEW in work.before else "repair", Reworked)
-        part, notes = dealt_parts(work, [as_item(one, work.project.settings.groups) for one in stays])
-        choices = [one for one in stays if one.kind == "mcq"]
+        part, notes = dealt_parts(work, [as_item(stay, work.project.settings.groups) for stay in stays])
+        choices = [stay for stay in stays if stay.kind == "mcq"]
         dealt = deal_options(
-            [one.options for one in choices], [one.key or 0 for one in choices], work.generator("options")
+            [choice.options for choice in choices], [choice.key or 0 for choice in choices], work.generator("options")
         )
         decks = {one.id: deck for one, deck in zip(choices, dealt, strict=True)}
-        return Made([_final(one, part[one.id], decks.get(one.id)) for one in stays], notes=notes)
+        return Made([_final(stay, part[stay.id], decks.get(stay.id)) for stay in stays], notes=notes)
 
 
 def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list[str]]:
@@ -78,9 +78,9 @@ def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list
     settings = work.settings(SplitSettings)
     shares, together = settings.shares, settings.together
     if not shares:
-        return dict.fromkeys((one.id for one in items), ""), []
+        return dict.fromkeys((item.id for item in items), ""), []
     tags = _tags_of_groups(work, together)
-    items = [one.model_copy(update={"tags": {**one.tags, **tags[one.group]}}) for one in items]
+    items = [item.model_copy(update={"tags": {**item.tags, **tags[item.group]}}) for item in items]
     part = split_items(items, shares, seed=work.project.settings.seed, together=together)
     leaks = split_leaks(items, part, together=together)
     if leaks:
@@ -110,8 +110,8 @@ def _tags_of_groups(work: Work, together: Sequence[str]) -> dict[str, dict[str, 
     return found
 
 
-def _final(one: Reworked, part: str, deck: tuple[list[str], str] | None) -> FinalQuestion:
-    fields = one.model_dump(include=set(FinalQuestion.model_fields)) | {"part": part}
+def _final(reworked: Reworked, part: str, deck: tuple[list[str], str] | None) -> FinalQuestion:
+    fields = reworked.model_dump(include=set(FinalQuestion.model_fields)) | {"part": part}
     if deck is not None:
         options, letter = deck
         fields |= {"options": tuple(options), "key": option_letters(len(options)).index(letter)}
@@ -142,12 +142,12 @@ class FilesStage(Stage[ExportedFile]):
 
     def reads(self, work: Work) -> Sequence[Path]:
         reviewed = work.project.folder / REVIEWED
-        videos = [work.project.path(one, "video") for one in work.sources]
+        videos = [work.project.path(source, "video") for source in work.sources]
         return [*videos, *([reviewed] if reviewed.is_file() else [])]
 
     def stands(self, project: Project, made: UnitFile) -> bool:
         """Whether the files still exist with the same sizes."""
-        files = [(project.items / str(one["id"]), one["size"]) for one in made.records]
+        files = [(project.items / str(record["id"]), record["size"]) for record in made.records]
         return all(file.is_file() and file.stat().st_size == size for file, size in files)
 
     async def make(self, work: Work) -> Made[ExportedFile]:
@@ -157,8 +157,8 @@ class FilesStage(Stage[ExportedFile]):
         draft.mkdir()
         try:
             what = self.fill(work, draft)
-            files = sorted(one for one in draft.rglob("*") if one.is_file())
-            made = [_file(one, draft) for one in files]
+            files = sorted(path for path in draft.rglob("*") if path.is_file())
+            made = [_file(file, draft) for file in files]
             old = project.folder / ".items.old"
             shutil.rmtree(old, ignore_errors=True)
             if project.items.exists():
@@ -221,14 +221,14 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     """A datasheet in Markdown: sources, funnel, models and prompts, how well questions can be guessed before and after
     repair, the review, and what a clinician must still confirm."""
     drafts = work.records("questions", DraftQuestion)
-    kinds = Counter(one.kind for one in questions)
+    kinds = Counter(question.kind for question in questions)
     what = f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses)"
     lines = about_sources(work, what, "From words to questions", questions)
     lines += ["## What can be guessed", ""]
     lines += _guessing("Before repair", drafts, work) + _guessing("As published", questions, work)
     lines += _blind(work, questions)
     lines += ["", *_reviewed(work)]
-    flags = Counter(flag for one in questions for flag in one.flags)
+    flags = Counter(flag for question in questions for flag in question.flags)
     if flags:
         lines += ["", "## To be looked at by a clinician", ""]
         lines += [f"- {flag}: {count_of(count, 'question')}" for flag, count in flags.most_common()]
@@ -248,8 +248,13 @@ def _reviewed(work: Work) -> list[str]:
         return lines
     made = read_model(work.project.work / REVIEW / f"{ALL}.json", UnitFile, "a stage's records")
     outcome = ["", "### What became of the questions", "", f"{'; '.join(made.notes)}."]
-    rejected = [one for one in made.refused if one.kind == REJECTED]
-    return [*lines, *outcome, *([""] if rejected else []), *(f"- {one.id}: {_plain(one.reason)}" for one in rejected)]
+    rejected = [refused for refused in made.refused if refused.kind == REJECTED]
+    return [
+        *lines,
+        *outcome,
+        *([""] if rejected else []),
+        *(f"- {refused.id}: {_plain(refused.reason)}" for refused in rejected),
+    ]
 
 
 def _plain(text: str) -> str:
@@ -261,33 +266,39 @@ def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource
     """The first sections of every datasheet: title, licence, contents, sources, the number of records of each stage
     under the heading `funnel`, models, and prompts."""
     settings = work.project.settings
-    shown = count_of(len({one.source for one in items}), "video")
+    shown = count_of(len({item.source for item in items}), "video")
     lines = [
         f"# {settings.title or 'A benchmark'}",
         "",
         f"Licence: {settings.licence or 'not stated'}. Seed: {settings.seed}.",
         "",
-        f"{what} on {shown} of {count_of(len({settings.groups[one.source] for one in items}), 'group')}.",
+        f"{what} on {shown} of {count_of(len({settings.groups[item.source] for item in items}), 'group')}.",
     ]
     lines += ["", "## Sources", "", "| video | procedure | used | licence | from |", "|---|---|---|---|---|"]
-    lines += [_source_row(one, settings.licence) for one in work.sources]
+    lines += [_source_row(source, settings.licence) for source in work.sources]
     lines += ["", f"## {funnel}", "", "| stage | records |", "|---|---|"]
     lines += [f"| {name} | {len(some)} |" for name, some in work.before.items()]
     lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
-    lines += [f"| {role} | {one.name} |" for role in settings.models for one in settings.specs(role)]
-    every = [*items, *(one for some in work.before.values() for one in some)]
-    prompts = sorted({call.prompt_sha256 for one in every for call in one.calls if call.prompt_sha256})
-    return [*lines, "", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
+    lines += [f"| {role} | {spec.name} |" for role in settings.models for spec in settings.specs(role)]
+    every = [*items, *(record for some in work.before.values() for record in some)]
+    prompts = sorted({call.prompt_sha256 for record in every for call in record.calls if call.prompt_sha256})
+    return [*lines, "", f"Prompts, by SHA-256: {', '.join(prompt[:16] for prompt in prompts) or DASH}", ""]
 
 
-def _source_row(one: SourceVideo, licence: str) -> str:
-    end = "end" if one.end is None else f"{one.end:g} s"
-    cells = (one.id, one.procedure, f"{one.start:g} s to {end}", one.licence or licence, one.provenance)
+def _source_row(source_video: SourceVideo, licence: str) -> str:
+    end = "end" if source_video.end is None else f"{source_video.end:g} s"
+    cells = (
+        source_video.id,
+        source_video.procedure,
+        f"{source_video.start:g} s to {end}",
+        source_video.licence or licence,
+        source_video.provenance,
+    )
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") or DASH for cell in cells) + " |"
 
 
 def _guessing(title: str, drafts: Sequence[DraftQuestion], work: Work) -> list[str]:
-    items = [as_item(one, work.project.settings.groups) for one in drafts if one.kind == "mcq"]
+    items = [as_item(draft, work.project.settings.groups) for draft in drafts if draft.kind == "mcq"]
     choice = audit_items(items, seed=work.project.settings.seed).format("choice") if items else None
     best = choice.best_rule if choice is not None else None
     if choice is None or best is None or best.accuracy.value is None:
@@ -300,8 +311,8 @@ def _guessing(title: str, drafts: Sequence[DraftQuestion], work: Work) -> list[s
 def _blind(work: Work, questions: Sequence[FinalQuestion]) -> list[str]:
     first = work.records("screen", Screening)
     lines = []
-    for title, some in (("before repair", first), ("as published", [one.screening for one in questions])):
-        if any(one.asked or one.missing for one in some):
+    for title, some in (("before repair", first), ("as published", [question.screening for question in questions])):
+        if any(screening.asked or screening.missing for screening in some):
             lines.append(f"- Models without the video, {title}: {blind_answers(some)}.")
     return lines
 

@@ -67,12 +67,12 @@ class ProjectSettings(FrozenModel):
     @property
     def groups(self) -> dict[str, str]:
         """The group of each source."""
-        return {one.id: one.patient for one in self.sources}
+        return {source.id: source.patient for source in self.sources}
 
     @property
     def tags(self) -> dict[str, dict[str, str]]:
         """The tags of each source."""
-        return {one.id: one.tags for one in self.sources}
+        return {source.id: source.tags for source in self.sources}
 
     def specs(self, role: str) -> list[ModelSpec]:
         """The models of a role; none where the project names none."""
@@ -183,11 +183,15 @@ class Project:
             raise InputError(self.work, found=error.strerror or str(error), expected="a folder to write to") from error
 
     def _check_sources(self) -> None:
-        ids = [one.id.casefold() for one in self.settings.sources]  # some disks take A and a for one name
+        ids = [
+            source_video.id.casefold() for source_video in self.settings.sources
+        ]  # some disks take A and a for one name
         twice = next((one.id for place, one in enumerate(self.settings.sources) if ids[place] in ids[:place]), None)
         if twice is not None:
             raise InputError(self.file, "sources", found=f"the id {twice!r} twice", expected="each id once")
-        taken = next((one.id for one in self.settings.sources if one.id.casefold() in _TAKEN), None)
+        taken = next(
+            (source_video.id for source_video in self.settings.sources if source_video.id.casefold() in _TAKEN), None
+        )
         if taken is not None:
             expected = f"an id other than {' and '.join(sorted(_TAKEN))}"
             raise InputError(self.file, "sources", found=f"the id {taken!r}", expected=expected)
@@ -200,7 +204,9 @@ class Project:
                 raise InputError(
                     self.file, f"{place}, field 'end'", found=found, expected=f"after start {source.start:g} s"
                 )
-        stretches = Counter(f"{one.video} from {one.start:g} s" for one in self.settings.sources)
+        stretches = Counter(
+            f"{source_video.video} from {source_video.start:g} s" for source_video in self.settings.sources
+        )
         double = [name for name, times in stretches.items() if times > 1]
         if double:
             raise InputError(self.file, "sources", found=f"{double[0]} twice", expected="each stretch of a video once")

@@ -108,7 +108,7 @@ class FreeDraft(BaseModel):
 
 def how_many(events: Sequence[ProcedureEvent], settings: QuestionsSettings) -> int:
     """The number of questions for a source; 0 without events."""
-    minutes = sum(one.end - one.start for one in events) / 60
+    minutes = sum(event.end - event.start for event in events) / 60
     wanted = round(settings.per_event * len(events) + settings.per_minute * minutes)
     return min(settings.most, max(1, wanted)) if events else 0
 
@@ -165,7 +165,7 @@ async def draft(
     form: type[ChoiceDraft | FreeDraft] = FreeDraft if planned.kind == "free" else ChoiceDraft
     values = {"type": planned.type, "kind": planned.kind, "events": planned.events, "options": settings.options}
     draws = range(version * settings.tries, (version + 1) * settings.tries)
-    events = tuple(one.id for one in planned.events)
+    events = tuple(event.id for event in planned.events)
     failed = Refused(id=planned.id, kind="no draft", reason="a question", made_from=events)
     return await asker.first_valid(form, values, draws, failed, check)
 
@@ -185,9 +185,9 @@ def _question(
     planned: Planned, reply: ChoiceDraft | FreeDraft, calls: tuple[Call, ...], version: int
 ) -> DraftQuestion | str:
     form: dict[str, object]
-    flags = list(dict.fromkeys(flag for one in planned.events for flag in one.flags))
+    flags = list(dict.fromkeys(flag for event in planned.events for flag in event.flags))
     if isinstance(reply, ChoiceDraft):
-        options = tuple(collapse_spaces(_LETTER.sub("", one)) for one in reply.options)
+        options = tuple(collapse_spaces(_LETTER.sub("", option)) for option in reply.options)
         if not 1 <= reply.key <= len(options):
             return f"key: a number from 1 to {len(options)} is expected"
         form = {"options": options, "key": reply.key - 1}
@@ -197,12 +197,12 @@ def _question(
     return DraftQuestion.model_validate(
         {
             "id": planned.id,
-            "made_from": tuple(one.id for one in planned.events),
+            "made_from": tuple(event.id for event in planned.events),
             "calls": calls,
             "flags": tuple(flags),
             "source": planned.events[0].source,
-            "start": min(one.start for one in planned.events),
-            "end": max(one.end for one in planned.events),
+            "start": min(event.start for event in planned.events),
+            "end": max(event.end for event in planned.events),
             "type": planned.type.name,
             "kind": planned.kind,
             "text": collapse_spaces(reply.question),
@@ -245,18 +245,21 @@ def broken_rule(
     if question.kind == "mcq":
         if len(question.options) != settings.options:
             return BrokenRule("options", f"{len(question.options)} instead of {settings.options}")
-        plain = [" ".join(spoken_words(one)) or one for one in question.options]
+        plain = [" ".join(spoken_words(option)) or option for option in question.options]
         if len(set(plain)) < len(plain):
             return BrokenRule("an option twice")
     right = question.answer if question.kind == "free" else question.options[question.key or 0]
     leak = _leaked(question, right)
     if leak > settings.overlap:
         return BrokenRule("the answer in the stem", f"{leak:.0%}")
-    known = sides_and_numbers(" ".join(f"{one.action} {one.intent} {one.quote}" for one in events))
+    known = sides_and_numbers(" ".join(f"{event.action} {event.intent} {event.quote}" for event in events))
     invented = next((word for word in sorted(sides_and_numbers(question.groundtruth) - known)), None)
     if invented is not None:
         return BrokenRule("not in the events", invented)
-    if any(_alike(question.text, one.text) and _same_stretch(question, one) for one in others):
+    if any(
+        _alike(question.text, draft_question.text) and _same_stretch(question, draft_question)
+        for draft_question in others
+    ):
         return BrokenRule("asked already")
     return None
 
@@ -273,5 +276,7 @@ def _alike(text: str, other: str) -> bool:
     return bool(a | b) and len(a & b) / len(a | b) >= _MOST_ALIKE
 
 
-def _same_stretch(one: DraftQuestion, other: DraftQuestion) -> bool:
-    return one.source == other.source and one.start < other.end and other.start < one.end
+def _same_stretch(draft_question: DraftQuestion, other: DraftQuestion) -> bool:
+    return (
+        draft_question.source == other.source and draft_question.start < other.end and other.start < draft_question.end
+    )

@@ -61,17 +61,21 @@ class ReviewStage(Stage[SettledQuestion]):
     async def make(self, work: Work) -> Made[SettledQuestion]:
         questions = work.records("repair", Reworked)
         found, others = _settled(work, questions, self.reads(work))
-        new = {one.id: _as_settled(one, found[one.id]) for one in questions if not found[one.id].rejected}
-        edited = [one for one in new.values() if one.settled == "edited"]
+        new = {
+            question.id: _as_settled(question, found[question.id])
+            for question in questions
+            if not found[question.id].rejected
+        }
+        edited = [settled_question for settled_question in new.values() if settled_question.settled == "edited"]
         silent: list[Refused] = []
         if edited:
             how = stage_settings(work.project, "screen", ScreenSettings)
             screened, silent = await screen(work, edited, how, list(new.values()))
             new |= {one.id: _screened(work, one, each) for one, each in zip(edited, screened, strict=True)}
         rejected = [
-            Refused.of(one.id, REJECTED, found[one.id].why, one.text, one.made_from, one.calls)
-            for one in questions
-            if found[one.id].rejected
+            Refused.of(question.id, REJECTED, found[question.id].why, question.text, question.made_from, question.calls)
+            for question in questions
+            if found[question.id].rejected
         ]
         notes = [
             f"{len(new) - len(edited)} accepted, {len(edited)} edited and screened again, {len(rejected)} rejected"
@@ -81,13 +85,13 @@ class ReviewStage(Stage[SettledQuestion]):
         return Made(list(new.values()), [*rejected, *silent], notes)
 
 
-def question_version(one: DraftQuestion, region: Region | None) -> str:
+def question_version(draft_question: DraftQuestion, region: Region | None) -> str:
     """A short hash of what readers settle: the stretch of video, the words, and the right option. It does not depend on
     the order of the options, which the split changes."""
-    right = one.answer if one.key is None else one.options[one.key]
+    right = draft_question.answer if draft_question.key is None else draft_question.options[draft_question.key]
     shown = region.model_dump(mode="json") if region is not None else None
-    texts = [one.text, *sorted(one.options), right, one.groundtruth]
-    return content_hash([one.source, one.start, one.end, shown, *texts])[:16]
+    texts = [draft_question.text, *sorted(draft_question.options), right, draft_question.groundtruth]
+    return content_hash([draft_question.source, draft_question.start, draft_question.end, shown, *texts])[:16]
 
 
 # -- the file
@@ -109,7 +113,7 @@ class _Body(_Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        texts = [collapse_spaces(one) for one in self.options]
+        texts = [collapse_spaces(option) for option in self.options]
         if not self.stem.split() or (not texts and not self.answer.split()):
             raise ValueError("a stem with options and a key, or with an answer, is expected")
         if texts and (len(texts) < 2 or not all(texts) or len({*texts}) < len(texts)):
@@ -159,8 +163,8 @@ def _read(file: Path) -> list[_Line]:
 def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -> tuple[Mapping[str, _Line], int]:
     """The line that settles each current question, and the number of other accepted ones. Raises `WaitingError` if one
     is open."""
-    regions = {one.id: one.region for one in work.sources}
-    versions = {one.id: question_version(one, regions[one.source]) for one in questions}
+    regions = {source.id: source.region for source in work.sources}
+    versions = {question.id: question_version(question, regions[question.source]) for question in questions}
     lines = [line for file in files for line in _read(file)]
     found = {line.item: line for line in lines if line.current and line.body.origin == versions.get(line.item)}
     left = versions.keys() - found.keys()
@@ -178,7 +182,7 @@ def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -
 # -- the questions
 
 
-def _as_settled(one: Reworked, line: _Line) -> SettledQuestion:
+def _as_settled(reworked: Reworked, line: _Line) -> SettledQuestion:
     """The question in the settled words. An edit without an explanation keeps the former one."""
     body = line.body
     words: dict[str, object] = {
@@ -187,24 +191,24 @@ def _as_settled(one: Reworked, line: _Line) -> SettledQuestion:
         "options": tuple(map(collapse_spaces, body.options)),
         "key": body.key if body.options else None,
         "answer": "" if body.options else collapse_spaces(body.answer),
-        "groundtruth": collapse_spaces(body.explanation) or one.groundtruth,
+        "groundtruth": collapse_spaces(body.explanation) or reworked.groundtruth,
     }
-    plain = one.model_dump()
-    new = one.model_copy(update=words)
-    if question_version(new, None) == question_version(one, None):
-        flags = tuple(flag for flag in one.flags if flag in {KEY_STANDS_OUT, *one.screening.flags})
+    plain = reworked.model_dump()
+    new = reworked.model_copy(update=words)
+    if question_version(new, None) == question_version(reworked, None):
+        flags = tuple(flag for flag in reworked.flags if flag in {KEY_STANDS_OUT, *reworked.screening.flags})
         fields = plain | {"flags": flags, "settled": "accepted", "reason": line.why}
     else:
-        before = DraftQuestion.model_validate(one.model_dump(include=set(DraftQuestion.model_fields)))
-        fields = plain | words | {"calls": (), "version": one.version + 1, "former": (*one.former, before)}
+        before = DraftQuestion.model_validate(reworked.model_dump(include=set(DraftQuestion.model_fields)))
+        fields = plain | words | {"calls": (), "version": reworked.version + 1, "former": (*reworked.former, before)}
         fields |= {"settled": "edited", "reason": line.why or _BY_ORGANISER}
     return SettledQuestion.model_validate(fields)
 
 
-def _screened(work: Work, one: SettledQuestion, found: Screening) -> SettledQuestion:
+def _screened(work: Work, question: SettledQuestion, found: Screening) -> SettledQuestion:
     """An edited question with its screening and the flags of its new words."""
-    events = [event for event in work.records("events", ProcedureEvent) if event.id in one.made_from]
-    broken = broken_rule(one, events, stage_settings(work.project, "questions", QuestionsSettings))
+    events = [event for event in work.records("events", ProcedureEvent) if event.id in question.made_from]
+    broken = broken_rule(question, events, stage_settings(work.project, "questions", QuestionsSettings))
     flags = [*found.flags, *([f"edited against a rule: {str(broken).partition(':')[0]}"] if broken else [])]
-    flags += [KEY_STANDS_OUT] if one.key is not None and stands_out(one.options, one.key) else []
-    return one.model_copy(update={"screening": found, "flags": tuple(flags)})
+    flags += [KEY_STANDS_OUT] if question.key is not None and stands_out(question.options, question.key) else []
+    return question.model_copy(update={"screening": found, "flags": tuple(flags)})

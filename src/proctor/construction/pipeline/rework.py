@@ -67,7 +67,7 @@ class RepairStage(Stage[Reworked]):
     roles: ClassVar[tuple[str, ...]] = ("writer", "screen", "judge")
 
     def __init__(self, types: Sequence[QuestionType], prompt: Path) -> None:
-        self._types = {one.name: one for one in types}
+        self._types = {question_type.name: question_type for question_type in types}
         self._draft = prompt
         self.prompts = (prompt, *(PROMPTS / f"{name}.txt.j2" for name in ("distractors", "stem", "blind")))
 
@@ -75,70 +75,91 @@ class RepairStage(Stage[Reworked]):
         settings = work.settings(ReworkSettings)
         how = stage_settings(work.project, "screen", ScreenSettings)
         first = work.records("questions", DraftQuestion)
-        screened = {one.question: one for one in work.records("screen", Screening)}
-        current = {one.id: one for one in first}
-        former: dict[str, list[DraftQuestion]] = {one.id: [] for one in first}
+        screened = {record.question: record for record in work.records("screen", Screening)}
+        current = {draft_question.id: draft_question for draft_question in first}
+        former: dict[str, list[DraftQuestion]] = {draft_question.id: [] for draft_question in first}
         spent = dict.fromkeys(current, tuple[Call, ...]())  # on screenings that later ones replaced
         refused: list[Refused] = []
         for number in range(settings.rounds):
-            flagged = [one for one in current.values() if GIVEN_AWAY.intersection(screened[one.id].flags)]
+            flagged = [
+                draft_question
+                for draft_question in current.values()
+                if GIVEN_AWAY.intersection(screened[draft_question.id].flags)
+            ]
             changed = []
-            for one in flagged:
-                new = await self._changed(work, one, list(current.values()), settings, again=number > 0)
+            for draft_question in flagged:
+                new = await self._changed(work, draft_question, list(current.values()), settings, again=number > 0)
                 if isinstance(new, Refused):
                     refused.append(new)
                 else:
-                    former[one.id].append(one)
-                    current[one.id] = new
+                    former[draft_question.id].append(draft_question)
+                    current[draft_question.id] = new
                     changed.append(new)
             if not changed:
                 break
             again, silent = await screen(work, list(current.values()), how)
-            screened = {one.question: one for one in again}
+            screened = {screening.question: screening for screening in again}
             spent = {name: (*calls, *screened[name].calls) for name, calls in spent.items()}
             refused += [one for one in silent if one.id not in {old.id for old in refused}]
         made = []
-        for one in current.values():
-            found = screened[one.id]
-            calls = _behind([*former[one.id], one], spent[one.id])
+        for draft_question in current.values():
+            found = screened[draft_question.id]
+            calls = _behind([*former[draft_question.id], draft_question], spent[draft_question.id])
             given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
             if given_away and not settings.keep:
-                reason = f"still {' and '.join(given_away)} after {count_of(len(former[one.id]), 'change')}"
-                refused.append(Refused.of(one.id, "removed", reason, one.text, one.made_from, calls))
+                reason = f"still {' and '.join(given_away)} after {count_of(len(former[draft_question.id]), 'change')}"
+                refused.append(
+                    Refused.of(
+                        draft_question.id, "removed", reason, draft_question.text, draft_question.made_from, calls
+                    )
+                )
                 continue
-            fields = one.model_dump() | {"calls": calls, "former": former[one.id], "screening": found}
-            fields |= {"flags": (*one.flags, *found.flags), "made_from": (one.id, found.id, *one.made_from)}
+            fields = draft_question.model_dump() | {
+                "calls": calls,
+                "former": former[draft_question.id],
+                "screening": found,
+            }
+            fields |= {
+                "flags": (*draft_question.flags, *found.flags),
+                "made_from": (draft_question.id, found.id, *draft_question.made_from),
+            }
             made.append(Reworked.model_validate(fields))
-        changed_ = sum(bool(former[one.id]) for one in made)
+        changed_ = sum(bool(former[reworked.id]) for reworked in made)
         return Made(
             made, refused, [f"{changed_} changed, {len(first) - len(made)} removed, {len(made)} of {len(first)} stay"]
         )
 
     async def _changed(
-        self, work: Work, one: DraftQuestion, every: Sequence[DraftQuestion], settings: ReworkSettings, *, again: bool
+        self,
+        work: Work,
+        draft_question: DraftQuestion,
+        every: Sequence[DraftQuestion],
+        settings: ReworkSettings,
+        *,
+        again: bool,
     ) -> DraftQuestion | Refused:
-        events = [event for event in work.records("events", ProcedureEvent) if event.id in one.made_from]
+        events = [event for event in work.records("events", ProcedureEvent) if event.id in draft_question.made_from]
         rules = stage_settings(work.project, "questions", QuestionsSettings)
         if again:
-            planned = Planned(one.id, self._types[one.type], one.kind, tuple(events))
-            others = [other for other in every if other.id != one.id]
-            return await draft(work.asker("writer", self._draft), planned, rules, others, one.version + 1)
-        if one.kind == "mcq":
-            lent = candidates(one, every, settings.candidates)
+            planned = Planned(draft_question.id, self._types[draft_question.type], draft_question.kind, tuple(events))
+            others = [other for other in every if other.id != draft_question.id]
+            return await draft(work.asker("writer", self._draft), planned, rules, others, draft_question.version + 1)
+        if draft_question.kind == "mcq":
+            lent = candidates(draft_question, every, settings.candidates)
             asker = work.asker("writer", self.prompts[1])
-            return await _new_options(asker, one, lent, events, rules, settings.similar)
-        return await _new_stem(work.asker("writer", self.prompts[2]), one, events, rules)
+            return await _new_options(asker, draft_question, lent, events, rules, settings.similar)
+        return await _new_stem(work.asker("writer", self.prompts[2]), draft_question, events, rules)
 
 
 def _behind(versions: Sequence[DraftQuestion], more: Sequence[Call]) -> tuple[Call, ...]:
     """The calls behind all versions of a draft, and more, each once."""
-    return tuple(dict.fromkeys([*(call for one in versions for call in one.calls), *more]))
+    return tuple(dict.fromkeys([*(call for version in versions for call in version.calls), *more]))
 
 
-def candidates(one: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:
+def candidates(draft_question: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:
     """Plausible wrong options: right ones of other questions of the same type about other stretches, those of similar
     length and words first."""
-    right = one.options[one.key or 0]
+    right = draft_question.options[draft_question.key or 0]
     own = content_words(right)
 
     def distance(other: str) -> tuple[float, str]:
@@ -150,56 +171,75 @@ def candidates(one: DraftQuestion, every: Sequence[DraftQuestion], most: int) ->
         other.options[other.key]
         for other in every
         if other.key is not None
-        and other.type == one.type
-        and (other.source != one.source or other.end <= one.start or one.end <= other.start)
+        and other.type == draft_question.type
+        and (
+            other.source != draft_question.source
+            or other.end <= draft_question.start
+            or draft_question.end <= other.start
+        )
     }
-    return sorted((text for text in others if text not in one.options), key=distance)[:most]
+    return sorted((text for text in others if text not in draft_question.options), key=distance)[:most]
 
 
 async def _new_options(
     asker: Asker,
-    one: DraftQuestion,
+    draft_question: DraftQuestion,
     candidates: Sequence[str],
     events: Sequence[ProcedureEvent],
     rules: QuestionsSettings,
     similar: float,
 ) -> DraftQuestion | Refused:
     """The same question with other wrong options, which a model adapts from candidates."""
-    key, wanted = one.key or 0, len(one.options) - 1
-    right = one.options[key]
+    key, wanted = draft_question.key or 0, len(draft_question.options) - 1
+    right = draft_question.options[key]
 
     def check(reply: _Options, calls: tuple[Call, ...]) -> DraftQuestion | str:
         wrong = [collapse_spaces(text) for text in reply.distractors]
         if len(wrong) != wanted:
             return f"options: {len(wrong)} instead of {wanted}"
-        new = _as_version(one, calls, TO_CONFIRM, options=(*wrong[:key], right, *wrong[key:]))
+        new = _as_version(draft_question, calls, TO_CONFIRM, options=(*wrong[:key], right, *wrong[key:]))
         return too_like(right, wrong, similar) or valid(new, events, rules)
 
-    values = {"question": one.text, "right": right, "candidates": candidates, "wanted": wanted}
-    return await asker.first_valid(_Options, values, range(rules.tries), _failed(one, "wrong options"), check)
+    values = {"question": draft_question.text, "right": right, "candidates": candidates, "wanted": wanted}
+    return await asker.first_valid(
+        _Options, values, range(rules.tries), _failed(draft_question, "wrong options"), check
+    )
 
 
 async def _new_stem(
-    asker: Asker, one: DraftQuestion, events: Sequence[ProcedureEvent], rules: QuestionsSettings
+    asker: Asker, draft_question: DraftQuestion, events: Sequence[ProcedureEvent], rules: QuestionsSettings
 ) -> DraftQuestion | Refused:
     """The same question in other words, which reveal less."""
 
     def check(reply: _Stem, calls: tuple[Call, ...]) -> DraftQuestion | str:
-        new = _as_version(one, calls, REWORDED, text=collapse_spaces(reply.question))
-        return "the same question" if new.text == one.text else valid(new, events, rules)
+        new = _as_version(draft_question, calls, REWORDED, text=collapse_spaces(reply.question))
+        return "the same question" if new.text == draft_question.text else valid(new, events, rules)
 
-    values, failed = {"question": one.text, "answer": one.answer}, _failed(one, "a question")
+    values, failed = (
+        {"question": draft_question.text, "answer": draft_question.answer},
+        _failed(draft_question, "a question"),
+    )
     return await asker.first_valid(_Stem, values, range(rules.tries), failed, check, shown=lambda reply: reply.question)
 
 
-def _failed(one: DraftQuestion, expected: str) -> Refused:
-    return Refused(id=one.id, kind="no draft", reason=expected, made_from=one.made_from, calls=one.calls)
+def _failed(draft_question: DraftQuestion, expected: str) -> Refused:
+    return Refused(
+        id=draft_question.id,
+        kind="no draft",
+        reason=expected,
+        made_from=draft_question.made_from,
+        calls=draft_question.calls,
+    )
 
 
-def _as_version(one: DraftQuestion, calls: tuple[Call, ...], flag: str, **fields: object) -> DraftQuestion:
-    new = one.model_copy(update={"calls": calls, "version": one.version + 1, **fields})
+def _as_version(draft_question: DraftQuestion, calls: tuple[Call, ...], flag: str, **fields: object) -> DraftQuestion:
+    new = draft_question.model_copy(update={"calls": calls, "version": draft_question.version + 1, **fields})
     stands = new.key is not None and stands_out(new.options, new.key)
-    flags = [*(was for was in one.flags if was != KEY_STANDS_OUT), flag, *([KEY_STANDS_OUT] if stands else [])]
+    flags = [
+        *(was for was in draft_question.flags if was != KEY_STANDS_OUT),
+        flag,
+        *([KEY_STANDS_OUT] if stands else []),
+    ]
     return new.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
 
 

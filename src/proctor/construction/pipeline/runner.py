@@ -45,9 +45,9 @@ class ProjectKind:
 
     def stage(self, name: str) -> Stage[Any]:
         """A stage by name. Raises `InputError` with all names for an unknown one."""
-        found = next((one for one in self.stages if one.name == name), None)
+        found = next((stage for stage in self.stages if stage.name == name), None)
         if found is None:
-            names = [one.name for one in self.stages]
+            names = [stage.name for stage in self.stages]
             raise InputError("stage", found=repr(name), expected=one_of(names, name))
         return found
 
@@ -122,7 +122,7 @@ class Folder(Generic[R]):
     def history(self, unit: str) -> list[UnitFile]:
         """The former versions of a unit, oldest first."""
         with _told("nothing is made from former versions: move it away"):
-            return [read_model(one, UnitFile, "a stage's records") for one in self._former(unit)]
+            return [read_model(path, UnitFile, "a stage's records") for path in self._former(unit)]
 
     def _former(self, unit: str) -> list[Path]:
         return sorted((self.path / "history").glob(f"{unit}.[0-9][0-9][0-9].json"))
@@ -183,7 +183,7 @@ def reads_from(stage: Stage[Any], stages: Sequence[Stage[Any]]) -> tuple[str, ..
 
 def units_of(project: Project, stage: Stage[Any]) -> list[str]:
     """The units of a stage: the ids of the sources, or `ALL`."""
-    return [ALL] if stage.whole else [one.id for one in project.settings.sources]
+    return [ALL] if stage.whole else [source.id for source in project.settings.sources]
 
 
 async def run_stages(
@@ -198,7 +198,7 @@ async def run_stages(
     kind, stages = kind_of(project), stages_of(project, until)
     if until:
         kind.stage(until)
-    known = [one.id for one in project.settings.sources]
+    known = [source.id for source in project.settings.sources]
     for name in only:
         if name not in known:
             raise UsageError("--source", one_of(known, name), found=repr(name)[:80])
@@ -231,7 +231,7 @@ class _Runner:
         self._project, self._stage = project, stage
         self._folder = Folder(project, stage)
         self._before = {one.name: Folder(project, one) for one in before}
-        self._waiting = {(one.stage, one.unit) for one in so_far if one.state == "waiting"}
+        self._waiting = {(unit_state.stage, unit_state.unit) for unit_state in so_far if unit_state.state == "waiting"}
         self._attempts = self._folder.attempts()
         self._files = Catalogue(cache_folder())
 
@@ -247,13 +247,13 @@ class _Runner:
             return state
 
         results = await asyncio.gather(*(one(unit) for unit in units), return_exceptions=True)
-        faults = [one for one in results if isinstance(one, BaseException)]
+        faults = [result for result in results if isinstance(result, BaseException)]
         if faults:  # the others have ended by now, and what they made is kept
-            for more in dict.fromkeys(str(one) for one in faults[1:]):
+            for more in dict.fromkeys(str(fault) for fault in faults[1:]):
                 if more != str(faults[0]):
                     faults[0].add_note(more)
             raise faults[0]
-        return [one for one in results if isinstance(one, UnitState)]
+        return [result for result in results if isinstance(result, UnitState)]
 
     async def _unit(self, unit: str) -> UnitState:
         name = self._stage.name
@@ -263,8 +263,8 @@ class _Runner:
         work = self._work(unit)
         folder = self._project.folder
         files = {
-            str(one.relative_to(folder) if one.is_relative_to(folder) else one): self._files.identity(one)
-            for one in self._stage.reads(work)
+            str(read.relative_to(folder) if read.is_relative_to(folder) else read): self._files.identity(read)
+            for read in self._stage.reads(work)
         }
         key = made_from(self._stage, work, files)
         there, why = self._before_now(unit)
@@ -281,7 +281,7 @@ class _Runner:
                 unit=unit,
                 made_from=key,
                 attempts=dict(work.attempts),
-                records=tuple(one.model_dump(mode="json") for one in made.records),
+                records=tuple(record.model_dump(mode="json") for record in made.records),
                 refused=tuple(made.refused),
                 notes=tuple(made.notes),
             )
@@ -298,7 +298,9 @@ class _Runner:
 
     def _work(self, unit: str) -> Work:
         every = self._project.settings.sources
-        sources = every if self._stage.whole else tuple(one for one in every if one.id == unit)
+        sources = (
+            every if self._stage.whole else tuple(source_video for source_video in every if source_video.id == unit)
+        )
         before: dict[str, list[Record]] = {}
         for name, folder in self._before.items():
             units = units_of(self._project, folder.stage) if self._stage.whole else [unit]
@@ -315,7 +317,7 @@ class _Runner:
         return ""
 
     def _check(self, unit: str, made: Made[Any]) -> None:
-        ids = [one.id for one in made.records]
+        ids = [record.id for record in made.records]
         twice = next((one for one in ids if ids.count(one) > 1), None)
         if twice is not None:
             place = f"{self._stage.name}: {unit}"
@@ -334,9 +336,11 @@ def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = Fa
             return max(folder.count_attempt(unit, "", change) for unit in ([item] if item else units))
         files = [made for unit in units if (made := folder.read(unit))]
         for made in files:
-            if any(one.get("id") == item for one in made.records) or any(one.id == item for one in made.refused):
+            if any(record.get("id") == item for record in made.records) or any(
+                refused.id == item for refused in made.refused
+            ):
                 return folder.count_attempt(made.unit, item, change)
-    known = [str(one.get("id")) for made in files for one in made.records]
+    known = [str(record.get("id")) for made in files for record in made.records]
     raise InputError(project.folder, f"{stage}: item", found=repr(item), expected=one_of(known[:8], item))
 
 

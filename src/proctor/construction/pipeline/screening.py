@@ -166,9 +166,9 @@ async def _judged(
         scores = await judge.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
     except NoVerdictError:
         return None, ()
-    keys = dict.fromkeys(one.vote_key for one in scores if one.vote_key)
+    keys = dict.fromkeys(score.vote_key for score in scores if score.vote_key)
     model, prompt = work.project.clients("judge")[0].name, str(getattr(judge, "settings", {}).get("prompt_sha256", ""))
-    right = max(one.value for one in scores if one.metric == judge.metrics[0].name) >= _RIGHT
+    right = max(score.value for score in scores if score.metric == judge.metrics[0].name) >= _RIGHT
     return right, tuple(Call(key=key, model=model, prompt_sha256=prompt) for key in keys)
 
 
@@ -186,7 +186,7 @@ def _screening(
 ) -> Screening:
     judged = [vote for vote, _ in votes if vote.right is not None]
     asked, missing = len(judged), silent + len(votes) - len(judged)
-    solved = sum(bool(one.right) for one in judged)
+    solved = sum(bool(blind_vote.right) for blind_vote in judged)
     chance = 1 / len(draft.options) if draft.kind == "mcq" else 0.0
     flags = [GUESSED] if guessed else []
     rate = low = high = p = None
@@ -223,7 +223,7 @@ def _screening(
 
 def guessable(drafts: Sequence[DraftQuestion], work: Work) -> Mapping[str, bool]:
     """Whether the item audit's selected baseline answers each choice; empty if there are too few."""
-    items = [as_item(one, work.project.settings.groups) for one in drafts if one.kind == "mcq"]
+    items = [as_item(draft, work.project.settings.groups) for draft in drafts if draft.kind == "mcq"]
     return audit_items(items, seed=work.project.settings.seed).guessable if items else {}
 
 
@@ -247,23 +247,26 @@ def as_item(
 def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], settings: ScreenSettings) -> list[str]:
     """Notes on the screening as a whole."""
     notes = []
-    kinds = {one.id: one.kind for one in drafts}
-    choices = [one for one in screenings if kinds[one.question] == "mcq" and one.asked]
-    for asked in sorted({one.asked for one in choices}):
-        chance = max(one.chance or 0.0 for one in choices if one.asked == asked)
+    kinds = {draft.id: draft.kind for draft in drafts}
+    choices = [screening for screening in screenings if kinds[screening.question] == "mcq" and screening.asked]
+    for asked in sorted({choice.asked for choice in choices}):
+        chance = max(choice.chance or 0.0 for choice in choices if choice.asked == asked)
         least = chance**asked
         if least > settings.alpha:
             notes.append(
                 f"{count_of(asked, 'answer')} can't flag a choice at {settings.alpha:g}: all right by chance has p {least:.3f}; "
                 "ask more models, or more seeds"
             )
-    unjudged = sum(kinds[one.question] == "free" and not one.asked for one in screenings)
+    unjudged = sum(kinds[screening.question] == "free" and not screening.asked for screening in screenings)
     if unjudged:
         responses = count_of(unjudged, "free response")
         notes.append(f"not judged: {responses}; the role 'judge' has no model, or it gave no verdict")
     for kind in ("mcq", "free"):
-        some = sorted((one for one in screenings if kinds[one.question] == kind), key=lambda one: natural(one.id))
-        if any(one.asked or one.missing for one in some):
+        some = sorted(
+            (screening for screening in screenings if kinds[screening.question] == kind),
+            key=lambda screening: natural(screening.id),
+        )
+        if any(screening.asked or screening.missing for screening in some):
             notes.append(f"{kind}: {blind_answers(some, 'blind answer')}")
     return notes
 
@@ -274,6 +277,8 @@ def blind_answers(screenings: Sequence[Screening], noun: str = "answer") -> str:
     >>> blind_answers([Screening(id="q-screen", question="q", asked=2, solved=1, missing=1)])
     '1 of 2 answers right (50.0 %); 1 more declined, unreadable or not judged'
     """
-    asked, solved, missing = (sum(getattr(one, name) for one in screenings) for name in ("asked", "solved", "missing"))
+    asked, solved, missing = (
+        sum(getattr(screening, name) for screening in screenings) for name in ("asked", "solved", "missing")
+    )
     right = f"{solved} of {count_of(asked, noun)} right" + (f" ({percent(solved / asked)})" if asked else "")
     return right + (f"; {missing} more declined, unreadable or not judged" if missing else "")

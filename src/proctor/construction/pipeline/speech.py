@@ -110,7 +110,7 @@ def _sentence(source: str, number: int, cue: Cue, confidence: float, calls: tupl
 
 
 def _notes(made: Sequence[Sentence], first: float, last: float, silence_s: float, outside: int) -> list[str]:
-    edges = [first, *(time for one in made for time in (one.start, one.end)), last]
+    edges = [first, *(time for sentence in made for time in (sentence.start, sentence.end)), last]
     silent = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= silence_s]
     notes = []
     if silent:
@@ -180,7 +180,7 @@ class NormaliseStage(Stage[Sentence]):
     async def make(self, work: Work) -> Made[Sentence]:
         settings, sentences = work.settings(NormaliseSettings), work.records("transcript", Sentence)
         if not settings.model:
-            return Made([_as_said(one) for one in sentences], notes=["no model: sentences as they were said"])
+            return Made([_as_said(sentence) for sentence in sentences], notes=["no model: sentences as they were said"])
         made, refused = [], []
         asker = work.asker("writer", self.prompts[0])
         for start in range(0, len(sentences), settings.at_once):
@@ -206,7 +206,7 @@ async def _replies(
     """The lines by the numbers of their sentences, and the call; without one, why there is none, as number 0."""
     try:
         lines, call = await asker.ask(
-            _Lines, part[0].id, {"sentences": [one.text for one in part], "terms": dict(terms)}
+            _Lines, part[0].id, {"sentences": [sentence.text for sentence in part], "terms": dict(terms)}
         )
     except RefusalError as error:
         return {0: [str(error).removeprefix("build.normalise: ")]}, None
@@ -216,8 +216,8 @@ async def _replies(
     return found, call
 
 
-def _as_said(one: Sentence, **changes: object) -> Sentence:
-    return one.model_copy(update={"id": f"{one.id}n", "made_from": (one.id,), **changes})
+def _as_said(sentence: Sentence, **changes: object) -> Sentence:
+    return sentence.model_copy(update={"id": f"{sentence.id}n", "made_from": (sentence.id,), **changes})
 
 
 def changed(original: str, normalised: str, terms: Mapping[str, str] | None = None) -> str:

@@ -70,7 +70,7 @@ class Work:
 
     def records(self, stage: str, kind: type[R]) -> list[R]:
         """The records of an earlier stage."""
-        return [one for one in self.before[stage] if isinstance(one, kind)]
+        return [record for record in self.before[stage] if isinstance(record, kind)]
 
     def attempt(self, item: str = "") -> int:
         """How often the unit, and this record of it, were redone."""
@@ -116,7 +116,7 @@ class Asker:
             "prompt": self._prompt.sha256,
             "system": system,
             "user": user,
-            **({"pictures": [hashlib.sha256(one.jpeg).hexdigest() for one in pictures]} if pictures else {}),
+            **({"pictures": [hashlib.sha256(picture.jpeg).hexdigest() for picture in pictures]} if pictures else {}),
             "seed": self._work.project.settings.seed,
             **({"draw": draw} if draw else {}),
         }
@@ -242,11 +242,13 @@ def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> s
             "language": work.project.settings.language,
             "settings": stage_settings(work.project, stage.name, stage.settings).model_dump(mode="json"),
             "models": models,
-            "prompts": [load_prompt(one).sha256 for one in stage.prompts],
+            "prompts": [load_prompt(prompt).sha256 for prompt in stage.prompts],
             "files": dict(identities),
-            "sources": [one.model_dump(mode="json", exclude={"tags"}) for one in work.sources],  # only splits use tags
+            "sources": [
+                source.model_dump(mode="json", exclude={"tags"}) for source in work.sources
+            ],  # only splits use tags
             "attempts": {name: count for name, count in sorted(work.attempts.items()) if count},
-            "before": {name: [one.model_dump(mode="json") for one in some] for name, some in work.before.items()},
+            "before": {name: [record.model_dump(mode="json") for record in some] for name, some in work.before.items()},
             **({"states": stated} if stated else {}),
         }
     )
@@ -254,4 +256,4 @@ def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> s
 
 def _models(project: Project, role: str) -> list[Any]:
     """What changes the replies of a role's models: not their addresses."""
-    return [[one.name, dict(one.settings), one.structured] for one in project.settings.specs(role)]
+    return [[spec.name, dict(spec.settings), spec.structured] for spec in project.settings.specs(role)]

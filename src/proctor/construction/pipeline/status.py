@@ -50,8 +50,8 @@ def funnel(project: Project) -> list[FunnelRow]:
         folder, before = Folder(project, stage), reads_from(stage, stages)
         units = units_of(project, stage)
         made = [one for unit in units if (one := folder.read(unit))]
-        records = [record for one in made for record in one.records]
-        refused = [entry for one in made for entry in one.refused]
+        records = [record for unit_file in made for record in unit_file.records]
+        refused = [entry for unit_file in made for entry in unit_file.refused]
         out[stage.name] = len(records)
         flags = Counter(flag for record in records for flag in _texts(record, "flags"))
         keys = {str(call["key"]) for record in records for call in _calls(record)}
@@ -76,7 +76,11 @@ def funnel(project: Project) -> list[FunnelRow]:
                 usage.cost_usd,
                 tuple(_reasons(refused)),
                 dict(flags.most_common()),
-                tuple(note if one.unit == ALL else f"{one.unit}: {note}" for one in made for note in one.notes),
+                tuple(
+                    note if unit_file.unit == ALL else f"{unit_file.unit}: {note}"
+                    for unit_file in made
+                    for note in unit_file.notes
+                ),
                 stage.makes,
             )
         )
@@ -136,11 +140,11 @@ def _reasons(refused: Sequence[Refused]) -> list[str]:
     return lines
 
 
-def _why(one: Refused) -> str:
+def _why(refused: Refused) -> str:
     """Why a record was refused; where a model gave nothing, what it gave instead."""
-    if one.kind.startswith("no ") and one.found:
-        return f"{one.kind}: {one.found}"
-    return one.reason if one.reason.startswith(one.kind) else f"{one.kind}: {one.reason}"
+    if refused.kind.startswith("no ") and refused.found:
+        return f"{refused.kind}: {refused.found}"
+    return refused.reason if refused.reason.startswith(refused.kind) else f"{refused.kind}: {refused.reason}"
 
 
 _SHOWN = 3  # records of one reason
@@ -158,8 +162,8 @@ def _entries(project: Project) -> Iterator[Entry]:
             for version, made in versions:
                 for record in made.records:
                     yield stage.name, unit, version, record, False
-                for one in made.refused:
-                    yield stage.name, unit, version, one.model_dump(mode="json"), True
+                for refused in made.refused:
+                    yield stage.name, unit, version, refused.model_dump(mode="json"), True
 
 
 def _reached(links: dict[str, set[str]], start: str) -> set[str]:

@@ -121,7 +121,7 @@ def _before_times(lines: Sequence[str], number: int) -> bool:
 
 def _times(file: Path, place: str, line: str) -> tuple[float, float]:
     match = _ARROW.match(line)
-    times = [_seconds(one) for one in match.groups()] if match else [None]
+    times = [_seconds(group) for group in match.groups()] if match else [None]
     if None in times:
         raise InputError(file, place, found=repr(line)[:60], expected="times (00:01.000 --> 00:02.500)")
     return float(times[0] or 0), float(times[1] or 0)
@@ -141,7 +141,7 @@ def _cue(place: str, start: float, end: float, raw: str) -> Cue:
     parts = _INLINE.split(raw)
     words: list[Word] = []
     if len(parts) > 1:
-        times = [start, *(found if (found := _seconds(one)) is not None else start for one in parts[1::2]), end]
+        times = [start, *(found if (found := _seconds(part)) is not None else start for part in parts[1::2]), end]
         last = parts[0].rsplit("\n", 1)[-1]  # lines above it roll: they were said before
         for number, piece in enumerate([last, *parts[2::2]]):
             spoken = _plain(piece).split()
@@ -227,7 +227,7 @@ class SpokenReply(BaseModel):
 
     @model_validator(mode="after")
     def _timed(self) -> Self:
-        if self.text.strip() and not any(one.text.strip() for one in self.segments):
+        if self.text.strip() and not any(segment.text.strip() for segment in self.segments):
             raise ValueError("a text without segments: times are expected")
         return self
 
@@ -236,8 +236,8 @@ class SpokenReply(BaseModel):
         the next segment (recognisers round times)."""
         own, later = self.segments[number].words, self.segments[number + 1 :]
         first = (self.segments[number].start or 0.0) if number else 0.0
-        until = next((one.start for one in later if one.start is not None), math.inf)
-        return own or [one for one in self.words or [] if first <= one.middle < until]
+        until = next((spoken_segment.start for spoken_segment in later if spoken_segment.start is not None), math.inf)
+        return own or [word for word in self.words or [] if first <= word.middle < until]
 
 
 def _json_cues(file: Path) -> Iterator[Cue]:
@@ -251,7 +251,9 @@ def _json_cues(file: Path) -> Iterator[Cue]:
         segment = validated(SpokenSegment, entry, file, place)
         if segment.start is None or segment.end is None:
             raise InputError(file, f"{place}, field 'start' or 'end'", found="nothing", expected="seconds")
-        spoken = segment.words or [one for one in loose if segment.start <= (one.start or 0.0) < segment.end]
+        spoken = segment.words or [
+            spoken_word for spoken_word in loose if segment.start <= (spoken_word.start or 0.0) < segment.end
+        ]
         yield Cue(
             place, segment.start, segment.end, " ".join(segment.text.split()), timed(spoken, segment.start, segment.end)
         )
@@ -447,7 +449,7 @@ def _doubts(segment: SpokenSegment, text: str, prompt: str) -> list[str]:
 
 def _fits(words: Sequence[SpokenWord], start: float, end: float) -> bool:
     """Whether the times of words ascend, inside their segment."""
-    times = [(one.start, one.end) for one in words if one.start is not None and one.end is not None]
+    times = [(word.start, word.end) for word in words if word.start is not None and word.end is not None]
     inside = all(start - _EDGE_S <= first <= last <= end + _EDGE_S for first, last in times)
     return inside and all(a[0] <= b[0] for a, b in pairwise(times))
 

@@ -75,16 +75,16 @@ def deidentify(
     Copies have no sound and no metadata. Raises `InputError` before anything is written if a row is undecided, and as
     `redact`; earlier copies stay, with their entries.
     """
-    waiting = [one for one in decisions if not one.decision]
+    waiting = [decision for decision in decisions if not decision.decision]
     if waiting:
         first = waiting[0]
         found = f"{count_of(len(waiting), 'row')} without a decision (first: {first.source}, {first.what.kind} at {first.what.start:g} s)"
         raise InputError(project.folder / DECISIONS, found=found, expected="accept or reject, and by whom")
-    there = {one.source: one for one in _manifest(project).videos}
+    there = {video.source: video for video in _manifest(project).videos}
     done: list[tuple[DeidentifiedVideo, bool]] = []
-    by_id = {one.id: one for one in project.settings.sources}
+    by_id = {source.id: source for source in project.settings.sources}
     for number, record in enumerate(records, start=1):
-        mine = [one for one in decisions if one.source == record.id]
+        mine = [decision for decision in decisions if decision.source == record.id]
         made, fresh = _copy(project, by_id[record.id], record, mine, finder, there.get(record.id))
         done.append((made, fresh))
         there[record.id] = made
@@ -104,24 +104,24 @@ def _copy(
 ) -> tuple[DeidentifiedVideo, bool]:
     settings = source_settings(project)
     unused = unused_of(source, record.duration_s) if settings.unused == "black" else ()
-    accepted = [one.redaction for one in decisions if one.decision == "accept"]
+    accepted = [decision.redaction for decision in decisions if decision.decision == "accept"]
     applied = tuple(
         AppliedDecision(
-            kind=one.what.kind,
-            decision=one.decision,
-            redaction=one.redaction,
-            score=one.what.score,
-            by=one.by,
-            note=one.note,
+            kind=decision.what.kind,
+            decision=decision.decision,
+            redaction=decision.redaction,
+            score=decision.what.score,
+            by=decision.by,
+            note=decision.note,
         )
-        for one in decisions
+        for decision in decisions
     )
     versions = _versions()
     made_from = content_hash(
         {
             "original": record.sha256,
-            "hidden": [one.model_dump(mode="json") for one in (*unused, *accepted)],
-            "decisions": [one.model_dump(mode="json") for one in applied],
+            "hidden": [redaction.model_dump(mode="json") for redaction in (*unused, *accepted)],
+            "decisions": [applied_decision.model_dump(mode="json") for applied_decision in applied],
             "versions": {**versions},
         }
     )

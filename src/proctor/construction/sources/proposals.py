@@ -100,13 +100,21 @@ def outside_spans(
 def text_proposals(found: Iterable[TextOverlay], *, pad_s: float, end: float) -> list[Proposal]:
     """Overlays, extended by `pad_s` seconds at both ends and by a quarter of their height on each side."""
     proposals = []
-    for one in found:
-        edge = one.region.height / 4
-        left, top = max(0.0, one.region.x - edge), max(0.0, one.region.y - edge)
-        right = min(1.0, one.region.x + one.region.width + edge)
-        bottom = min(1.0, one.region.y + one.region.height + edge)
+    for text_overlay in found:
+        edge = text_overlay.region.height / 4
+        left, top = max(0.0, text_overlay.region.x - edge), max(0.0, text_overlay.region.y - edge)
+        right = min(1.0, text_overlay.region.x + text_overlay.region.width + edge)
+        bottom = min(1.0, text_overlay.region.y + text_overlay.region.height + edge)
         region = Region(x=left, y=top, width=right - left, height=bottom - top)
-        proposals.append(_proposal("text", max(0.0, one.start - pad_s), min(end, one.end + pad_s), region, one.score))
+        proposals.append(
+            _proposal(
+                "text",
+                max(0.0, text_overlay.start - pad_s),
+                min(end, text_overlay.end + pad_s),
+                region,
+                text_overlay.score,
+            )
+        )
     return proposals
 
 
@@ -130,11 +138,22 @@ def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
-    for one in decisions:
-        what, region = one.what, one.what.region
+    for decision in decisions:
+        what, region = decision.what, decision.what.region
         place = [region.x, region.y, region.width, region.height] if region else ["", "", "", ""]
         score = "" if what.score is None else what.score
-        cells = [one.source, what.kind, what.start, what.end, *place, score, one.decision, one.how, one.by, one.note]
+        cells = [
+            decision.source,
+            what.kind,
+            what.start,
+            what.end,
+            *place,
+            score,
+            decision.decision,
+            decision.how,
+            decision.by,
+            decision.note,
+        ]
         table.writerow([f"{cell:g}" if isinstance(cell, float) else safe_cell(cell) for cell in cells])
     write_whole(file, out.getvalue())
 
@@ -142,23 +161,26 @@ def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
 def merged(there: Sequence[Decision], proposed: Mapping[str, Sequence[Proposal]]) -> list[Decision]:
     """The table after new proposals: decided rows, rows that people added, and each proposal that no decided row of its
     kind covers by half. Former undecided proposals are dropped. Sorted by source and start."""
-    kept = [one for one in there if one.decision or one.what.score is None]
+    kept = [decision for decision in there if decision.decision or decision.what.score is None]
     fresh = [
         Decision(source, what, how=HIDDEN_BY.get(what.kind, "black"))
         for source, some in proposed.items()
         for what in some
-        if not any(one.source == source and one.decision and _same(one.what, what) for one in kept)
+        if not any(decision.source == source and decision.decision and _same(decision.what, what) for decision in kept)
     ]
     order = list(proposed)
-    return sorted(kept + fresh, key=lambda one: (order.index(one.source), one.what.start, one.what.kind, one.what.end))
+    return sorted(
+        kept + fresh,
+        key=lambda decision: (order.index(decision.source), decision.what.start, decision.what.kind, decision.what.end),
+    )
 
 
-def _same(one: Proposal, other: Proposal) -> bool:
-    if one.kind != other.kind or (one.region is None) != (other.region is None):
+def _same(proposal: Proposal, other: Proposal) -> bool:
+    if proposal.kind != other.kind or (proposal.region is None) != (other.region is None):
         return False
-    if _shared(one.start, one.end, other.start, other.end) < _SAME:
+    if _shared(proposal.start, proposal.end, other.start, other.end) < _SAME:
         return False
-    first, second = one.region, other.region
+    first, second = proposal.region, other.region
     if first is None or second is None:
         return True
     across = _shared(first.x, first.x + first.width, second.x, second.x + second.width)
@@ -171,7 +193,7 @@ def _shared(start: float, end: float, other_start: float, other_end: float) -> f
 
 def _rows(file: Path, columns: Sequence[str], read: Callable[[TableRow], T]) -> list[T]:
     table = read_table(file, columns, lenient=True)
-    faults = [one for one in table.faults if one.found != "no rows"]
+    faults = [fault for fault in table.faults if fault.found != "no rows"]
     found: list[T] = []
     for row in table.rows:
         try:

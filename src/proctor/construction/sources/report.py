@@ -34,8 +34,8 @@ def check_sources(folder: Path, steps: Steps, *, apply: bool) -> PluginReport:
     records = records_of(project, SourcesStage())
     finder = finder_of(project, seen_videos(project))  # the one of the stage, from the cache
     file = folder / DECISIONS
-    there = read_decisions(file, [one.id for one in records])
-    decisions = merged(there, {one.id: one.proposals for one in records})
+    there = read_decisions(file, [record.id for record in records])
+    decisions = merged(there, {record.id: record.proposals for record in records})
     if decisions != there:
         write_decisions(file, decisions)
     with steps("showing proposals", 1) as progress:
@@ -51,23 +51,23 @@ def check_sources(folder: Path, steps: Steps, *, apply: bool) -> PluginReport:
 def _report(
     folder: Path, records: Sequence[SourceRecord], decisions: Sequence[Decision], finder: OutsideFinder | None
 ) -> PluginReport:
-    open_ = [one for one in decisions if not one.decision]
+    open_ = [decision for decision in decisions if not decision.decision]
     rows = tuple(
         (
-            one.id,
-            f"{one.duration_s:.1f} s",
-            f"{one.width} × {one.height}",
-            f"{one.fps:.2f}{' variable' if one.variable_rate else ''}",
-            *(str(sum(each.kind == kind for each in one.proposals) or DASH) for kind in ("outside", "text")),
-            str(sum(each.source == one.id for each in open_) or DASH),
-            ", ".join(flag for flag in one.flags if flag not in {"text", "outside", "variable frame rate"}),
+            record.id,
+            f"{record.duration_s:.1f} s",
+            f"{record.width} × {record.height}",
+            f"{record.fps:.2f}{' variable' if record.variable_rate else ''}",
+            *(str(sum(proposal.kind == kind for proposal in record.proposals) or DASH) for kind in ("outside", "text")),
+            str(sum(each.source == record.id for each in open_) or DASH),
+            ", ".join(flag for flag in record.flags if flag not in {"text", "outside", "variable frame rate"}),
         )
-        for one in records
+        for record in records
     )
     heads = ("source", ">length", ">size", ">rate", ">outside", ">text", ">open", "flags")
     table = plain_table("Sources", heads, rows, wrapped=("flags",))
     json: dict[str, Any] = {
-        "sources": [one.model_dump(mode="json") for one in records],
+        "sources": [record.model_dump(mode="json") for record in records],
         "open": len(open_),
         "finder": None if finder is None else finder.model_dump(mode="json"),
     }
@@ -88,7 +88,7 @@ def _applied(folder: Path, done: Sequence[tuple[DeidentifiedVideo, bool]]) -> Pl
             f"{one.result.check.hidden}/{one.result.check.pictures}",
             DASH if one.result.check.worst_psnr is None else f"{one.result.check.worst_psnr:.1f} dB",
             DASH if one.result.check.detail_left is None else f"{100 * one.result.check.detail_left:.2f} %",
-            ", ".join(sorted({each.by for each in one.decisions if each.decision == "accept"})) or DASH,
+            ", ".join(sorted({decision.by for decision in one.decisions if decision.decision == "accept"})) or DASH,
         )
         for one, fresh in done
     )
@@ -137,9 +137,11 @@ def write_sheet(
     left = _MOST
     sources: list[Mapping[str, Any]] = []
     for record in records:
-        path = project.path(next(one for one in project.settings.sources if one.id == record.id), "video").resolve()
+        path = project.path(
+            next(source for source in project.settings.sources if source.id == record.id), "video"
+        ).resolve()
         frames = _Frames(MediaLibrary(path.parent, _SETTINGS), path.name, record.duration_s)
-        mine = [one for one in decisions if one.source == record.id]
+        mine = [decision for decision in decisions if decision.source == record.id]
         shown = mine[:left]
         left -= len(shown)
         sources.append(
@@ -147,7 +149,7 @@ def write_sheet(
                 "name": record.id,
                 "facts": _facts(record),
                 "flags": _flags(record),
-                "proposals": [_proposal(one, frames) for one in shown],
+                "proposals": [_proposal(decision, frames) for decision in shown],
                 "overview": frames.shots(0.0, record.duration_s, _OVERVIEW),
             }
         )
@@ -161,10 +163,11 @@ def write_sheet(
     write_whole(out, page)
 
 
-def _proposal(one: Decision, frames: _Frames) -> Mapping[str, Any]:
-    what = one.what
+def _proposal(decision: Decision, frames: _Frames) -> Mapping[str, Any]:
+    what = decision.what
     return {
-        "state": _SAID[one.decision] + (f" by {one.by} ({one.how})" if one.decision == "accept" else ""),
+        "state": _SAID[decision.decision]
+        + (f" by {decision.by} ({decision.how})" if decision.decision == "accept" else ""),
         "kind": what.kind,
         "span": f"{clock_text(what.start)} to {clock_text(what.end)} ({what.start:.1f} to {what.end:.1f} s)",
         "score": "" if what.score is None else f"{what.score:.2f}",
@@ -184,7 +187,7 @@ def _facts(record: SourceRecord) -> str:
 
 
 def _flags(record: SourceRecord) -> list[str]:
-    beside = [one.removeprefix("no ") for one in record.flags if one.startswith("no ")]
+    beside = [flag.removeprefix("no ") for flag in record.flags if flag.startswith("no ")]
     found = [f"Missing in project.yaml: {', '.join(beside)}."] if beside else []
     found += [f"A copy will not have: {', '.join(record.holds)}."] if record.holds else []
     return found + ([f"Shows the same as: {', '.join(record.like)}."] if record.like else [])

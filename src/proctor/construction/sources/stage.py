@@ -91,7 +91,7 @@ class SourcesStage(Stage[SourceRecord]):
     def reads(self, work: Work) -> Sequence[Path]:
         """The videos, and the table of labels if there is one."""
         labels = work.project.folder / LABELS
-        videos = [work.project.path(one, "video") for one in work.sources]
+        videos = [work.project.path(source, "video") for source in work.sources]
         return [*dict.fromkeys(videos), *([labels] if labels.is_file() else [])]
 
     async def make(self, work: Work) -> Made[SourceRecord]:
@@ -101,18 +101,18 @@ class SourcesStage(Stage[SourceRecord]):
     def _made(self, work: Work) -> Made[SourceRecord]:
         settings = work.settings(SourceSettings)
         project, facts = work.project, {}
-        for one in work.sources:
-            facts[one.id] = inspect_video(project.path(one, "video"))
-            project.check_trim(one, facts[one.id].duration_s)
+        for source in work.sources:
+            facts[source.id] = inspect_video(project.path(source, "video"))
+            project.check_trim(source, facts[source.id].duration_s)
         seen = seen_videos(project)
         finder = finder_of(project, seen)
         like = _alike(project, work.sources) if settings.near_duplicates else {}
         files = Catalogue(cache_folder())
         records = []
-        for one in work.sources:
-            proposals = _proposals(seen[one.id], finder, settings, facts[one.id].duration_s)
-            sha256 = files.identity(project.path(one, "video"))
-            records.append(_record(one, sha256, facts[one.id], like.get(one.id, ()), proposals))
+        for source in work.sources:
+            proposals = _proposals(seen[source.id], finder, settings, facts[source.id].duration_s)
+            sha256 = files.identity(project.path(source, "video"))
+            records.append(_record(source, sha256, facts[source.id], like.get(source.id, ()), proposals))
         return Made(records, notes=[finder_line(finder)])
 
 
@@ -128,7 +128,7 @@ def _cache(project: Project) -> Path:
 def seen_videos(project: Project) -> dict[str, SeenVideo]:
     """The features and overlays of each source's video, computed once."""
     settings, files = source_settings(project), Catalogue(cache_folder())
-    paths = {one.id: project.path(one, "video") for one in project.settings.sources}
+    paths = {source.id: project.path(source, "video") for source in project.settings.sources}
     return {
         name: seen_video(
             video, files.identity(video), _cache(project), fps=settings.fps, text_score=settings.text_score
@@ -141,18 +141,18 @@ def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder 
     """The finder fitted on the project's labels (cached); None without labels. Raises `InputError` for an invalid table,
     or labels of too few videos."""
     file = project.folder / LABELS
-    labels = read_labels(file, [one.id for one in project.settings.sources])
+    labels = read_labels(file, [source.id for source in project.settings.sources])
     if not labels:
         return None
     settings = source_settings(project)
-    patients = {one.id: one.patient for one in project.settings.sources}
+    patients = {source.id: source.patient for source in project.settings.sources}
     looks, outside, groups = [], [], []
-    for one in _apart(file, labels):
-        held = seen[one.source]
-        inside = (held.times >= one.start) & (held.times < one.end)
+    for labelled_stretch in _apart(file, labels):
+        held = seen[labelled_stretch.source]
+        inside = (held.times >= labelled_stretch.start) & (held.times < labelled_stretch.end)
         looks.append(held.looks[inside])
-        outside += [one.outside] * int(inside.sum())
-        groups += [patients[one.source]] * int(inside.sum())
+        outside += [labelled_stretch.outside] * int(inside.sum())
+        groups += [patients[labelled_stretch.source]] * int(inside.sum())
     looked, shown = np.concatenate(looks), np.array(outside)
     about: list[JsonValue] = [LOOK_VERSION, settings.target, project.settings.seed, [*groups], [*outside]]
     key = content_hash([*about, hashlib.sha256(looked.tobytes()).hexdigest()])
@@ -165,7 +165,7 @@ def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder 
 
 
 def _apart(file: Path, labels: Sequence[LabelledStretch]) -> Sequence[LabelledStretch]:
-    ordered = sorted(labels, key=lambda one: (one.source, one.start))
+    ordered = sorted(labels, key=lambda label: (label.source, label.start))
     for one, other in pairwise(ordered):
         if one.source == other.source and other.start < one.end:
             found = f"a stretch of {one.source} from {other.start:g} s inside one that ends at {one.end:g} s"
@@ -196,8 +196,8 @@ def finder_line(finder: OutsideFinder | None) -> str:
 def _alike(project: Project, sources: Sequence[SourceVideo]) -> dict[str, tuple[str, ...]]:
     """By source the others whose files, at other paths, show the same."""
     by_path: dict[Path, list[str]] = {}
-    for one in sources:
-        by_path.setdefault(project.path(one, "video").resolve(), []).append(one.id)
+    for source in sources:
+        by_path.setdefault(project.path(source, "video").resolve(), []).append(source.id)
     looked = [one for path in by_path for one in look_at(path)[0]]
     found: dict[str, set[str]] = {}
     for leak in find_leaks(looked, looked):
@@ -214,7 +214,7 @@ def _proposals(seen: SeenVideo, finder: OutsideFinder | None, settings: SourceSe
     if finder is not None:
         scores = finder.scores(seen.looks)
         found += outside_spans(seen.times.tolist(), scores, finder.threshold, pad_s=pad, end=end)
-    return sorted(found, key=lambda one: (one.start, one.kind, one.end))
+    return sorted(found, key=lambda proposal: (proposal.start, proposal.kind, proposal.end))
 
 
 def _record(
@@ -224,13 +224,13 @@ def _record(
     holds = [f"{held.audio_tracks} audio"] if held.audio_tracks else []
     holds += [f"{held.chapters} chapters"] if held.chapters else []
     holds += [*(f"a stream of {kind}" for kind in held.other_streams), *(f"tag {name}" for name in held.tags)]
-    kinds = {one.kind for one in proposals}
+    kinds = {proposal.kind for proposal in proposals}
     flags = {
         "no licence": not source.licence,
         "no provenance": not source.provenance,
         "variable frame rate": facts.variable_rate,
-        "sound": any(one.endswith(" audio") for one in holds),
-        "metadata": any(not one.endswith(" audio") for one in holds),
+        "sound": any(hold.endswith(" audio") for hold in holds),
+        "metadata": any(not hold.endswith(" audio") for hold in holds),
         "shows the same as another": bool(like),
         "text": "text" in kinds,
         "outside": "outside" in kinds,
@@ -273,12 +273,22 @@ def seen_video(video: Path, identity: str, cache: Path, *, fps: float, text_scor
     known = _kept(file)
     if known is not None:
         return known
-    pictures = [(one.time, look_of(one.pixels)) for one in sampled(video, fps, LOOK_SIDE)]
+    pictures = [
+        (sampled_picture.time, look_of(sampled_picture.pixels)) for sampled_picture in sampled(video, fps, LOOK_SIDE)
+    ]
     overlays = tuple(find_text(video, fps=fps, least=text_score))
     seen = SeenVideo(np.array([time for time, _ in pictures]), np.stack([look for _, look in pictures]), overlays)
     rows = [
-        [one.region.x, one.region.y, one.region.width, one.region.height, one.start, one.end, one.score]
-        for one in overlays
+        [
+            overlay.region.x,
+            overlay.region.y,
+            overlay.region.width,
+            overlay.region.height,
+            overlay.start,
+            overlay.end,
+            overlay.score,
+        ]
+        for overlay in overlays
     ]
     try:
         with replacing(file) as draft:

@@ -140,7 +140,7 @@ class BoxesFormat(OverlapFormat, _Placed):
 
     def write(self, value: JsonValue) -> str:
         """[left, top, right, bottom], several separated by semicolons."""
-        return "; ".join(f"[{', '.join(_plain(end) for end in one)}]" for one in extents(value))
+        return "; ".join(f"[{', '.join(_plain(end) for end in extent)}]" for extent in extents(value))
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
         """None: the chance level depends on the distribution of random boxes. The baseline `random` shows it."""
@@ -213,7 +213,7 @@ class PointFormat(_Placed):
     def write(self, value: JsonValue) -> str:
         """[x, y]."""
         numbers = value if isinstance(value, list) else []
-        return f"[{', '.join(_plain(float(str(one))) for one in numbers)}]"
+        return f"[{', '.join(_plain(float(str(number))) for number in numbers)}]"
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
         far = self.distance(reference, prediction)
@@ -362,7 +362,7 @@ def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[flo
         for pattern in (_CLOCK, _MARK):
             plain = pattern.sub(lambda hit: " \x00" * (len(hit[0]) // 2) + " " * (len(hit[0]) % 2), plain)
         hits = [hit for hit in _RUN.finditer(plain) if _group(hit[0], size) and _placed(hit, plain)]
-        if any(_OR.match(plain, one.end()) for one in hits):
+        if any(_OR.match(plain, hit.end()) for hit in hits):
             raise ParseError(expected="no alternatives", found=statement.text)
         if hits:
             return [one for hit in hits for one in _group(hit[0], size)]

@@ -244,7 +244,7 @@ def _named(statement: Statement, options: Sequence[str]) -> set[str]:
     text = _affirmed(first_sentence(statement.text) if statement.sure else statement.text)
     for pattern in (_OPTION, _LONE):
         hits = [hit for hit in pattern.finditer(text) if pattern is _OPTION or not _is_article(hit, text)]
-        named = {next(one for one in hit.groups() if one).upper() for hit in hits}
+        named = {next(group for group in hit.groups() if group).upper() for hit in hits}
         if named & letters:
             return named & letters
     return set()

@@ -112,7 +112,7 @@ class ClassesFormat(StrictFormat):
         classes = [_class_of(part, names) for part in parts]
         if len(parts) == 1 and _NOTHING.fullmatch(parts[0].strip(_EDGES)):
             return []
-        known = [one for one in classes if one]
+        known = [class_ for class_ in classes if class_]
         if len(known) == len(parts):
             return [str(name) for name in sorted(set(known))]
         short = all(one or len(part.split()) <= 2 for part, one in zip(parts, classes, strict=True))

@@ -155,25 +155,25 @@ class QuantityFormat(StrictFormat):
 
     def _own(self, text: str) -> list[_Measure]:
         """The numbers with units of the format's quantity, or else those without a unit."""
-        found = [one for one in measures(text, self._unit.quantity) if self._is_own(one, text)]
-        named = [one for one in found if one.units] if self.unit else []
+        found = [measure for measure in measures(text, self._unit.quantity) if self._is_own(measure, text)]
+        named = [measure for measure in found if measure.units] if self.unit else []
         return named or found
 
-    def _is_own(self, one: _Measure, text: str) -> bool:
+    def _is_own(self, measure: _Measure, text: str) -> bool:
         if not self.unit:
-            return not one.units
-        if one.units:
-            return any(unit.quantity == self._unit.quantity for unit in one.units)
-        return bool(_LONE.match(text, one.end))
+            return not measure.units
+        if measure.units:
+            return any(unit.quantity == self._unit.quantity for unit in measure.units)
+        return bool(_LONE.match(text, measure.end))
 
-    def _value(self, one: _Measure) -> float:
-        unit = next((unit for unit in one.units if unit.quantity == self._unit.quantity), self._unit)
-        return unit.to(self._unit, one.number)
+    def _value(self, measure: _Measure) -> float:
+        unit = next((unit for unit in measure.units if unit.quantity == self._unit.quantity), self._unit)
+        return unit.to(self._unit, measure.number)
 
     def _chosen(self, statement: Statement, text: str, found: list[_Measure]) -> float:
         """The stated number. Raises `ParseError` for bounds, ranges and different numbers."""
         first = found[0]
-        values = [self._value(one) for one in found]
+        values = [self._value(measure) for measure in found]
         alike = all(math.isclose(values[0], value, rel_tol=1e-6) for value in values)
         every = measures(text, self._unit.quantity)
         joined = any(
@@ -258,15 +258,15 @@ def measures(text: str, quantity: str) -> list[_Measure]:
     return found
 
 
-def _continues(before: _Measure, one: _Measure, between: str) -> bool:
+def _continues(before: _Measure, measure: _Measure, between: str) -> bool:
     """Whether "1 h" continues with "30 min"."""
-    both = [unit for some in (before.units, one.units) for unit in some[:1]]
+    both = [unit for some in (before.units, measure.units) for unit in some[:1]]
     fits = len(both) == 2 and all(unit.quantity == "time" for unit in both) and both[0].factor > both[1].factor
     return fits and re.fullmatch(r"[\s,]{0,3}(?:and )?", between) is not None
 
 
-def _seconds(one: _Measure) -> float:
-    return one.number * one.units[0].factor
+def _seconds(measure: _Measure) -> float:
+    return measure.number * measure.units[0].factor
 
 
 @lru_cache(maxsize=1)

@@ -105,7 +105,7 @@ class ChoicesFormat(StrictFormat):
             if found:
                 return self.check(found, options)
         part = first_sentence(text) if statement.sure else text
-        if _OR.search(part) and not any(_OR.search(one) for one in options):
+        if _OR.search(part) and not any(_OR.search(option) for option in options):
             raise ParseError(expected="options without alternatives", found=text)
         named = named_by_text(statement, options)
         return self.check([*sorted(named)], options) if named else None

@@ -83,7 +83,7 @@ def is_range(text: str, times: list[Moment]) -> bool:
     """Whether the times include a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
     if _BETWEEN.search(text, max(0, times[0].start - 24), times[0].start):
         return len(times) > 1
-    if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in times):
+    if any(_RANGE_BEFORE.search(text, max(0, moment.start - 24), moment.start) for moment in times):
         return True
     pairs = pairwise(times)
     return any(_RANGE.fullmatch(text, one.end, other.start) for one, other in pairs)
@@ -178,10 +178,10 @@ class TimestampsFormat(StrictFormat):
             heads = plain or _ALONE.match(part, times[0].end)
             if heads and not self.several and len(times) > 1 and _HEAD.fullmatch(part, 0, times[0].start):
                 return [times[0].seconds]
-            seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or times})
+            seconds = sorted({moment.seconds for moment in moments(_ASIDE.sub(" ", part)) or times})
             if len(seconds) > 1 and not self.several:
                 raise ParseError(expected=self._expected(), found=text)
-            return [float(one) for one in seconds]
+            return [float(second) for second in seconds]
         return None
 
     def _checked(self, seconds: list[float], text: str) -> JsonValue:
@@ -196,7 +196,7 @@ class TimestampsFormat(StrictFormat):
     def _unclear(self, text: str, times: list[Moment]) -> bool:
         """Whether a time is denied, a bound ("after 1:05") or one of several alternatives ("1:05 or 1:10", or "1:05,
         1:10" for a single time)."""
-        denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in times)
+        denied = any(_NOT.search(text, max(0, moment.start - 24), moment.start) for moment in times)
         pairs = [(text[one.end : other.start]) for one, other in pairwise(times)]
         listed = not self.several and any(_LISTED.fullmatch(between) for between in pairs)
         return denied or listed or any(_OR.fullmatch(between) for between in pairs)

@@ -94,7 +94,7 @@ async def write_captions(
 ) -> list[str]:
     """The caption of each case, with `at_once` concurrent calls. Raises `InfrastructureError` if the model gives none."""
     writer = CaptionWriter(client, votes, prompts)
-    return [one.text for one in await several(writer.caption, cases, at_once)]
+    return [captioned_case.text for captioned_case in await several(writer.caption, cases, at_once)]
 
 
 _NAME = "classifier-judge"
@@ -152,7 +152,9 @@ class ClassifierManifest(FrozenModel):
     @property
     def sha256(self) -> str:
         """The hash of all weights, and of the settings of their input."""
-        weights: list[JsonValue] = [one.weights_sha256 for each in self.languages.values() for one in each.members]
+        weights: list[JsonValue] = [
+            member.weights_sha256 for language in self.languages.values() for member in language.members
+        ]
         return content_hash([weights, self.loss, self.references, self.captions, self.max_tokens])
 
 
@@ -239,12 +241,14 @@ class ClassifierJudge:
         values: dict[str, float] = {}
         apart: dict[str, float] = {}
         shares: dict[str, JsonValue] = {}
-        for one in case.dimensions:
-            levels, each = np.array(one.levels), found[one.name]
+        for dimension in case.dimensions:
+            levels, each = np.array(dimension.levels), found[dimension.name]
             mean, expected = each.mean(axis=0), each @ levels
-            values[one.name] = read_levels(each, one, self._readout)
-            apart[one.name] = round(float(np.ptp(expected)), _DIGITS)
-            shares[one.name] = {f"{level:g}": round(float(share), 4) for level, share in zip(levels, mean, strict=True)}
+            values[dimension.name] = read_levels(each, dimension, self._readout)
+            apart[dimension.name] = round(float(np.ptp(expected)), _DIGITS)
+            shares[dimension.name] = {
+                f"{level:g}": round(float(share), 4) for level, share in zip(levels, mean, strict=True)
+            }
         return DimensionScores(values, disagreement=apart, evidence=({"probabilities": shares},))
 
 
@@ -321,7 +325,11 @@ def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedL
 
 
 def _member(
-    file: Path, below: FrozenEncoder, one: ClassifierLanguage, known: ClassifierMember, manifest: ClassifierManifest
+    file: Path,
+    below: FrozenEncoder,
+    language: ClassifierLanguage,
+    known: ClassifierMember,
+    manifest: ClassifierManifest,
 ) -> LevelClassifier:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -335,7 +343,7 @@ def _member(
         raise InputError(file, found=str(error), expected=expected) from error
     if state_hash(state) != known.weights_sha256:
         raise InputError(file, found="other weights", expected=expected)
-    shares = {name: [1.0] * len(levels) for name, levels in one.levels.items()}
+    shares = {name: [1.0] * len(levels) for name, levels in language.levels.items()}
     member = LevelClassifier(below, manifest.loss, shares, references=manifest.references)
     try:
         member.load_state_dict(state)

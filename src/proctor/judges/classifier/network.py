@@ -59,7 +59,7 @@ def tokenized(case: Case, caption: str, tokenizer: Any, limit: int, *, reference
     """A case as at most `limit` tokens, including the encoder's special tokens around each text. References are in the
     order of `Case.sorted_references`. An empty answer is kept; other empty parts are left out."""
     texts: dict[PartName, list[str]] = {"caption": [caption], "question": [case.query], "answer": [case.candidate]}
-    texts["references"] = [one.text for one in case.sorted_references] if references else []
+    texts["references"] = [reference.text for reference in case.sorted_references] if references else []
     found: dict[PartName, list[list[int]]] = {}
     for name, some in texts.items():
         ids = [list(tokenizer(text, verbose=False).input_ids) for text in some if text.strip() or name == "answer"]
@@ -83,7 +83,7 @@ def cut_counts(cases: Iterable[TokenizedCase]) -> dict[str, int]:
     >>> cut_counts([TokenizedCase((), ("references",)), TokenizedCase(())])
     {'references': 1}
     """
-    return dict(Counter(name for one in cases for name in one.cut))
+    return dict(Counter(name for case in cases for name in case.cut))
 
 
 _MIN_GAP = 1e-4  # between two thresholds, so that no level is impossible
@@ -105,7 +105,7 @@ class CumulativeLink(nn.Module):  # type: ignore[misc]  # the library has no typ
     def __init__(self, shares: Sequence[float]) -> None:
         super().__init__()
         sums = [sum(shares[: k + 1]) / sum(shares) for k in range(len(shares) - 1)]
-        logits = [math.log(one / (1 - one)) for one in sums]
+        logits = [math.log(sum_ / (1 - sum_)) for sum_ in sums]
         gaps = [after - before for before, after in pairwise(logits)]
         self.lowest = nn.Parameter(torch.tensor(logits[:1]))
         self.gaps = nn.Parameter(torch.tensor([math.log(math.expm1(max(gap - _MIN_GAP, _MIN_GAP))) for gap in gaps]))
@@ -126,7 +126,7 @@ class SeparateClasses(nn.Module):  # type: ignore[misc]
     def __init__(self, shares: Sequence[float]) -> None:
         super().__init__()
         self.outputs = len(shares)
-        self.bias = nn.Parameter(torch.tensor([math.log(one / sum(shares)) for one in shares]))
+        self.bias = nn.Parameter(torch.tensor([math.log(share / sum(shares)) for share in shares]))
 
     def forward(self, scores: Any) -> Any:
         """Scores (rows × levels) to log-probabilities (rows × levels)."""
@@ -240,14 +240,14 @@ class FrozenEncoder:
         (MacAvaney et al. 2020, SIGIR: precomputed term representations); only the top layers see the texts together."""
         known: dict[tuple[int, ...], Any] = {}
         with torch.no_grad():
-            for ids in dict.fromkeys(ids for one in cases for _, ids in one.texts):
+            for ids in dict.fromkeys(ids for case in cases for _, ids in case.texts):
                 known[ids] = self._lower(torch.tensor([ids])).last_hidden_state[0]
-        return [torch.cat([known[ids] for _, ids in one.texts]) for one in cases]
+        return [torch.cat([known[ids] for _, ids in case.texts]) for case in cases]
 
 
 def _layers(model: Any, depth: int) -> Any:
     """The list of an encoder's layers."""
-    lists = [one for one in model.modules() if isinstance(one, nn.ModuleList) and len(one) == depth]
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == depth]
     return lists[0] if lists else None
 
 
@@ -278,7 +278,7 @@ class LevelClassifier(nn.Module):  # type: ignore[misc]
         self.register_buffer("spread", torch.ones(width))
         self.dropout = nn.Dropout(_DROPOUT)
         self.names = tuple(shares)
-        self.links = nn.ModuleList([LINKS[loss](one) for one in shares.values()])
+        self.links = nn.ModuleList([LINKS[loss](share) for share in shares.values()])
         self.heads = nn.ModuleList([nn.Linear(width, link.outputs, bias=False) for link in self.links])
         for head in self.heads:
             nn.init.zeros_(head.weight)

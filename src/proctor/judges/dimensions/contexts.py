@@ -64,7 +64,7 @@ class PairReranker:
         """At most `most` of the matches, best first."""
         if not matches:
             return Ranked(())
-        texts = [one.passage.text for one in matches]
+        texts = [match.passage.text for match in matches]
         async with self._lock:  # the scorer is not thread-safe
             scores = await asyncio.to_thread(self._scorer, sought.text, texts)
         order = np.argsort(-scores, kind="stable")[:most]
@@ -123,7 +123,7 @@ def ranked_documents(names: Iterable[str], sought: Sought, most: int) -> tuple[s
     """
     names = sorted(names)
     for folder in (f"{sought.item_id}/", f"{sought.encounter}/", ""):
-        found = [one for one in names if one.startswith(folder) and "/" not in one[len(folder) :]]
+        found = [name for name in names if name.startswith(folder) and "/" not in name[len(folder) :]]
         if found:
             return tuple(found[:most])
     return ()
@@ -165,8 +165,8 @@ class Retriever:
 
 def _injection_in(case: Case, matches: Sequence[Match]) -> tuple[str, ...]:
     """The flag of passages of which one tries to instruct a judge of these dimensions, or nothing."""
-    names = [one.name for one in case.dimensions]
-    texts = (text for one in matches for text in (one.passage.text, one.passage.source))
+    names = [dimension.name for dimension in case.dimensions]
+    texts = (text for match in matches for text in (match.passage.text, match.passage.source))
     return (INJECTION_IN_PASSAGE,) if any(has_injection(text, names) for text in texts) else ()
 
 
@@ -186,8 +186,8 @@ class Passages:
 
     async def context(self, case: Case) -> Context:
         """See `ContextProvider`."""
-        references = [one.text for one in case.sorted_references[:_MAX_REFERENCES]]
-        text = "\n".join([case.query, *(f"- {one}" for one in references)])
+        references = [reference.text for reference in case.sorted_references[:_MAX_REFERENCES]]
+        text = "\n".join([case.query, *(f"- {reference}" for reference in references)])
         found = await self._retriever.find(
             [case.query, *references], Sought(text, case.language, case.id, case.encounter)
         )
@@ -311,23 +311,23 @@ class Claims:
     async def context(self, case: Case) -> Context:
         """See `ContextProvider`."""
         found, votes = await self._grounded(case)
-        cited = _each_once([one for claim in found for one in claim.cited])
+        cited = _each_once([match for claim in found for match in claim.cited])
         number = {match.passage.id: place for place, match in enumerate(cited, start=1)}
         claims: list[JsonValue] = [
             {
-                "claim": one.claim,
-                "verdict": one.verdict,
+                "claim": grounded_claim.claim,
+                "verdict": grounded_claim.verdict,
                 "sources": [
-                    *(f"R{place}" for place in one.references),
-                    *(f"P{number[match.passage.id]}" for match in one.cited),
+                    *(f"R{place}" for place in grounded_claim.references),
+                    *(f"P{number[match.passage.id]}" for match in grounded_claim.cited),
                 ],
             }
-            for one in found
+            for grounded_claim in found
         ]
         return Context(
             {"passages": passages_shown(cited), "claims": claims},
-            {"claims": [one.record for one in found]},
-            tuple(dict.fromkeys(flag for one in found for flag in one.flags)),
+            {"claims": [grounded_claim.record for grounded_claim in found]},
+            tuple(dict.fromkeys(flag for grounded_claim in found for flag in grounded_claim.flags)),
             votes,
         )
 
@@ -337,7 +337,7 @@ class Claims:
             return [], ()
         claims, key = await self._claims(case)
         found = await several(lambda claim: self._check(case, claim), claims)
-        return found, (key, *(vote for one in found for vote in one.votes))
+        return found, (key, *(vote for grounded_claim in found for vote in grounded_claim.votes))
 
     async def _claims(self, case: Case) -> tuple[list[str], str]:
         """The candidate's claims, each once, and the key of the judgement."""
@@ -349,15 +349,15 @@ class Claims:
             shown={"query": sanitize(case.query), "candidate": sanitize(case.candidate)},
             flags=lambda _: injection_flags(case),
         )
-        return list(dict.fromkeys(sanitize(one) for one in value.claims)), vote.key
+        return list(dict.fromkeys(sanitize(claim) for claim in value.claims)), vote.key
 
     async def _check(self, case: Case, claim: str) -> GroundedClaim:
         """Checks a claim against the references and the passages that are found for it."""
         ranked = await self._retriever.find([claim], Sought(claim, case.language, case.id, case.encounter))
-        references: list[JsonValue] = [sanitize(one.text) for one in case.sorted_references]
+        references: list[JsonValue] = [sanitize(reference.text) for reference in case.sorted_references]
 
         def flags(said: Grounding) -> tuple[str, ...]:
-            odd = any(not 1 <= one <= len(references) for one in said.references)
+            odd = any(not 1 <= reference <= len(references) for reference in said.references)
             odd = odd or any(not 1 <= one <= len(ranked.matches) for one in said.cited)
             return (*_injection_in(case, ranked.matches), *((CITES_UNSEEN,) if odd else ()))
 
@@ -373,9 +373,9 @@ class Claims:
             language=case.language,
             flags=flags,
         )
-        named = tuple(one for one in dict.fromkeys(said.references) if 1 <= one <= len(references))
+        named = tuple(reference for reference in dict.fromkeys(said.references) if 1 <= reference <= len(references))
         return GroundedClaim(claim, said, ranked.matches, named, (*ranked.votes, vote.key), flags(said))
 
 
 def _each_once(matches: Sequence[Match]) -> list[Match]:
-    return list({one.passage.id: one for one in reversed(matches)}.values())[::-1]
+    return list({match.passage.id: match for match in reversed(matches)}.values())[::-1]

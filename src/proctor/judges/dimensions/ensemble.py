@@ -63,7 +63,7 @@ def median_ensemble(name: str, members: Sequence[DimensionJudge], *, quorum: int
     needed = least if quorum is None else quorum
     if not least <= needed <= count:
         raise ConfigurationError(f"{name}: expected a quorum of {least} to {count}, found {needed}")
-    by_name = {one.name: one for one in members}
+    by_name = {member.name: member for member in members}
     settings: dict[str, JsonValue] = {
         "quorum": needed,
         "members": {name: one.settings for name, one in by_name.items()},
@@ -81,24 +81,24 @@ def pooled(case: Case, said: MemberScores, quorum: int) -> DimensionScores:
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     apart: dict[str, float] = {}
-    for one in case.dimensions:
-        votes = [scores.values[one.name] for scores in said.values() if one.name in scores.values]
+    for dimension in case.dimensions:
+        votes = [scores.values[dimension.name] for scores in said.values() if dimension.name in scores.values]
         if len(votes) < quorum:
-            why = next(scores.missing[one.name] for scores in said.values() if one.name in scores.missing)
-            missing[one.name] = f"{len(votes)} of {len(said)} members gave a score, {quorum} are needed: {why}"
+            why = next(scores.missing[dimension.name] for scores in said.values() if dimension.name in scores.missing)
+            missing[dimension.name] = f"{len(votes)} of {len(said)} members gave a score, {quorum} are needed: {why}"
             continue
-        apart[one.name] = _apart(one, votes)
-        if one.is_flag and apart[one.name] == 0.5:
-            missing[one.name] = f"the {len(votes)} members that gave a score are split evenly"
+        apart[dimension.name] = _apart(dimension, votes)
+        if dimension.is_flag and apart[dimension.name] == 0.5:
+            missing[dimension.name] = f"the {len(votes)} members that gave a score are split evenly"
         else:
-            values[one.name] = float(median(votes))  # of 0 and 1 without a tie: the majority
+            values[dimension.name] = float(median(votes))  # of 0 and 1 without a tie: the majority
     short = tuple(name for name, scores in said.items() if scores.missing or scores.awaiting)
     joined = _joined(case, said, values, missing, apart, [_record(name, scores) for name, scores in said.items()])
     return replace(joined, awaiting=short)
 
 
-def _apart(one: Dimension, votes: Sequence[float]) -> float:
-    if not one.is_flag:
+def _apart(dimension: Dimension, votes: Sequence[float]) -> float:
+    if not dimension.is_flag:
         return max(votes) - min(votes)
     yes = sum(vote > 0.5 for vote in votes) / len(votes)
     return min(yes, 1 - yes)
@@ -146,8 +146,12 @@ class RecordedJudge:
         """The recorded scores (see `DimensionJudge`)."""
         given = self._given.get(case, {})
         return DimensionScores(
-            values={one.name: given[one.name] for one in case.dimensions if one.name in given},
-            missing={one.name: f"{self.name} has no score" for one in case.dimensions if one.name not in given},
+            values={dimension.name: given[dimension.name] for dimension in case.dimensions if dimension.name in given},
+            missing={
+                dimension.name: f"{self.name} has no score"
+                for dimension in case.dimensions
+                if dimension.name not in given
+            },
             flags=injection_flags(case),
         )
 
@@ -161,7 +165,10 @@ def per_dimension(choice: DimensionChoice, judges: Mapping[str, DimensionJudge])
         raise InputError("per-dimension", found=f"the judges {given}", expected=f"{', '.join(lacking)} too, as chosen")
 
     def by(case: Case) -> dict[str, str]:
-        return {one.name: choice.judge_for(case.encounter, case.language, one.name) for one in case.dimensions}
+        return {
+            dimension.name: choice.judge_for(case.encounter, case.language, dimension.name)
+            for dimension in case.dimensions
+        }
 
     def taken(case: Case, said: MemberScores) -> DimensionScores:
         chosen = by(case)

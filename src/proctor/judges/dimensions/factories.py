@@ -270,12 +270,12 @@ def temperature_ensemble(setup: JudgeSetup) -> DimensionJudge:
     """
     name = "temperature-ensemble"
     specs = setup.clients.some(name)
-    if any("temperature" in one.settings for one in specs):
+    if any("temperature" in spec.settings for spec in specs):
         raise ConfigurationError(f"{name}: the temperatures are its own: leave temperature out of the settings")
     hot = [  # a setting, which a model has to take: without it the three would be one
-        (one, spec.model_copy(update={"settings": {**spec.settings, "temperature": one}}))
+        (temperature, spec.model_copy(update={"settings": {**spec.settings, "temperature": temperature}}))
         for spec in specs
-        for one in TEMPERATURES
+        for temperature in TEMPERATURES
     ]
     return _ensemble(name, setup, [_member(setup, spec, one, f"temperature-{one:g}") for one, spec in hot])
 
@@ -285,7 +285,9 @@ def persona_ensemble(setup: JudgeSetup) -> DimensionJudge:
     """Three readers of each model (diagnostic consistency, clinical safety, professional communication)."""
     name = "persona-ensemble"
     specs = setup.clients.some(name)
-    return _ensemble(name, setup, [_member(setup, spec, 0.0, one, one) for spec in specs for one in PERSONAS])
+    return _ensemble(
+        name, setup, [_member(setup, spec, 0.0, persona, persona) for spec in specs for persona in PERSONAS]
+    )
 
 
 @RatesDimensions
@@ -304,7 +306,7 @@ def _member(setup: JudgeSetup, spec: ModelSpec, temperature: float, variant: str
 
 def _ensemble(name: str, setup: JudgeSetup, members: list[ModelJudge]) -> DimensionJudge:
     options = read_options(name, _EnsembleOptions, setup.options)
-    models = "+".join(one.name for one in setup.clients.specs)
+    models = "+".join(spec.name for spec in setup.clients.specs)
     return median_ensemble(f"{name}[{models}]", members, quorum=options.quorum)
 
 

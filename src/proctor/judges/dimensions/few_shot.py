@@ -61,17 +61,17 @@ class FewShotExamples(ABC):
         """See `ContextProvider`."""
         chosen = self.of(case)
         refuse_own(chosen, case)
-        names: JsonValue = [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
-        return Context({"exemplars": [shown(one) for one in chosen]}, {"exemplars": names})
+        names: JsonValue = [{"item": rated_case.case.id, "mark": case_mark(rated_case.case)} for rated_case in chosen]
+        return Context({"exemplars": [shown(rated_case) for rated_case in chosen]}, {"exemplars": names})
 
 
 def refuse_own(chosen: Sequence[RatedCase], case: Case) -> None:
     """Raises `ProctorError` for an example of the encounter that is judged, by its name or its content (see
     `encounter_marks`): its ratings would reveal the score."""
     marks = encounter_marks(case)
-    for one in chosen:
-        if one.case.encounter == case.encounter or marks & encounter_marks(one.case):
-            raise ProctorError(f"{case.id}: a few-shot example of its own encounter ({one.case.id})")
+    for rated_case in chosen:
+        if rated_case.case.encounter == case.encounter or marks & encounter_marks(rated_case.case):
+            raise ProctorError(f"{case.id}: a few-shot example of its own encounter ({rated_case.case.id})")
 
 
 def few_shot_judge(
@@ -85,28 +85,30 @@ class RatedPool:
     """Rated answers without duplicates, in an order that does not depend on the file's."""
 
     def __init__(self, rated: Sequence[RatedCase]) -> None:
-        once = {case_mark(one.case): one for one in rated}
+        once = {case_mark(rated_case.case): rated_case for rated_case in rated}
         self._marks = {id(one): mark for mark, one in once.items()}
         self._content: dict[tuple[str, str], frozenset[str]] = {}
-        self.rated = tuple(sorted(once.values(), key=lambda one: (one.case.id, one.case.candidate)))
+        self.rated = tuple(
+            sorted(once.values(), key=lambda rated_case: (rated_case.case.id, rated_case.case.candidate))
+        )
 
     @property
     def sha256(self) -> str:
         """The hash of the answers and their ratings."""
-        rows: list[JsonValue] = [[self._marks[id(one)], dict(one.values)] for one in self.rated]
+        rows: list[JsonValue] = [[self._marks[id(rated_case)], dict(rated_case.values)] for rated_case in self.rated]
         return content_hash(rows)
 
     def others(self, case: Case) -> list[RatedCase]:
         """The rated answers that may serve a case: in its language, rated on all its dimensions, and of other encounters by
         name and by content."""
-        wanted, marks = {one.name for one in case.dimensions}, encounter_marks(case)
+        wanted, marks = {dimension.name for dimension in case.dimensions}, encounter_marks(case)
         return [
-            one
-            for one in self.rated
-            if one.case.encounter != case.encounter
-            and one.case.language == case.language
-            and wanted <= one.values.keys()
-            and not marks & self._marks_of(one.case)
+            rated_case
+            for rated_case in self.rated
+            if rated_case.case.encounter != case.encounter
+            and rated_case.case.language == case.language
+            and wanted <= rated_case.values.keys()
+            and not marks & self._marks_of(rated_case.case)
         ]
 
     def _marks_of(self, case: Case) -> frozenset[str]:
@@ -121,10 +123,10 @@ def case_mark(case: Case) -> str:
     return content_hash([case.id, case.candidate])[:16]
 
 
-def shown(one: RatedCase) -> dict[str, JsonValue]:
+def shown(rated_case: RatedCase) -> dict[str, JsonValue]:
     """A rated answer as the prompt shows it: texts shortened and sanitized, ratings by dimension."""
-    case = one.case
-    rating = {dimension.name: _number(one.values[dimension.name]) for dimension in case.dimensions}
+    case = rated_case.case
+    rating = {dimension.name: _number(rated_case.values[dimension.name]) for dimension in case.dimensions}
     references: list[JsonValue] = [
         _short(reference.text, _MAX_REFERENCE) for reference in case.sorted_references[:_MAX_REFERENCES]
     ]
@@ -147,7 +149,7 @@ class SimilarExamples(FewShotExamples):
     def __init__(self, pool: RatedPool, shots: int, encoder: Encoder | None = None) -> None:
         self._pool, self._shots = pool, shots
         self._place = {id(one): k for k, one in enumerate(pool.rated)}
-        texts = [_text(one.case) for one in pool.rated]
+        texts = [_text(rated_case.case) for rated_case in pool.rated]
         self._similarity = _by_words(texts) if encoder is None else _by_meaning(texts, encoder)
         how = f"similar by {'words' if encoder is None else 'meaning'}"
         self.settings = {"exemplars": how, "shots": shots, "rated_sha256": pool.sha256}
@@ -158,10 +160,10 @@ class SimilarExamples(FewShotExamples):
     def ranked(self, case: Case) -> list[RatedCase]:
         """All rated answers that may serve a case, one for each encounter, the most similar first."""
         similarity = self._similarity(_text(case))
-        ordered = sorted(self._pool.others(case), key=lambda one: -similarity[self._place[id(one)]])
+        ordered = sorted(self._pool.others(case), key=lambda rated_case: -similarity[self._place[id(rated_case)]])
         best: dict[str, RatedCase] = {}
-        for one in ordered:
-            best.setdefault(one.case.encounter, one)
+        for rated_case in ordered:
+            best.setdefault(rated_case.case.encounter, rated_case)
         return list(best.values())
 
 
@@ -191,26 +193,26 @@ class CoveringExamples(FewShotExamples):
         self.settings = {"exemplars": "coverage", "shots": shots, "seed": seed, "rated_sha256": pool.sha256}
         order = generator(seed, "exemplars", "coverage").permutation(len(pool.rated))
         self._turn = {id(one): int(order[k]) for k, one in enumerate(pool.rated)}
-        self._levels = {id(one): _levels(one) for one in pool.rated}
+        self._levels = {id(rated_case): _levels(rated_case) for rated_case in pool.rated}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        left = sorted(self._pool.others(case), key=lambda one: self._turn[id(one)])
+        left = sorted(self._pool.others(case), key=lambda rated_case: self._turn[id(rated_case)])
         seen: Counter[tuple[str, float]] = Counter()
         found: list[RatedCase] = []
         while left and len(found) < self._shots:
-            best = max(left, key=lambda one: sum(1 / (1 + seen[pair]) for pair in self._levels[id(one)]))
+            best = max(left, key=lambda rated_case: sum(1 / (1 + seen[pair]) for pair in self._levels[id(rated_case)]))
             found.append(best)
             seen.update(self._levels[id(best)])
-            left = [one for one in left if one.case.encounter != best.case.encounter]
+            left = [rated_case for rated_case in left if rated_case.case.encounter != best.case.encounter]
         return tuple(_enough(found, self._shots, case))
 
 
-def _levels(one: RatedCase) -> list[tuple[str, float]]:
+def _levels(rated_case: RatedCase) -> list[tuple[str, float]]:
     """The level nearest to each rating (a mean over raters may lie between two levels)."""
     return [
-        (dimension.name, min(dimension.levels, key=lambda level: abs(level - one.values[dimension.name])))
-        for dimension in one.case.dimensions
-        if dimension.name in one.values
+        (dimension.name, min(dimension.levels, key=lambda level: abs(level - rated_case.values[dimension.name])))
+        for dimension in rated_case.case.dimensions
+        if dimension.name in rated_case.values
     ]
 
 
@@ -267,19 +269,19 @@ class LanguageSearch(FrozenModel):
 
     @model_validator(mode="after")
     def _complete(self) -> LanguageSearch:
-        if any(len(one.scores) != len(self.sets) for one in self.held_out):
+        if any(len(held_out_answer.scores) != len(self.sets) for held_out_answer in self.held_out):
             raise ValueError("scores with every set are expected")
         return self
 
     def merit(self, number: int, *, leaving: str = "") -> float:
         """The agreement of the scores with a set and the ratings: the mean of `agreement` over dimensions, without the
         encounter `leaving`. Constant scores count as 0; a dimension with constant ratings is left out."""
-        rows = [one for one in self.held_out if one.encounter != leaving]
+        rows = [held_out_answer for held_out_answer in self.held_out if held_out_answer.encounter != leaving]
         found = []
-        for name in sorted({name for one in rows for name in one.ratings}):
-            ratings = [one.ratings[name] for one in rows]
+        for name in sorted({name for row in rows for name in row.ratings}):
+            ratings = [row.ratings[name] for row in rows]
             if len(set(ratings)) > 1:
-                found.append(agreement([one.scores[number][name] for one in rows], ratings) or 0.0)
+                found.append(agreement([row.scores[number][name] for row in rows], ratings) or 0.0)
         return float(np.mean(found)) if found else 0.0
 
 
@@ -320,7 +322,7 @@ class FixedExamples(FewShotExamples):
 
     def __init__(self, chosen: Sequence[RatedCase]) -> None:
         self._chosen = tuple(chosen)
-        self.settings = {"exemplars": [case_mark(one.case) for one in chosen]}
+        self.settings = {"exemplars": [case_mark(rated_case.case) for rated_case in chosen]}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
         del case
@@ -335,7 +337,7 @@ class SearchedExamples(FewShotExamples):
         if search.rated_sha256 != pool.sha256:
             raise InputError(file, found="a search on other rated answers", expected="one on those of --rated")
         self._search = search
-        self._rated = {case_mark(one.case): one for one in pool.rated}
+        self._rated = {case_mark(rated_case.case): rated_case for rated_case in pool.rated}
         unknown = {mark for tried in search.languages.values() for one in tried.sets for mark in one}
         if unknown - self._rated.keys():
             raise InputError(file, found="examples that nobody rated", expected="rated answers")
@@ -367,16 +369,16 @@ def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
 
     Raises `InputError` for fewer encounters than held_out + 2 · shots in a language.
     """
-    encounters = sorted({one.case.encounter for one in pool.rated})
+    encounters = sorted({rated_case.case.encounter for rated_case in pool.rated})
     mixed = generator(plan.seed, "exemplars", "held out").permutation(len(encounters))
     order = [encounters[int(place)] for place in mixed]
     found = {}
-    for language in sorted({one.case.language for one in pool.rated}):
+    for language in sorted({rated_case.case.language for rated_case in pool.rated}):
         by_encounter: dict[str, list[RatedCase]] = {}
-        for one in pool.rated:
-            complete = {dimension.name for dimension in one.case.dimensions} <= one.values.keys()
-            if one.case.language == language and complete:
-                by_encounter.setdefault(one.case.encounter, []).append(one)
+        for rated_case in pool.rated:
+            complete = {dimension.name for dimension in rated_case.case.dimensions} <= rated_case.values.keys()
+            if rated_case.case.language == language and complete:
+                by_encounter.setdefault(rated_case.case.encounter, []).append(rated_case)
         held = [name for name in order[: plan.held_out] if name in by_encounter]
         deck = [name for name in order[plan.held_out :] if name in by_encounter]
         if len(held) < 4 or len(deck) < 2 * plan.shots:
@@ -414,14 +416,14 @@ async def search_examples(
     progress = SearchProgress(sum(one.calls for one in drawn.values()))
     name = ""
     for language, tried in drawn.items():
-        cases = [one.case for one in tried.held_out]
+        cases = [rated_case.case for rated_case in tried.held_out]
         said = []
         for chosen in tried.sets:
             judge = make(FixedExamples(chosen))
             name = judge.name
             said.append(await _rated(judge, cases, concurrency, stop))
             progress.done += len(cases)
-            progress.missing += sum(bool(one.missing) for one in said[-1])
+            progress.missing += sum(bool(dimension_scores.missing) for dimension_scores in said[-1])
             on_change(progress)
         rows = list(zip(*said, strict=True))
         whole = [k for k, row in enumerate(rows) if not any(one.missing for one in row)]
@@ -432,13 +434,13 @@ async def search_examples(
                 f"{language!r}: {why}"
             )
         languages[language] = LanguageSearch(
-            sets=[[case_mark(one.case) for one in chosen] for chosen in tried.sets],
+            sets=[[case_mark(rated_case.case) for rated_case in chosen] for chosen in tried.sets],
             held_out=[
                 HeldOutAnswer(
                     mark=case_mark(cases[k]),
                     encounter=cases[k].encounter,
                     ratings=dict(tried.held_out[k].values),
-                    scores=[dict(one.values) for one in rows[k]],
+                    scores=[dict(row.values) for row in rows[k]],
                 )
                 for k in whole
             ],

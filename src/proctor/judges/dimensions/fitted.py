@@ -56,7 +56,7 @@ def _learned_for(
 
 def _covers(folds: Mapping[str, int], learned: Iterable[PerFold[T]]) -> bool:
     last = max(folds.values(), default=-1)
-    return min(folds.values(), default=0) >= 0 and all(len(one.without) > last for one in learned)
+    return min(folds.values(), default=0) >= 0 and all(len(per_fold.without) > last for per_fold in learned)
 
 
 def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -> dict[str, int]:
@@ -138,15 +138,18 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
 
     Raises `InputError` for fewer encounters than folds, and for a dimension that was rated in one fold only.
     """
-    fold_of = _dealt({one.encounter for one in rated}, folds, seed, "calibration", "calibration")
+    fold_of = _dealt({rated_score.encounter for rated_score in rated}, folds, seed, "calibration", "calibration")
     by_dimension: dict[str, list[RatedScore]] = {}
-    for one in rated:
-        by_dimension.setdefault(f"{one.language}/{one.dimension}", []).append(one)
+    for rated_score in rated:
+        by_dimension.setdefault(f"{rated_score.language}/{rated_score.dimension}", []).append(rated_score)
     curves = {}
     for name, inside in by_dimension.items():
-        if len({fold_of[one.encounter] for one in inside}) < 2:
+        if len({fold_of[rated_score.encounter] for rated_score in inside}) < 2:
             raise InputError(f"calibration of {name}", found="ratings in one fold", expected="in two or more")
-        without = [_curve([one for one in inside if fold_of[one.encounter] != fold]) for fold in range(folds)]
+        without = [
+            _curve([rated_score for rated_score in inside if fold_of[rated_score.encounter] != fold])
+            for fold in range(folds)
+        ]
         curves[name] = PerFold(everything=_curve(inside), without=without)
     return Calibration(judge=judge, seed=seed, folds=dict(sorted(fold_of.items())), curves=curves)
 
@@ -155,9 +158,9 @@ def rated_scores(scores: MetricScores, table: RatingsTable) -> list[RatedScore]:
     """Each rating with the score of the same answer, for a calibration. Answers that the scores opt out of are left out.
     Raises `InputError` if none is left."""
     found = [
-        RatedScore(one.cluster, one.language, one.dimension, value, one.value)
-        for one in table.ratings
-        if (value := scores.scores[one.key]) is not None
+        RatedScore(rating.cluster, rating.language, rating.dimension, value, rating.value)
+        for rating in table.ratings
+        if (value := scores.scores[rating.key]) is not None
     ]
     if not found:
         raise InputError(scores.name, found="no scores", expected="one or more")
@@ -172,12 +175,12 @@ def read_calibration(file: Path) -> Calibration:
 def _curve(points: Sequence[RatedScore]) -> Curve:
     from sklearn.isotonic import IsotonicRegression
 
-    scores = np.array([one.score for one in points])
-    ratings = np.array([one.rating for one in points])
+    scores = np.array([point.score for point in points])
+    ratings = np.array([point.rating for point in points])
     fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, ratings)
     # All ratings are rounded alike, so that the curve still rises.
-    rises = [round(float(one), 12) for one in fitted.y_thresholds_]
-    return Curve(scores=[float(one) for one in fitted.X_thresholds_], ratings=rises)
+    rises = [round(float(threshold), 12) for threshold in fitted.y_thresholds_]
+    return Curve(scores=[float(threshold) for threshold in fitted.X_thresholds_], ratings=rises)
 
 
 def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None:
@@ -190,7 +193,9 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
     each = [str(place) for place in range(len(scores))]
     samples = Resamples(each, drawing=False)
     found = [samples.correlation(kind, list(scores), list(ratings), each) for kind in KINDS]
-    return sum(one.observed for one in found) / len(found) if all(one.defined for one in found) else None
+    return (
+        sum(sampled.observed for sampled in found) / len(found) if all(sampled.defined for sampled in found) else None
+    )
 
 
 class HonestRow(FrozenModel):
@@ -231,7 +236,7 @@ class DimensionChoice(FrozenModel):
     def _complete(self) -> DimensionChoice:
         if not _covers(self.folds, self.chosen.values()):
             raise ValueError("a choice for every fold is expected")
-        if any({one.everything, *one.without} - set(self.judges) for one in self.chosen.values()):
+        if any({per_fold.everything, *per_fold.without} - set(self.judges) for per_fold in self.chosen.values()):
             raise ValueError("choices among the judges are expected")
         return self
 
@@ -243,7 +248,7 @@ class DimensionChoice(FrozenModel):
     @property
     def needed(self) -> tuple[str, ...]:
         """The judges that are chosen for anything, in their order."""
-        used = {name for one in self.chosen.values() for name in (one.everything, *one.without)}
+        used = {name for per_fold in self.chosen.values() for name in (per_fold.everything, *per_fold.without)}
         return tuple(name for name in self.judges if name in used)
 
     def judge_for(self, encounter: str, language: str, dimension: str) -> str:
@@ -294,10 +299,10 @@ def choose_judges(
     dataset can't be chosen for it. Raises `InputError` for fewer than two judges, a duplicate name, fewer encounters
     than folds, and a dimension for which no judge can be chosen.
     """
-    names = [one.name for one in judges]
+    names = [judge.name for judge in judges]
     if len(names) < 2 or len(set(names)) != len(names):
         raise InputError("judges", found=", ".join(names) or "none", expected="two or more, each once")
-    fold_of = _dealt({one.cluster for one in table.ratings}, folds, seed, "per-dimension", "ratings")
+    fold_of = _dealt({rating.cluster for rating in table.ratings}, folds, seed, "per-dimension", "ratings")
     frame = RatingCells(table, settings or CorrelationSettings(seed=seed))
     chosen: dict[str, PerFold[str]] = {}
     honest: list[HonestRow] = []
@@ -322,9 +327,9 @@ def read_choice(file: Path) -> DimensionChoice:
 
 
 def _rated(cell: RatingCell, judges: Sequence[MetricScores], fold_of: Mapping[str, int]) -> _Rated:
-    pairs = {one.name: paired(cell, one) for one in judges}
+    pairs = {judge.name: paired(cell, judge) for judge in judges}
     scores = {name: found for name, (found, opted_out) in pairs.items() if not opted_out}
-    return _Rated(cell, scores, np.array([fold_of[one] for one in cell.groups], dtype=np.int64))
+    return _Rated(cell, scores, np.array([fold_of[group] for group in cell.groups], dtype=np.int64))
 
 
 def _within_folds(frame: RatingCells, rated: _Rated, names: Sequence[str]) -> Sampled:
@@ -365,18 +370,18 @@ def _row(rated: _Rated, chosen: PerFold[str], sampled: Sampled, flattering: Samp
 
 def _mean_row(language: str, rows: Sequence[HonestRow], sampled: Sequence[Sampled]) -> HonestRow:
     estimate = average(sampled).estimate()
-    apparent = [one.apparent for one in rows if one.apparent is not None]
+    apparent = [row.apparent for row in rows if row.apparent is not None]
     return HonestRow(
         language=language,
         dimension="",
         chosen="",
         same_in_folds=0,
-        folds=min(one.folds for one in rows),
+        folds=min(row.folds for row in rows),
         value=estimate.value,
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
         apparent=sum(apparent) / len(apparent) if len(apparent) == len(rows) else None,
-        reason=next((one.reason for one in rows if one.reason), ""),
+        reason=next((row.reason for row in rows if row.reason), ""),
     )
 
 
@@ -454,7 +459,7 @@ def blended(
 
 
 def _columns(cell: RatingCell, members: Sequence[BlendMember], fold: int) -> list[Floats]:
-    pairs = [paired(cell, one.leaving[fold]) for one in members]
+    pairs = [paired(cell, member.leaving[fold]) for member in members]
     return [scores for scores, opted_out in pairs if not opted_out]
 
 

@@ -60,7 +60,7 @@ class Chances(FrozenModel):
 
 def _stored(model: str, dimensions: tuple[Dimension, ...]) -> StoredReply[Chances]:
     """A reply that is stored as level probabilities. Storing raises `ConfigurationError` if the model gives none."""
-    counts = {one.name: len(one.levels) for one in dimensions}
+    counts = {dimension.name: len(dimension.levels) for dimension in dimensions}
 
     def dump(reply: Reply[Rated]) -> dict[str, JsonValue]:
         if not reply.tokens:
@@ -100,13 +100,17 @@ def logprob_scale(
     def read(case: Case, said: Chances) -> DimensionScores:
         expected: dict[str, float] = {}
         missing: dict[str, str] = {}
-        for one in case.dimensions:
-            chances = said.chances[one.name]
-            mean = one.levels[said.drawn[one.name]] if readout == "sampled" else mean_level(one.levels, chances)
+        for dimension in case.dimensions:
+            chances = said.chances[dimension.name]
+            mean = (
+                dimension.levels[said.drawn[dimension.name]]
+                if readout == "sampled"
+                else mean_level(dimension.levels, chances)
+            )
             if mean is None:
-                missing[one.name] = f"only {sum(chances):.2f} of the probability is on the levels"
+                missing[dimension.name] = f"only {sum(chances):.2f} of the probability is on the levels"
             else:
-                expected[one.name] = mean
+                expected[dimension.name] = mean
         values = {name: mapped(case, name, value) for name, value in expected.items()}
         told: dict[str, JsonValue] = {**said.model_dump(mode="json"), "expected": dict(expected)}
         return DimensionScores(values, missing, breaks=case.breaks(expected), evidence=(told,))

@@ -104,20 +104,20 @@ def rating_form(
     return form
 
 
-def _number(one: Dimension, *, only_levels: bool, whole: bool) -> tuple[Any, Mapping[str, Any]]:
+def _number(dimension: Dimension, *, only_levels: bool, whole: bool) -> tuple[Any, Mapping[str, Any]]:
     if whole:
-        return _WHOLE, {"ge": 0, "le": len(one.levels) - 1}
-    if one.is_flag:
+        return _WHOLE, {"ge": 0, "le": len(dimension.levels) - 1}
+    if dimension.is_flag:
         return _WHOLE, {"ge": 0, "le": 1}
     if not only_levels:
-        return float, {"ge": one.levels[0], "le": one.levels[-1]}
+        return float, {"ge": dimension.levels[0], "le": dimension.levels[-1]}
 
     def known(value: float) -> float:
-        if value not in one.levels:
-            raise ValueError(f"expected one of {', '.join(f'{level:g}' for level in one.levels)}")
+        if value not in dimension.levels:
+            raise ValueError(f"expected one of {', '.join(f'{level:g}' for level in dimension.levels)}")
         return value
 
-    return Annotated[float, AfterValidator(known)], {"json_schema_extra": {"enum": list(one.levels)}}
+    return Annotated[float, AfterValidator(known)], {"json_schema_extra": {"enum": list(dimension.levels)}}
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,8 @@ def _rounded_scores(case: Case, rated: Rated) -> DimensionScores:
 
 
 def _levels_asked(case: Case) -> tuple[Dimension, ...]:
-    derived = {one.dimension for one in case.scheme.derived} if case.scheme else set()
-    return tuple(one for one in case.dimensions if one.name not in derived)
+    derived = {dimension.dimension for dimension in case.scheme.derived} if case.scheme else set()
+    return tuple(dimension for dimension in case.dimensions if dimension.name not in derived)
 
 
 def _derived_scores(case: Case, rated: Rated) -> DimensionScores:
@@ -287,7 +287,7 @@ def rating_request(
     filled = {
         **(scale.fill if fill is None else fill),
         "query": sanitize(case.query),
-        "references": [sanitize(one.text) for one in case.sorted_references],
+        "references": [sanitize(reference.text) for reference in case.sorted_references],
         "candidate": sanitize(case.candidate),
         "images_named": pictures.named,
         "images_shown": len(pictures.frames),
@@ -295,9 +295,9 @@ def rating_request(
         "fence_close": FENCE_CLOSE,
     }
     system, user = prompt.render(**filled | wording)
-    for one in asked:
-        if one.name not in system:
-            raise InputError(prompt.name, found=f"nothing about {one.name!r}", expected="every dimension")
+    for dimension in asked:
+        if dimension.name not in system:
+            raise InputError(prompt.name, found=f"nothing about {dimension.name!r}", expected="every dimension")
     return RatingRequest(system, (*pictures.frames, user), asked, prompt.sha256, wording)
 
 
@@ -326,7 +326,7 @@ class ModelJudge:
         self._kind, self._client, self._scale, self._contexts = kind, client, scale, tuple(contexts)
         self._model = CachedModel(self.name, client, votes)
         self._prompts = load_prompts(scale.template, prompts)
-        self._fill = {**scale.fill, **({"cites": True} if any(one.cites for one in contexts) else {})}
+        self._fill = {**scale.fill, **({"cites": True} if any(context.cites for context in contexts) else {})}
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -337,8 +337,8 @@ class ModelJudge:
             **self._fill,
             **self._scale.settings,
         }
-        for one in self._contexts:
-            found |= one.settings
+        for context in self._contexts:
+            found |= context.settings
         return found
 
     async def judge(self, case: Case) -> DimensionScores:
@@ -371,7 +371,7 @@ class ModelJudge:
     async def _ask(self, case: Case, context: Context, pictures: Pictures, flags: tuple[str, ...]) -> tuple[Any, str]:
         """The reply, and the key of its judgement."""
         request = rating_request(self._scale, self._prompts, case, pictures, {**self._fill, **context.fill})
-        references: list[JsonValue] = [one.text for one in case.sorted_references]
+        references: list[JsonValue] = [reference.text for reference in case.sorted_references]
         rated, vote = await self._model.ask(
             context.stored(self._scale.stored(request.asked, context.passages is not None)),
             request.parts,
@@ -407,14 +407,14 @@ def wording_of(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
         "role": case.scheme.role if case.scheme else "",
         "dimensions": [
             {
-                "name": one.name,
-                "description": one.description,
-                "low": f"{one.levels[0]:g}",
-                "high": f"{one.levels[-1]:g}",
-                "flag": one.is_flag,
-                "levels": [f"{level:g}" for level in one.levels],
+                "name": dimension.name,
+                "description": dimension.description,
+                "low": f"{dimension.levels[0]:g}",
+                "high": f"{dimension.levels[-1]:g}",
+                "flag": dimension.is_flag,
+                "levels": [f"{level:g}" for level in dimension.levels],
             }
-            for one in asked
+            for dimension in asked
         ],
         "rules": rules,
     }
@@ -422,7 +422,9 @@ def wording_of(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
 
 def words_itself(case: Case) -> bool:
     """Whether the task's own wording is part of a judgement's key, besides the prompt's hash."""
-    return case.scheme is not None and bool(case.scheme.role or any(one.description for one in case.dimensions))
+    return case.scheme is not None and bool(
+        case.scheme.role or any(dimension.description for dimension in case.dimensions)
+    )
 
 
 @dataclass(frozen=True)
@@ -439,7 +441,7 @@ class Pictures:
     @property
     def hashes(self) -> list[JsonValue]:
         """The hashes of the pictures, part of a judgement's key."""
-        return [hashlib.sha256(one.jpeg).hexdigest() for one in self.frames]
+        return [hashlib.sha256(frame.jpeg).hexdigest() for frame in self.frames]
 
     @property
     def evidence(self) -> dict[str, JsonValue]:

@@ -58,10 +58,10 @@ class ClientPool:
 
     def some(self, judge: str) -> tuple[ModelSpec, ...]:
         """All models. Raises `ConfigurationError` for none, and for a model that is named twice."""
-        names = [one.name for one in self.specs]
+        names = [spec.name for spec in self.specs]
         if not names:
             raise ConfigurationError(f"{judge}: expected a model, found none")
-        twice = next((one for one in names if names.count(one) > 1), None)
+        twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ConfigurationError(f"{judge}: the model {twice} is named twice")
         return self.specs
@@ -77,8 +77,8 @@ class ClientPool:
 
     async def aclose(self) -> None:
         """Closes all connections."""
-        for one in self._open.values():
-            await one.aclose()
+        for model_client in self._open.values():
+            await model_client.aclose()
         self._open.clear()
 
 
@@ -205,7 +205,7 @@ class DimensionScorer:
     async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
         """Gives all answers to a judge that takes them at once (`JudgesAll`); other judges are asked one by one."""
         if isinstance(self._judge, JudgesAll):
-            given = [one for one in answers if self.applies(one[0]) and one[1].status is Status.ANSWERED]
+            given = [answer for answer in answers if self.applies(answer[0]) and answer[1].status is Status.ANSWERED]
             cases = list(dict.fromkeys(self._case(item, answer) for item, answer in given))
             self._said |= dict(zip(cases, await self._judge.judge_all(cases), strict=True))
 
@@ -220,8 +220,8 @@ class DimensionScorer:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")
         if answer.status is not Status.ANSWERED:
             return [
-                self._score(item, one.name, one.metric.worst, label=answer.status.value)
-                for one in self._scheme.of(str(item.tags.get("language", "")))
+                self._score(item, dimension.name, dimension.metric.worst, label=answer.status.value)
+                for dimension in self._scheme.of(str(item.tags.get("language", "")))
             ]
         case = self._case(item, answer)
         said = self._said.get(case) or await self._judge.judge(case)

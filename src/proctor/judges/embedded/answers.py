@@ -132,7 +132,7 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     """
     languages = sorted({case.language for case in cases})
     if len(languages) != 1 or languages[0] not in LANGUAGES:
-        found = ", ".join(repr(one) for one in languages) or "no cases"
+        found = ", ".join(repr(language) for language in languages) or "no cases"
         raise InputError("language", found=found, expected=f"one of {', '.join(LANGUAGES)}")
     bare = next((case for case in cases if not case.references), None)
     if bare is not None:
@@ -142,12 +142,17 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     texts = [_texts(case) for case in cases]
     vectors.prepare([text for candidate, query, references in texts for text in (candidate, query, *references)])
     vectors.prepare(
-        [one for candidate, _, references in texts for text in (candidate, *references) for one in sentences(text)]
+        [
+            sentence
+            for candidate, _, references in texts
+            for text in (candidate, *references)
+            for sentence in sentences(text)
+        ]
     )
     matched = _matched(texts, encoders.tokens)
-    read = {one: Reading(*one, languages[0], vectors, matched) for one in dict.fromkeys(texts)}
+    read = {text: Reading(*text, languages[0], vectors, matched) for text in dict.fromkeys(texts)}
     measured_once = {one: measures(reading) for one, reading in read.items()}
-    readings, own = [read[one] for one in texts], [measured_once[one] for one in texts]
+    readings, own = [read[text] for text in texts], [measured_once[text] for text in texts]
     order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}
     question = np.array([order[case.id] for case in cases], dtype=np.int64)
     rows = []
@@ -175,7 +180,7 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
 
 def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEncoder) -> Matched:
     """BERTScore of each answer and its references, computed in one batch in alphabetical order."""
-    pairs = sorted({(candidate, one) for candidate, _, references in texts for one in references})
+    pairs = sorted({(candidate, reference) for candidate, _, references in texts for reference in references})
     found = BertScore(encoder).score(pairs)
     rows = np.column_stack([found.precision, found.recall, found.f1]).tolist()
     known: dict[tuple[str, str], tuple[float, float, float]] = {
@@ -185,7 +190,7 @@ def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEn
 
 
 def _texts(case: Case) -> tuple[str, str, tuple[str, ...]]:
-    return case.candidate, case.query, tuple(one.text for one in case.references)
+    return case.candidate, case.query, tuple(reference.text for reference in case.references)
 
 
 EXPECTED = {"denied": -1.0, "padded": 0.0}
@@ -219,7 +224,7 @@ class Contrasts:
     @property
     def expected(self) -> Floats:
         """The expected change of a rating by each wording."""
-        return np.array([EXPECTED[one.partition("/")[0]] for one in self.kinds])
+        return np.array([EXPECTED[kind.partition("/")[0]] for kind in self.kinds])
 
     def differences(self, changed: Floats, own: Floats) -> Floats:
         """The mean change of a block of columns by each wording: wordings × columns. `changed` are the rows of these

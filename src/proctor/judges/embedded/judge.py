@@ -117,7 +117,7 @@ def _learned(arrays: Arrays) -> Learned:
             parts[name][own] = value
         else:
             parts[name] = value
-    views = Views(**{one.name: parts.pop(one.name) for one in fields(Views)})
+    views = Views(**{field.name: parts.pop(field.name) for field in fields(Views)})
     return Learned(views=views, **parts)
 
 
@@ -131,7 +131,7 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
     if set(views.means) != set(VIEWS) or set(views.sizes) != set(VIEWS) or not set(learned.weights) <= set(VIEWS):
         raise ValueError("other views than there are")
     columns, waves, many = len(views.columns), len(views.phases), len(dimensions)
-    if columns < len(LIKENESS) or not all(isinstance(one, int) and one >= 0 for one in views.columns):
+    if columns < len(LIKENESS) or not all(isinstance(column, int) and column >= 0 for column in views.columns):
         raise ValueError("columns that are none")
     wanted = {
         "centre": (views.centre, (columns,)),
@@ -282,15 +282,15 @@ def _data_hash(rated: Sequence[RatedCase]) -> str:
     rows = [
         content_hash(
             {
-                "encounter": one.case.encounter,
-                "language": one.case.language,
-                "query": one.case.query,
-                "references": [reference.text for reference in one.case.references],
-                "candidate": one.case.candidate,
-                "values": dict(one.values),
+                "encounter": rated_case.case.encounter,
+                "language": rated_case.case.language,
+                "query": rated_case.case.query,
+                "references": [reference.text for reference in rated_case.case.references],
+                "candidate": rated_case.case.candidate,
+                "values": dict(rated_case.values),
             }
         )
-        for one in rated
+        for rated_case in rated
     ]
     return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
 
@@ -368,7 +368,7 @@ class EmbeddedJudge:
         encoders: Encoders | None = None,
     ) -> EmbeddedJudge:
         """A judge that learns from rated answers and further material; `known` is the result of `read_rated`."""
-        learned = {one.answers.language: learn(one, recipe) for one in known}
+        learned = {rated_answers.answers.language: learn(rated_answers, recipe) for rated_answers in known}
         manifest = manifest_of(rated, learned, recipe, material)
         return cls(learned, manifest, encoders=encoders or material.opened(), stacked=material.stacked)
 
@@ -430,11 +430,11 @@ class EmbeddedJudge:
         for k, case in enumerate(cases):
             values: dict[str, float] = {}
             ratings: dict[str, JsonValue] = {}
-            for one in case.dimensions:
-                column = learned.dimensions.index(one.name)
-                low, high = one.levels[0], one.levels[-1]
-                values[one.name] = low + (high - low) * float(scores[k, column])
-                ratings[one.name] = low + (high - low) * float(expected[k, column])
+            for dimension in case.dimensions:
+                column = learned.dimensions.index(dimension.name)
+                low, high = dimension.levels[0], dimension.levels[-1]
+                values[dimension.name] = low + (high - low) * float(scores[k, column])
+                ratings[dimension.name] = low + (high - low) * float(expected[k, column])
             flags = [*injection_flags(case)]
             known = {encounter_mark(case.encounter), *encounter_marks(case)}
             flags += [TRAINED_ON] if known & self._trained_on else []

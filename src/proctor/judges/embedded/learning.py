@@ -317,9 +317,9 @@ def task_figure(scores: Floats, ratings: Floats) -> float:
     return float(kendalltau(scores, ratings).statistic + _pearson(scores, ratings) + ranks) / 3
 
 
-def _pearson(one: Floats, other: Floats) -> float:
+def _pearson(floats: Floats, other: Floats) -> float:
     """Pearson's r without a p-value, which makes SciPy's function many times slower."""
-    first, second = one - one.mean(), other - other.mean()
+    first, second = floats - floats.mean(), other - other.mean()
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))
 
 

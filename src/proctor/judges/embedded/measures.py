@@ -108,7 +108,7 @@ def _words(words: Sequence[str], language: str) -> list[str]:
     """The words that carry meaning by themselves: longer words in English, pairs of characters in Chinese."""
     if language == "zh":
         return [first + second for first, second in pairwise(words)]
-    return [one for one in words if len(one) > 3]
+    return [word for word in words if len(word) > 3]
 
 
 def contradictions(candidate: str, references: Sequence[str], language: str) -> dict[str, float]:
@@ -120,8 +120,8 @@ def contradictions(candidate: str, references: Sequence[str], language: str) -> 
     """
     own = claims(candidate, language)
     their = AssertedWords(Counter(), Counter())
-    for one in references:
-        found = claims(one, language)
+    for reference in references:
+        found = claims(reference, language)
         their.asserted.update(set(found.asserted))
         their.denied.update(set(found.denied))
     known = {word: their.asserted[word] >= their.denied[word] for word in their.asserted | their.denied}
@@ -261,7 +261,7 @@ class Reading:
     @cached_property
     def reference_words(self) -> list[list[str]]:
         """The tokens of each reference."""
-        return [tokens(one) for one in self.references]
+        return [tokens(reference) for reference in self.references]
 
     @cached_property
     def meaning(self) -> Floats:
@@ -271,7 +271,7 @@ class Reading:
     @cached_property
     def reference_meanings(self) -> Floats:
         """The references' embeddings, one a row."""
-        return np.array([self.vector(one) for one in self.references])
+        return np.array([self.vector(reference) for reference in self.references])
 
     @cached_property
     def agreement(self) -> Floats:
@@ -353,7 +353,7 @@ def _likeness(reading: Reading) -> dict[str, float]:
 def _coverage(reading: Reading) -> dict[str, float]:
     """How well each sentence of the references is matched by the answer ("recall"), and the reverse ("precision")."""
     own = sentences(reading.candidate)
-    theirs = [one for text in reading.references for one in sentences(text)]
+    theirs = [sentence for text in reading.references for sentence in sentences(text)]
     tables = {"meaning": np.zeros((1, 1)), "words": np.zeros((1, 1))}
     if own and theirs:
         tables["meaning"] = (
@@ -407,7 +407,7 @@ def _case(reading: Reading) -> dict[str, float]:
 
 def _style(reading: Reading) -> dict[str, float]:
     text, words = reading.candidate.strip(), reading.words
-    lengths = np.log1p([len(one) for one in reading.reference_words])
+    lengths = np.log1p([len(word) for word in reading.reference_words])
     count, parts = float(np.log1p(len(words))), len(sentences(text))
     return {
         "words": count,

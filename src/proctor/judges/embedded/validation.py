@@ -60,15 +60,16 @@ def read_rated(
     _refuse_constant(rated)  # before the texts are read, which takes minutes
     encoders = encoders or material.opened()
     return tuple(
-        _read(rated, language, material, encoders) for language in dict.fromkeys(one.case.language for one in rated)
+        _read(rated, language, material, encoders)
+        for language in dict.fromkeys(rated_case.case.language for rated_case in rated)
     )
 
 
 def _refuse_constant(rated: Sequence[RatedCase]) -> None:
     values: dict[tuple[str, str], set[float]] = {}
-    for one in rated:
-        for name, value in one.values.items():
-            values.setdefault((one.case.language, name), set()).add(value)
+    for rated_case in rated:
+        for name, value in rated_case.values.items():
+            values.setdefault((rated_case.case.language, name), set()).add(value)
     for (language, name), found in values.items():
         if len(found) == 1 and len(rated) > 1:
             raise InputError(
@@ -113,20 +114,24 @@ def _read(
 ) -> RatedAnswers:
     places = [k for k, one in enumerate(rated) if one.case.language == language]
     dimensions = rated[places[0]].case.dimensions
-    names = tuple(one.name for one in dimensions)
-    weak = [one for one in material.weak if one.case.language == language and set(one.values) == set(names)]
+    names = tuple(dimension.name for dimension in dimensions)
+    weak = [
+        rated_case
+        for rated_case in material.weak
+        if rated_case.case.language == language and set(rated_case.values) == set(names)
+    ]
     inside = [*(rated[k] for k in places), *weak]
-    for one in inside:
-        if one.case.dimensions != dimensions or set(one.values) != set(names):
+    for rated_case in inside:
+        if rated_case.case.dimensions != dimensions or set(rated_case.values) != set(names):
             raise InputError(
-                f"case {one.case.id}",
-                found=f"ratings of {', '.join(sorted(one.values))}",
+                f"case {rated_case.case.id}",
+                found=f"ratings of {', '.join(sorted(rated_case.values))}",
                 expected=f"one of each of {', '.join(names)}",
             )
-    lowest = np.array([one.levels[0] for one in dimensions])
-    span = np.array([one.levels[-1] for one in dimensions]) - lowest
-    values = np.array([[one.values[name] for name in names] for one in inside])
-    cases = [one.case for one in inside]
+    lowest = np.array([dimension.levels[0] for dimension in dimensions])
+    span = np.array([dimension.levels[-1] for dimension in dimensions]) - lowest
+    values = np.array([[rated_case.values[name] for name in names] for rated_case in inside])
+    cases = [rated_case.case for rated_case in inside]
     made, changed, origin, wording = changed_cases(cases[: len(places)], 0)
     read = read_answers([*cases, *made], encoders)
     own, new = read.part(np.arange(len(cases))), read.part(np.arange(len(cases), len(read)))
@@ -142,10 +147,10 @@ def _read(
         (values - lowest) / span,
         lowest,
         span,
-        better=np.array([-1.0 if one.lower_is_better else 1.0 for one in dimensions]),
+        better=np.array([-1.0 if dimension.lower_is_better else 1.0 for dimension in dimensions]),
         split=Split(
-            tuple(one.encounter for one in cases),
-            tuple(one.dataset for one in cases),
+            tuple(case.encounter for case in cases),
+            tuple(case.dataset for case in cases),
             tuple(k >= len(places) for k in range(len(cases))) if weak else (),
         ),
         places=tuple(places),
@@ -155,9 +160,13 @@ def _read(
 
 def stacked_columns(stacked: Stacked, cases: Sequence[Case]) -> tuple[tuple[str, ...], Floats]:
     """The names of the measures that are other judges' scores, and their values (rows × names), NaN for a missing score."""
-    columns = tuple(f"{STACKED}{judge}:{one.name}" for judge in stacked for one in cases[0].dimensions)
+    columns = tuple(f"{STACKED}{judge}:{dimension.name}" for judge in stacked for dimension in cases[0].dimensions)
     rows = [
-        [given.get(case, {}).get(one.name, float("nan")) for given in stacked.values() for one in case.dimensions]
+        [
+            given.get(case, {}).get(dimension.name, float("nan"))
+            for given in stacked.values()
+            for dimension in case.dimensions
+        ]
         for case in cases
     ]
     return columns, np.array(rows, dtype=np.float64).reshape(len(cases), len(columns))
@@ -219,7 +228,10 @@ def beside_best(
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         best = best_metric(table, metrics, language)
         cells = _cells(frame, language)
-        own = [average([frame.measure(cell, *paired(cell, one)).mean for one in judge]) for cell in cells]
+        own = [
+            average([frame.measure(cell, *paired(cell, metric_scores)).mean for metric_scores in judge])
+            for cell in cells
+        ]
         other = [frame.measure(cell, *paired(cell, best)).mean for cell in cells]
         names = ("", *(cell.dimension for cell in cells))
         rows += [
@@ -232,8 +244,8 @@ def beside_best(
 def splits_of(rated: Sequence[RatedCase]) -> dict[str, Split]:
     """The split of each language's answers, without reading their texts."""
     found: dict[str, list[Case]] = {}
-    for one in rated:
-        found.setdefault(one.case.language, []).append(one.case)
+    for rated_case in rated:
+        found.setdefault(rated_case.case.language, []).append(rated_case.case)
     return {
         language: Split(tuple(case.encounter for case in cases), tuple(case.dataset for case in cases))
         for language, cases in found.items()

@@ -52,7 +52,7 @@ def kemeny(orders: Sequence[Sequence[str]], weights: Sequence[float] | None = No
     >>> kemeny([["A", "B", "C"], ["B", "C", "A"], ["A", "C", "B"]])
     Consensus(order=('A', 'B', 'C'), against=3.0, agreement=0.6666666666666667)
     """
-    shares = [1.0] * len(orders) if weights is None else [float(one) for one in weights]
+    shares = [1.0] * len(orders) if weights is None else [float(weight) for weight in weights]
     if len(shares) != len(orders):
         raise InputError("weights", found=str(len(shares)), expected=f"{len(orders)}, one per order")
     labels = list(dict.fromkeys(label for order in orders for label in order))

@@ -202,7 +202,7 @@ def _chance_of_one(metric: str, frames: int) -> float | None:
 @cache
 def _mean_run(frames: int) -> float:
     labels = range(frames)
-    key = [str(one) for one in labels]
+    key = [str(label) for label in labels]
     runs = sum(compare_orders(key, [str(one) for one in order]).longest_run for order in permutations(labels))
     return runs / factorial(frames) / frames
 
@@ -277,17 +277,17 @@ def order_estimates(
     if len(comparisons) != len(groups):
         found = f"{len(comparisons)} and {len(groups)}"
         raise InputError("orders", found=found, expected="as many comparisons as groups")
-    pairs = np.array([one.frames - 1 for one in comparisons], dtype=np.int64)
-    right = np.array([one.adjacent_right / max(1, one.frames - 1) for one in comparisons])
+    pairs = np.array([comparison.frames - 1 for comparison in comparisons], dtype=np.int64)
+    right = np.array([comparison.adjacent_right / max(1, comparison.frames - 1) for comparison in comparisons])
     place = np.repeat(np.arange(len(pairs)), pairs)  # every pair of neighbours counts once, as in `results`
     of_pair = [groups[number] for number in place.tolist()]
     per_item = {
-        TASK: [one.exact for one in comparisons],
-        TAU: [one.tau for one in comparisons],
-        RUN: [one.longest_run / one.frames for one in comparisons],
-        FIRST: [one.first_right for one in comparisons],
-        LAST: [one.last_right for one in comparisons],
-        EITHER_WAY: [one.up_to_reversal for one in comparisons],
+        TASK: [comparison.exact for comparison in comparisons],
+        TAU: [comparison.tau for comparison in comparisons],
+        RUN: [comparison.longest_run / comparison.frames for comparison in comparisons],
+        FIRST: [comparison.first_right for comparison in comparisons],
+        LAST: [comparison.last_right for comparison in comparisons],
+        EITHER_WAY: [comparison.up_to_reversal for comparison in comparisons],
     }
     columns = {metric: np.array(values, dtype=np.float64) for metric, values in per_item.items()}
     task, *others = (ItemSums(metric, values).estimate(groups, plan) for metric, values in columns.items())
@@ -306,10 +306,12 @@ def place_confusion(comparisons: Sequence[OrderComparison]) -> dict[int, NDArray
     [[2, 0, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
     """
     tables: dict[int, NDArray[np.int64]] = {}
-    for one in sorted(comparisons, key=lambda one: one.frames):
-        table = tables.setdefault(one.frames, np.zeros((one.frames, one.frames + 1), dtype=np.int64))
-        for belongs, put in enumerate(one.places):
-            table[belongs, one.frames if put is None else put] += 1
+    for comparison in sorted(comparisons, key=lambda comparison: comparison.frames):
+        table = tables.setdefault(
+            comparison.frames, np.zeros((comparison.frames, comparison.frames + 1), dtype=np.int64)
+        )
+        for belongs, put in enumerate(comparison.places):
+            table[belongs, comparison.frames if put is None else put] += 1
     return tables
 
 
@@ -356,7 +358,7 @@ def rationale_estimates(
         return np.asarray(100 * (beta * (alpha * task + (1 - alpha) * pair) + (1 - beta) * f1_mean))
 
     found = (ItemSums(RATIONALE_F1, given), ItemSums(OVERALL, columns, overall))
-    return [one.estimate(groups, plan) for one in found]
+    return [item_sums.estimate(groups, plan) for item_sums in found]
 
 
 def tracking_estimate(
@@ -442,7 +444,14 @@ def compared(reference: Reference, answer: Answer) -> OrderComparison:
     said = answer.parsed if isinstance(answer.parsed, list) else []
     keys = [key for key in (reference.answer, *reference.accepted) if isinstance(key, list)]
     found = [compare_orders([*map(str, key)], [*map(str, said)]) for key in keys]
-    return max(found, key=lambda one: (one.exact, one.adjacent_right, one.all_right))
+    return max(
+        found,
+        key=lambda order_comparison: (
+            order_comparison.exact,
+            order_comparison.adjacent_right,
+            order_comparison.all_right,
+        ),
+    )
 
 
 def _values(said: OrderComparison) -> Sequence[tuple[float, str]]:

@@ -117,10 +117,12 @@ def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[f
     >>> round(weighted_bleu("the cat sat on the mat", ["the cat sat on a mat", "a dog"], [0.7, 1.0]), 3)
     0.376
     """
-    good = len(weights) == len(references) and all(-1 <= one <= 1 for one in weights) and max(weights, default=0) > 0
+    good = (
+        len(weights) == len(references) and all(-1 <= weight <= 1 for weight in weights) and max(weights, default=0) > 0
+    )
     if not good:
         texts = count_of(len(references), "reference")
-        found = f"{texts} with the weights {', '.join(f'{one:g}' for one in weights) or 'none'}"
+        found = f"{texts} with the weights {', '.join(f'{weight:g}' for weight in weights) or 'none'}"
         raise InputError("weights", found=found, expected="one from −1 to 1 for each, one above 0")
     metric = _bleu(_TOKENIZERS.get(language, "13a"), lowercase=True)
     words, *others = (_words(metric, text) for text in (candidate, *references))
@@ -130,7 +132,7 @@ def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[f
     hits, total = _weighted_hits(words, others, shares, metric.max_ngram_order)
     closest = min((len(other) for other in others), key=lambda length: (abs(length - len(words)), length))
     score = metric.compute_bleu(
-        [max(0.0, one) for one in hits],  # type: ignore[misc] # counts with weights are no whole numbers,
+        [max(0.0, hit) for hit in hits],  # type: ignore[misc] # counts with weights are no whole numbers,
         total,  # type: ignore[arg-type] # which it does not need
         len(words),
         closest,

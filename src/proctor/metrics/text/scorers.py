@@ -266,7 +266,7 @@ def _text(answer: Answer) -> str:
 def _references(item: Item) -> tuple[str, ...]:
     given = item.reference
     texts = () if given is None else (given.answer, *given.accepted)
-    return tuple(one for one in texts if isinstance(one, str))
+    return tuple(text for text in texts if isinstance(text, str))
 
 
 RATIONALE_F1 = Metric("rationale_f1", "Rationale, BERTScore F1", formats=("ordering",))

@@ -275,7 +275,7 @@ def ratio_axis(low: float, high: float) -> Axis:
     last = min(-_floor_log10(1 / max(high, 2.0)), _DECADES)
     digits = (1, 2, 5) if last - first <= _FINE else (1,)
     numbers = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-    inside = [one for one in numbers if 10.0**first <= one <= 10.0**last]
+    inside = [number for number in numbers if 10.0**first <= number <= 10.0**last]
     return Axis((float(first), float(last)), tuple(map(math.log10, inside)), tuple(f"{one:g}" for one in inside))
 
 
@@ -290,7 +290,7 @@ def _axis(low: float, high: float, lines: int, scale: float, unit: str, *, signe
     if last * step < high * scale - 1e-9 and abs((last + 1) * step - high * scale) < 1e-9:
         last += 1
     numbers = [step * number for number in range(first, last + 1)]
-    digits = next((n for n in range(4) if all(abs(round(one, n) - one) < 1e-9 for one in numbers)), 4)
+    digits = next((n for n in range(4) if all(abs(round(number, n) - number) < 1e-9 for number in numbers)), 4)
     sign = "+" if signed else ""
     labels = tuple(
         (f"{number:{sign}.{digits}f}" if abs(number) > 1e-12 else "0").replace("-", "−") + unit for number in numbers

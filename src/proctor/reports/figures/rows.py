@@ -107,7 +107,7 @@ def draw_rows(
     inner = (width - left - _GAP * across) / across
     several = any(isinstance(mark, Sequence) for panel in panels for mark in panel.marks)
     row = _STEP * len(series) + 12 if several else _ROW
-    legend = [(one.number, one.name) for one in series]
+    legend = [(chart_series.number, chart_series.name) for chart_series in series]
     stacked = any(isinstance(mark, Stack) for panel in panels for mark in panel.marks)
     top = _stack_legend_height(series, width) if stacked else legend_height(legend, width - 10)
     named, lined = any(panel.name for panel in panels), any(panel.line for panel in panels)

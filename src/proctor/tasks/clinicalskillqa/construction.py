@@ -68,7 +68,7 @@ def read_events(folder: Path, video: str) -> tuple[LoggedEvent, ...]:
     order of start. Raises `InputError` where there is none, or where it is something else."""
     file = folder / Path(video).with_suffix(".json")
     log = read_model(file, _Log, f"the event log of {video}")
-    return tuple(sorted(log.events, key=lambda one: (one.start, one.end)))
+    return tuple(sorted(log.events, key=lambda event: (event.start, event.end)))
 
 
 def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[LoggedEvent]) -> str:
@@ -80,13 +80,13 @@ def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[Log
     'In C the pads are placed. Between C and A a shock is given.'
     """
     sentences = []
-    for one in events:
-        inside = [label for label, time in zip(order, times, strict=True) if one.start <= time <= one.end]
-        gap = next((at for at in range(1, len(times)) if times[at - 1] < one.start and one.end < times[at]), 0)
+    for event in events:
+        inside = [label for label, time in zip(order, times, strict=True) if event.start <= time <= event.end]
+        gap = next((at for at in range(1, len(times)) if times[at - 1] < event.start and event.end < times[at]), 0)
         if inside:
-            sentences.append(f"In {_joined(inside)} {one.description}.")
+            sentences.append(f"In {_joined(inside)} {event.description}.")
         elif gap:
-            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {one.description}.")
+            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {event.description}.")
     return " ".join(sentences)
 
 
@@ -160,7 +160,7 @@ class InstancePlan:
             raise InputError("frames", found=str(self.frames), expected="numbers of frames, each once")
         check_bounds(
             [
-                *(("frames", one, 2, 26) for one in self.frames),
+                *(("frames", frame, 2, 26) for frame in self.frames),
                 ("per_video", self.per_video, 1, 10_000),
                 ("seconds", self.seconds, 0.2, 36_000),
                 ("apart", self.apart, 0, 0.5),
@@ -286,7 +286,7 @@ def build_instances(
     wanted, short = 0, []
     for number, name in enumerate(names, start=1):
         drawn = draw_frames(library, name, chosen, generator(chosen.seed, "keyframes", name))
-        drafts += [one for one in drawn if one.times]
+        drafts += [drawn_frames for drawn_frames in drawn if drawn_frames.times]
         wanted += len(drawn)
         if not drawn:
             short.append(name)

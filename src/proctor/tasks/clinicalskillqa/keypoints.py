@@ -169,10 +169,10 @@ class KeypointFile:
 
 
 def _by_name(file: Path, native: _File) -> dict[str, Pose]:
-    categories = {one.id: one for one in native.categories}
-    for one in native.categories:
-        if one.name == "person" and tuple(one.keypoints or ()) != KEYPOINTS:
-            found = ", ".join(one.keypoints or ()) or "no keypoints"
+    categories = {category.id: category for category in native.categories}
+    for category in native.categories:
+        if category.name == "person" and tuple(category.keypoints or ()) != KEYPOINTS:
+            found = ", ".join(category.keypoints or ()) or "no keypoints"
             raise InputError(file, "category 'person'", found=found[:120], expected="COCO's 17 keypoints")
     known = {image.id for image in native.images}
     by_image: dict[int, list[tuple[str, _Annotation]]] = {image.id: [] for image in native.images}

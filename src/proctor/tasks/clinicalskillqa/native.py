@@ -206,12 +206,12 @@ def read_references(file: Path) -> dict[str, ReferenceOrder]:
     """References by id. Raises `InputError` for an order that is no permutation of the first letters (A, B, C …), and as
     `read_unique`."""
     found = read_unique(file, "references", ReferenceOrder)
-    for one in found.values():
-        labels = labels_of(len(one.order))
-        if len(one.order) < 2 or sorted(one.order) != list(labels):
+    for reference_order in found.values():
+        labels = labels_of(len(reference_order.order))
+        if len(reference_order.order) < 2 or sorted(reference_order.order) != list(labels):
             expected = f"a permutation of {', '.join(labels)}" if len(labels) > 1 else "two labels or more"
-            shown = " > ".join(one.order) or "an empty order"
-            raise InputError(file, f"item {one.id!r}, field 'order'", found=shown, expected=expected)
+            shown = " > ".join(reference_order.order) or "an empty order"
+            raise InputError(file, f"item {reference_order.id!r}, field 'order'", found=shown, expected=expected)
     return found
 
 
@@ -251,7 +251,7 @@ def find_instances(data: Path, media: Path) -> list[NativeInstance]:
         raise InputError(data, found="no instance", expected=expected)
     for instance in found:
         _check_pictures(instance, media)
-    return sorted(found, key=lambda one: one.id)
+    return sorted(found, key=lambda native_instance: native_instance.id)
 
 
 def only_one(folder: Path, names: Sequence[str]) -> Path | None:
@@ -285,7 +285,7 @@ def _folders(root: Path) -> list[tuple[Scenario | None, Path]]:
 def _inside(root: Path) -> list[Path]:
     if not root.is_dir():
         return []
-    return sorted(one for one in root.iterdir() if one.is_dir() and not one.name.startswith((".", "_")))
+    return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
 
 
 def _from_folder(folder: Path, media: Path, scenario: Scenario | None) -> NativeInstance:

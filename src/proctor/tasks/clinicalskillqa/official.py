@@ -20,32 +20,38 @@ def order_summary(store: Store, benchmark: str, options: Options, weights: Mappi
     table = load_items(store, card)
     items = {item.id: item for item in store.items(benchmark)}
     runs = chosen_runs(store, benchmark, options.systems, options.conditions)
-    found = [one for policy in policies(options.failed, card) for one in load_orders(store, runs, table, items, policy)]
-    found = list({(one.run.id, one.policy): one for one in found}.values())
-    found.sort(key=lambda one: (one.run.system, one.run.condition))
+    found = [
+        order for policy in policies(options.failed, card) for order in load_orders(store, runs, table, items, policy)
+    ]
+    found = list({(ordered_run.run.id, ordered_run.policy): ordered_run for ordered_run in found}.values())
+    found.sort(key=lambda ordered_run: (ordered_run.run.system, ordered_run.run.condition))
     both = (weights["alpha"], weights["beta"])
-    marks = [_marks(one, both, options) for one in found]
+    marks = [_marks(ordered_run, both, options) for ordered_run in found]
     shown = list(zip(found, marks, strict=True))
-    notes = [f"{_title(one)}: {line}" if len(found) > 1 else line for one in found for line in _notes(one)]
+    notes = [
+        f"{_title(ordered_run)}: {line}" if len(found) > 1 else line
+        for ordered_run in found
+        for line in _notes(ordered_run)
+    ]
     rows = [row for one, own in shown for row in _rows(one, own)]
     return PluginReport([*rows], tuple(_table(one, own) for one, own in shown), (*notes, *card.notes))
 
 
-def _marks(one: OrderedRun, weights: tuple[float, float], options: Options) -> Marks:
+def _marks(ordered_run: OrderedRun, weights: tuple[float, float], options: Options) -> Marks:
     """Each with the scorer of the rationales that it stands on; task and pairwise accuracy stand on none."""
     draws, seed = options.draws, options.seed
-    own = [("", mark) for mark in one.metrics(draws=draws, seed=seed)[:2]]
-    if one.invalid:
-        own.append(("", one.partial(draws=draws, seed=seed)))
+    own = [("", mark) for mark in ordered_run.metrics(draws=draws, seed=seed)[:2]]
+    if ordered_run.invalid:
+        own.append(("", ordered_run.partial(draws=draws, seed=seed)))
     return own + [
         (scorer, mark)
-        for scorer in sorted(one.f1)
-        for mark in one.with_rationales(scorer, weights=weights, draws=draws, seed=seed)
+        for scorer in sorted(ordered_run.f1)
+        for mark in ordered_run.with_rationales(scorer, weights=weights, draws=draws, seed=seed)
     ]
 
 
-def _table(one: OrderedRun, marks: Marks) -> Table:
-    several = len(one.f1) > 1
+def _table(ordered_run: OrderedRun, marks: Marks) -> Table:
+    several = len(ordered_run.f1) > 1
     cells = [
         (
             mark.metric.label,
@@ -56,50 +62,54 @@ def _table(one: OrderedRun, marks: Marks) -> Table:
         )
         for scorer, mark in marks
     ]
-    if not one.f1:
+    if not ordered_run.f1:
         cells += [(metric.label, DASH, DASH, DASH) for metric in (RATIONALE_F1, OVERALL)]
     heads = ("metric", *(["rationales by"] if several else []), ">value", ">interval", ">n")
-    return plain_table(_title(one), heads, tuple(cells))
+    return plain_table(_title(ordered_run), heads, tuple(cells))
 
 
-def _title(one: OrderedRun) -> str:
-    return summary_title(one.run.system, one.run.condition, one.policy)
+def _title(ordered_run: OrderedRun) -> str:
+    return summary_title(ordered_run.run.system, ordered_run.run.condition, ordered_run.policy)
 
 
-def _notes(one: OrderedRun) -> list[str]:
+def _notes(ordered_run: OrderedRun) -> list[str]:
     notes = []
-    if one.invalid:
+    if ordered_run.invalid:
         notes.append(
-            f"Invalid: {one.invalid} of {count_of(len(one.compared), 'order')} (a label is missing, repeated or unknown), "
+            f"Invalid: {ordered_run.invalid} of {count_of(len(ordered_run.compared), 'order')} (a label is missing, repeated or unknown), "
             "wrong in every figure but that with partial credit."
         )
-    if one.lacking:
-        counted = "counted as wrong" if one.policy == FailedPolicy.WRONG else "left out"
-        notes.append(f"Failed or not asked, and {counted}: {count_of(one.lacking, 'item')}.")
-    if len(one.f1) == 1:
-        notes.append(f"Rationales by {next(iter(one.f1))}.")
-    if not one.f1:
-        notes.append(f"No rationale F1 and no overall score: {_unscored(one)}.")
+    if ordered_run.lacking:
+        counted = "counted as wrong" if ordered_run.policy == FailedPolicy.WRONG else "left out"
+        notes.append(f"Failed or not asked, and {counted}: {count_of(ordered_run.lacking, 'item')}.")
+    if len(ordered_run.f1) == 1:
+        notes.append(f"Rationales by {next(iter(ordered_run.f1))}.")
+    if not ordered_run.f1:
+        notes.append(f"No rationale F1 and no overall score: {_unscored(ordered_run)}.")
     return notes
 
 
-def _unscored(one: OrderedRun) -> str:
+def _unscored(ordered_run: OrderedRun) -> str:
     """Why no rationale of a run has an F1."""
-    if not one.has_rationales:
+    if not ordered_run.has_rationales:
         return "no rationale was asked for or kept"
     return "no rationale is scored yet (proctor score --judge bertscore)"
 
 
-def _rows(one: OrderedRun, marks: Marks) -> list[dict[str, Any]]:
+def _rows(ordered_run: OrderedRun, marks: Marks) -> list[dict[str, Any]]:
     """As programs read them; `reason` says why a value is not there."""
-    run: dict[str, Any] = {"system": one.run.system, "condition": one.run.condition, "left_out": one.left_out}
-    run |= {"invalid": one.invalid, "policy": one.policy, "lacking": one.lacking}
+    run: dict[str, Any] = {
+        "system": ordered_run.run.system,
+        "condition": ordered_run.run.condition,
+        "left_out": ordered_run.left_out,
+    }
+    run |= {"invalid": ordered_run.invalid, "policy": ordered_run.policy, "lacking": ordered_run.lacking}
     rows = []
     for scorer, mark in marks:
         found = mark.estimate
         values = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "reason": ""}
         rows.append(run | {"scorer": scorer, "name": mark.metric.name} | values)
-    missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0, "reason": _unscored(one)}
-    unscored = () if one.f1 else (RATIONALE_F1, OVERALL)
+    missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0, "reason": _unscored(ordered_run)}
+    unscored = () if ordered_run.f1 else (RATIONALE_F1, OVERALL)
     rows += [run | {"scorer": "", "name": metric.name} | missing for metric in unscored]
     return rows

@@ -116,16 +116,16 @@ class ClinicalSkillQA(core.BenchmarkReader):
         del data
         return [
             core.VerifiedFigure(
-                f"{one.team}, overall score from its parts",
+                f"{team.team}, overall score from its parts",
                 published().source,
-                one.overall,
-                overall_score(one.task_accuracy, one.pairwise_accuracy, one.bertscore_f1),
+                team.overall,
+                overall_score(team.task_accuracy, team.pairwise_accuracy, team.bertscore_f1),
                 _ROUNDED_PARTS,
                 "more than rounding explains: the table itself does not fit its formula here"
-                if one.team == "FBK"
+                if team.team == "FBK"
                 else "",
             )
-            for one in published().teams
+            for team in published().teams
         ]
 
     def mark_predictions(

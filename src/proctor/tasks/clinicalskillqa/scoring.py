@@ -120,7 +120,7 @@ class ScoredPredictions:
 
     def pairwise(self, invalid: InvalidOrders) -> float | None:
         """The pairwise accuracy if invalid orders were counted in this way."""
-        some = [one.counted(invalid) for one in self.comparisons.values()]
+        some = [comparison.counted(invalid) for comparison in self.comparisons.values()]
         return order_estimates(some, [*self.comparisons], plan=Resampling(draws=1))[1].estimate.value
 
     @property
@@ -237,7 +237,9 @@ def _slice(
     marks += rationale_estimates(compared, groups, f1, weights=weights, plan=plan)
     if f1 and by == "all":
         marks.append(tracking_estimate(compared, groups, f1, plan=plan))
-    chances = {one.name: order_chance(one.name, [order.frames for order in orders]) for one in ORDERING_METRICS}
+    chances = {
+        metric.name: order_chance(metric.name, [order.frames for order in orders]) for metric in ORDERING_METRICS
+    }
     known = {name: chance for name, chance in chances.items() if chance is not None}
     return Slice(by, value, len(orders), known, tuple(marks))
 
@@ -400,7 +402,7 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
         lines.append(f"  item {name!r} {shown}")
     if scored.rationales is not None:
         lines.append(f"Rationales: BERTScore F1 by {scored.rationales.hash}. {OTHER_ENCODER}.")
-        lines += [f"Rationales: {one}." for one in scored.rationales.notes]
+        lines += [f"Rationales: {note}." for note in scored.rationales.notes]
     if scored.rationale_reason:
         lines.append(f"No rationale F1 and no overall score: {scored.rationale_reason}.")
     return tuple(lines)

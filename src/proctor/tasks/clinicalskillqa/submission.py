@@ -70,11 +70,11 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     benchmark = reader_of("clinicalskillqa", request.track).load(data, request.media)
     labels = {item.id: item.answer.labels for item in benchmark.items if isinstance(item.answer, OrderingFormat)}
     entries = records(file, "predictions")
-    findings = sorted(_findings(entries, labels), key=lambda one: _RULES.index(one.rule))
+    findings = sorted(_findings(entries, labels), key=lambda finding: _RULES.index(finding.rule))
     causes: list[JsonValue] = []
-    for rule, some in groupby(findings, key=lambda one: one.rule):
+    for rule, some in groupby(findings, key=lambda finding: finding.rule):
         same = list(some)
-        places: list[JsonValue] = [f"{one.place}: {one.found}" for one in same]
+        places: list[JsonValue] = [f"{finding.place}: {finding.found}" for finding in same]
         cause = {"level": same[0].severity, "rule": rule, "count": len(same), "expected": same[0].expected}
         causes.append({**cause, "places": places})
     check = FileCheck(file, tuple(findings), {"answer": len(entries), "instance": len(labels)})
@@ -139,6 +139,6 @@ def validate_workflow(file: Path, request: ValidationRequest) -> PluginReport:
     from proctor.tasks.clinicalskillqa.methods.workflow import check_workflow
 
     request.known_options()
-    wrong = [str(one) for one in check_workflow(file)]
+    wrong = [str(input_error) for input_error in check_workflow(file)]
     found: dict[str, JsonValue] = {"file": str(file), "errors": len(wrong), "findings": [*wrong]}
     return PluginReport(found, (*wrong, count_of(len(wrong), "error")), ok=not wrong)

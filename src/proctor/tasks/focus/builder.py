@@ -88,9 +88,9 @@ def ask_focus(
 ) -> FocusBuilt:
     """Questions on all videos from their annotations; see `build_focus`."""
     chosen_plan = plan or FocusPlan()
-    named = [_official(one) for one in annotations]
+    named = [_official(annotation) for annotation in annotations]
     chosen = choose_questions(named, chosen_plan, progress=progress)
-    return _files({one.video.id: one for one in named}, chosen, chosen_plan)
+    return _files({annotation.video.id: annotation for annotation in named}, chosen, chosen_plan)
 
 
 def build_focus(
@@ -118,7 +118,7 @@ def build_focus(
     """
     chosen = plan or FocusPlan()
     with whole_folder(out) as half:
-        built = ask_focus([one.annotation for one in completions], chosen, progress=progress)
+        built = ask_focus([completion.annotation for completion in completions], chosen, progress=progress)
         if not built.requests:
             found, expected = "tracks on which nothing can be asked", "more boxes and moments"
             raise InputError(None, found=found, expected=expected)
@@ -137,8 +137,10 @@ def _official(annotation: Annotation) -> Annotation:
 
     return annotation.model_copy(
         update={
-            "sightings": tuple(one.model_copy(update=renamed(one.class_name)) for one in annotation.sightings),
-            "moments": tuple(one.model_copy(update=renamed(one.class_name)) for one in annotation.moments),
+            "sightings": tuple(
+                sighting.model_copy(update=renamed(sighting.class_name)) for sighting in annotation.sightings
+            ),
+            "moments": tuple(moment.model_copy(update=renamed(moment.class_name)) for moment in annotation.moments),
         }
     )
 
@@ -163,8 +165,8 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
 def formats_of(references: Sequence[NativeReference]) -> dict[str, tuple[int, float]]:
     """For each format the number of questions and the share of the most common answer."""
     answers: dict[str, Counter[str]] = {}
-    for one in references:
-        answers.setdefault(one.format, Counter())[one.answer] += 1
+    for reference in references:
+        answers.setdefault(reference.format, Counter())[reference.answer] += 1
     return {form: (known.total(), max(known.values()) / known.total()) for form, known in sorted(answers.items())}
 
 
@@ -229,25 +231,27 @@ def _record(
         "builder_version": BUILDER_VERSION,
         "proctor": __version__,
         "plan": asdict(plan),
-        "sources": [{"file": one.name, "sha256": hashlib.sha256(read_bytes(one)).hexdigest()} for one in sources],
+        "sources": [
+            {"file": source.name, "sha256": hashlib.sha256(read_bytes(source)).hexdigest()} for source in sources
+        ],
         "videos": [
             {
-                "id": one.annotation.video.id,
-                "file": one.annotation.video.file,
-                "procedure": one.annotation.video.procedure,
-                "annotation": content_hash(one.annotation),
-                "questions": counted[one.annotation.video.file],
+                "id": completion.annotation.video.id,
+                "file": completion.annotation.video.file,
+                "procedure": completion.annotation.video.procedure,
+                "annotation": content_hash(completion.annotation),
+                "questions": counted[completion.annotation.video.file],
             }
-            for one in completions
+            for completion in completions
         ],
         "formats": {
             form: {"questions": number, "commonest_answer": round(share, 4)}
             for form, (number, share) in built.formats.items()
         },
-        "capabilities": dict(sorted(Counter(one.primary for one in built.references).items())),
+        "capabilities": dict(sorted(Counter(reference.primary for reference in built.references).items())),
         "dropped_for_balance": built.dropped,
-        "findings": [asdict(finding) for one in completions for finding in one.findings],
-        "filled": [asdict(filled) for one in completions for filled in one.filled],
+        "findings": [asdict(finding) for completion in completions for finding in completion.findings],
+        "filled": [asdict(filled) for completion in completions for filled in completion.filled],
     }
     plain: dict[str, JsonValue] = json.loads(json.dumps(record))
     return plain
@@ -288,18 +292,18 @@ class FocusQuestions(Stage[FocusQuestion]):
 
     async def make(self, work: Work) -> Made[FocusQuestion]:
         settings = work.settings(FocusSettings)
-        completions = [complete(_published(work, one), settings.fill) for one in _tracks(work)]
-        found = [finding for one in completions for finding in one.open]
+        completions = [complete(_published(work, track), settings.fill) for track in _tracks(work)]
+        found = [finding for completion in completions for finding in completion.open]
         if found and not settings.findings:
             where = ", ".join(filter(None, (found[0].video, found[0].instance)))
             what = f"{count_of(len(found), 'finding')} in the tracks, such as {where}: {found[0].detail}"
             raise WaitingError(f"{what}; correct the tracks, or ask all the same (questions: {{findings: true}})")
         plan = settings.model_dump(exclude={"fill", "findings"}) | {"seed": work.project.settings.seed}
-        built = ask_focus([one.annotation for one in completions], FocusPlan(**plan))
+        built = ask_focus([completion.annotation for completion in completions], FocusPlan(**plan))
         if not built.requests:
             found_, expected = "tracks on which nothing can be asked", "more boxes and moments"
             raise InputError(work.project.folder, "questions", found=found_, expected=expected)
-        source = {one.annotation.video.file: one.annotation.video.id for one in completions}
+        source = {completion.annotation.video.file: completion.annotation.video.id for completion in completions}
         made = [
             FocusQuestion(id=request.qID, made_from=(source[request.videoID],), source=source[request.videoID],
                           request=request, reference=reference)
@@ -313,28 +317,28 @@ def _tracks(work: Work) -> Sequence[AnnotatedRecord]:
     return work.records("adjudication", AnnotatedRecord)
 
 
-def _published(work: Work, one: AnnotatedRecord) -> Annotation:
+def _published(work: Work, record: AnnotatedRecord) -> Annotation:
     """The tracks of a video under its source's name, with its kind of procedure."""
-    source = next(each for each in work.sources if each.id == one.id)
+    source = next(each for each in work.sources if each.id == record.id)
     about = {"file": f"{source.id}{Path(source.video).suffix}"}
     about |= {"procedure": source.procedure} if source.procedure else {}
-    return one.annotation.model_copy(update={"video": one.annotation.video.model_copy(update=about)})
+    return record.annotation.model_copy(update={"video": record.annotation.video.model_copy(update=about)})
 
 
 def _filled(completions: Sequence[Completion]) -> list[str]:
-    filled = sum(len(one.filled) for one in completions)
+    filled = sum(len(completion.filled) for completion in completions)
     return [f"{count_of(filled, 'gap')} filled"] if filled else []
 
 
 class FocusExport(FilesStage):
     """The challenge's requests and references, the videos beside them, and a datasheet."""
 
-    after: ClassVar[tuple[str, ...]] = (*(one.name for one in STAGES), FocusQuestions.name)
+    after: ClassVar[tuple[str, ...]] = (*(stage.name for stage in STAGES), FocusQuestions.name)
 
     def fill(self, work: Work, folder: Path) -> str:
         made = work.records("questions", FocusQuestion)
-        write_native(folder / "requests.json", [one.request for one in made])
-        write_native(folder / "references.json", [one.reference for one in made])
+        write_native(folder / "requests.json", [focus_question.request for focus_question in made])
+        write_native(folder / "references.json", [focus_question.reference for focus_question in made])
         for source in work.sources:
             lend_video(
                 work.project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}"
@@ -349,7 +353,7 @@ def _datasheet(work: Work, made: Sequence[FocusQuestion]) -> str:
     what = f"{count_of(len(made), 'question')} (track {settings.track})"
     lines = about_sources(work, what, "From votes to questions", made)
     lines += ["## Answers", "", "| format | questions | commonest answer |", "|---|---|---|"]
-    shares = formats_of([one.reference for one in made])
+    shares = formats_of([focus_question.reference for focus_question in made])
     lines += [f"| {form} | {number} | {percent(share)} |" for form, (number, share) in shares.items()]
     differ = len(work.records("tracks", DifferenceRecord))
     lines += ["", "## Annotated by", ""]

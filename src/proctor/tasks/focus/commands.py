@@ -79,7 +79,7 @@ def build(
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
     plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s)
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
-    undecided = sum(len(one.open) for one in completions)
+    undecided = sum(len(completion.open) for completion in completions)
     stop = check_only or (undecided > 0 and not allow_findings)
     built = None
     if out is not None and not stop:
@@ -102,12 +102,12 @@ def build(
 
 
 def _json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[str, JsonValue]:
-    findings = [asdict(finding) for one in completions for finding in one.findings]
+    findings = [asdict(finding) for completion in completions for finding in completion.findings]
     return {
         "videos": len(completions),
-        "undecided": sum(len(one.open) for one in completions),
+        "undecided": sum(len(completion.open) for completion in completions),
         "findings": [*findings],
-        "filled": [asdict(filled) for one in completions for filled in one.filled],
+        "filled": [asdict(filled) for completion in completions for filled in completion.filled],
         "questions": None if built is None else len(built.requests),
         "formats": None
         if built is None
@@ -119,17 +119,25 @@ def _json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[s
 
 def _findings(completions: Sequence[Completion]) -> list[Table | str]:
     """What a person has to decide, line by line; what is only to be known, counted."""
-    undecided = [finding for one in completions for finding in one.open]
+    undecided = [finding for completion in completions for finding in completion.open]
     table = plain_table(
         "To be decided by a person",
         ("video", "instance", ">second", "finding", "detail"),
         tuple(
-            (one.video, one.instance, "" if one.time is None else f"{one.time:g}", one.kind, one.detail)
-            for one in undecided
+            (
+                track_finding.video,
+                track_finding.instance,
+                "" if track_finding.time is None else f"{track_finding.time:g}",
+                track_finding.kind,
+                track_finding.detail,
+            )
+            for track_finding in undecided
         ),
     )
-    noted = Counter(finding.kind for one in completions for finding in one.findings if not finding.needs_person)
-    filled = sum(len(one.filled) for one in completions)
+    noted = Counter(
+        finding.kind for completion in completions for finding in completion.findings if not finding.needs_person
+    )
+    filled = sum(len(completion.filled) for completion in completions)
     parts = [
         count_of(len(completions), "video"),
         count_of(len(undecided), "open finding"),

@@ -129,9 +129,9 @@ def write_questions(
 ) -> None:
     """Writes `requests.json` and, unless `blind`, `references.json` into a folder. Blind requests state the format of
     their answers, with its arguments and options, which otherwise only references do."""
-    keys = {one.qID: one for one in references}
+    keys = {reference.qID: reference for reference in references}
     if blind:
-        requests = [_named(one, keys[one.qID]) if one.qID in keys else one for one in requests]
+        requests = [_named(request, keys[request.qID]) if request.qID in keys else request for request in requests]
     else:
         write_native(out / "references.json", references)
     write_native(out / "requests.json", requests)
@@ -146,7 +146,7 @@ def _named(request: NativeRequest, key: NativeReference) -> NativeRequest:
 
 def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
     """Writes a container's `answer.json`: contents without latencies, which only the caller can measure."""
-    write_native(file, [NativeResponse(qID=one.qID, content=one.content) for one in responses])
+    write_native(file, [NativeResponse(qID=response.qID, content=response.content) for response in responses])
 
 
 def _unique(model: type[Model], file: Path) -> list[Model]:
@@ -280,9 +280,9 @@ def read_rows(data: Path, track: str) -> tuple[list[NativeRequest], list[NativeR
 
 def _of_track(data: Path, track: str) -> Iterator[Path]:
     """The files that may have rows: where some are named after this track, only those."""
-    files = [one for one in data.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
+    files = [path for path in data.rglob("*") if path.suffix in _SUFFIXES and path.is_file()]
     tracks = {"frame", "segment", "procedure", "all_tracks"}
-    named = {one: tracks & _names(one.relative_to(data)) for one in files}
+    named = {file: tracks & _names(file.relative_to(data)) for file in files}
     own = [one for one, names in named.items() if track in names]
     yield from own or [one for one, names in named.items() if not names or names == {"all_tracks"}]
 

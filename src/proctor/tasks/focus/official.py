@@ -99,8 +99,8 @@ def _pre_evaluation(
     draws: int,
     seed: int,
 ) -> OfficialFigure:
-    capability = np.array([str(one["capability"]) for one in tags])
-    outside = np.array([one["distribution"] == "out" for one in tags], dtype=np.bool_)
+    capability = np.array([str(tag["capability"]) for tag in tags])
+    outside = np.array([tag["distribution"] == "out" for tag in tags], dtype=np.bool_)
     buckets = [(capability == name) & (outside == out) for name in sorted(GROUPS) for out in (False, True)]
     there = [mask for mask in buckets if mask.any()]
     if not there or (len(there) < len(buckets) and not official):
@@ -205,25 +205,25 @@ def summary_report(
 
     found = official_summaries(store, benchmark, reader, official=not corrected, options=options)
     tables, notes = [], list[str]()
-    for one in found:
-        title = summary_title(one.system, one.condition, one.policy)
+    for official_summary in found:
+        title = summary_title(official_summary.system, official_summary.condition, official_summary.policy)
         cells = tuple(
             (
                 *(figure.level, figure.name, value(ACCURACY, figure.value)),
                 *(interval(ACCURACY, figure.ci_low, figure.ci_high), str(figure.n)),
             )
-            for figure in one.figures
+            for figure in official_summary.figures
         )
         tables.append(plain_table(title, ("level", "name", ">accuracy", ">interval", ">n"), cells))
         who = f"{title}: " if len(found) > 1 else ""
-        if one.marked_by != "code":
-            notes.append(f"{who}Free text is right or wrong by {one.marked_by}.")
-        if one.left_out:
-            notes.append(f"{who}Left out: {count_of(one.left_out, 'question')} without a mark.")
-        if one.lacking and one.policy == FailedPolicy.WRONG:
-            lacking = count_of(one.lacking, "question")
+        if official_summary.marked_by != "code":
+            notes.append(f"{who}Free text is right or wrong by {official_summary.marked_by}.")
+        if official_summary.left_out:
+            notes.append(f"{who}Left out: {count_of(official_summary.left_out, 'question')} without a mark.")
+        if official_summary.lacking and official_summary.policy == FailedPolicy.WRONG:
+            lacking = count_of(official_summary.lacking, "question")
             notes.append(f"{who}Failed, not asked or without a verdict, and counted as wrong: {lacking}.")
-    rows = [row for one in found for row in one.to_json()]
+    rows = [row for official_summary in found for row in official_summary.to_json()]
     return PluginReport([*rows], tuple(tables), (*notes, *(reader.corrections if corrected else ())))
 
 
@@ -239,13 +239,15 @@ async def verified_figures(benchmark: Benchmark, answers: Mapping[str, Answer], 
     scorers = code_scorers(benchmark)
     right, late = [], 0
     for item in benchmark.items:
-        scores = [score for one in scorers if one.applies(item) for score in await one.score(item, answers[item.id])]
-        right.append(next(one.value for one in scores if one.metric == ACCURACY.name))
+        scores = [
+            score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answers[item.id])
+        ]
+        right.append(next(score.value for score in scores if score.metric == ACCURACY.name))
         late += answers[item.id].status is Status.TIMED_OUT
     tags: list[dict[str, Any]] = [dict(item.tags) for item in benchmark.items]
     groups = [item.group for item in benchmark.items]
     found = figures(groups, tags, right, late, official=True, draws=_DRAWS, seed=_SEED)
-    ours = {(one.level, one.name): one for one in found}
+    ours = {(official_figure.level, official_figure.name): official_figure for official_figure in found}
     verified = []
     for row in read_table(summary, ("level", "name", *_COLUMNS, "count")).checked(summary):
         one = ours.get((row.cells["level"], row.cells["name"]))

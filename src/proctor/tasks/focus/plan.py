@@ -142,8 +142,8 @@ class Window(construction.Timeline):
         low, high = start - beside, end + beside
         part = annotation.model_copy(
             update={
-                "sightings": tuple(one for one in annotation.sightings if low <= one.second <= high),
-                "moments": tuple(one for one in annotation.moments if low <= one.time <= high),
+                "sightings": tuple(sighting for sighting in annotation.sightings if low <= sighting.second <= high),
+                "moments": tuple(moment for moment in annotation.moments if low <= moment.time <= high),
             }
         )
         super().__init__(part, high)
@@ -166,7 +166,9 @@ def windows_of(
     it is clear what is in view (`seconds` 0), or segments at whose ends nothing comes or goes."""
     if seconds:
         length = min(seconds, int(annotation.video.seconds))
-        changes = [one.time for one in (*construction.arrivals(annotation), *annotation.moments)]
+        changes = [
+            annotated_moment.time for annotated_moment in (*construction.arrivals(annotation), *annotation.moments)
+        ]
         starts = [
             start
             for start in range(int(annotation.video.seconds) - length + 1)
@@ -283,10 +285,10 @@ def choose_questions(
 
     Raises `InputError` for a class whose name can't be in a list of classes.
     """
-    for one in annotations:
-        for name in one.classes:
+    for annotation in annotations:
+        for name in annotation.classes:
             if "," in name or name.casefold() == "none":
-                raise InputError(f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES)
+                raise InputError(f"video {annotation.video.id!r}", found=f"the class {name!r}", expected=_NAMES)
     steps = len(annotations) + plan.per_video  # every video is analysed, then questions are chosen in turns
 
     def looked(done: int) -> None:
@@ -314,7 +316,7 @@ def _leaf(candidate: construction.CandidateQuestion) -> tuple[str, str]:
 
 def _leaves(pool: dict[str, list[construction.CandidateQuestion]]) -> dict[str, list[str]]:
     """The groups with the capabilities for which there are candidates."""
-    asked = {_leaf(one) for candidates in pool.values() for one in candidates}
+    asked = {_leaf(candidate) for candidates in pool.values() for candidate in candidates}
     found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
     return {group: leaves for group, leaves in found.items() if leaves} or {"": [""]}
 
@@ -323,13 +325,13 @@ def _pool(
     annotations: Sequence[construction.Annotation], plan: FocusPlan, looked: Callable[[int], None]
 ) -> dict[str, list[construction.CandidateQuestion]]:
     """All candidates of every video whose answers do not leak."""
-    names = sorted({name for one in annotations for name in one.classes})
-    inserted = {one.class_name for some in annotations for one in some.moments if one.kind == "insertion"}
+    names = sorted({name for annotation in annotations for name in annotation.classes})
+    inserted = {moment.class_name for some in annotations for moment in some.moments if moment.kind == "insertion"}
     arising = {
         name for name in names if construction.official_name(name) in construction.ARISING and name not in inserted
     }
     if not names:
-        return {one.video.id: [] for one in annotations}
+        return {annotation.video.id: [] for annotation in annotations}
     say = focus_templates(names, arising, known_attributes(annotations))
     if plan.track != "procedure":
         say = window_templates(say, plan.segment_s if plan.track == "segment" else 0)
@@ -339,7 +341,7 @@ def _pool(
         looked(number)
     known = construction.constant_answers(pool)
     return {
-        video: [one for one in candidates if (one.rule, one.mentions) not in known]
+        video: [candidate for candidate in candidates if (candidate.rule, candidate.mentions) not in known]
         for video, candidates in pool.items()
     }
 
@@ -359,7 +361,7 @@ def _candidates(
     lots = generator(plan.seed, "build focus", "lots", video)
     kept: list[construction.CandidateQuestion] = []
     for rule in FOCUS_RULES:
-        some = [one for one in found if one.rule == rule]
+        some = [question for question in found if question.rule == rule]
         drawn = lots.choice(len(some), min(_OF_A_RULE, len(some)), replace=False) if some else ()
         kept += [some[index] for index in sorted(int(one) for one in drawn)]
     return kept
@@ -386,7 +388,9 @@ def _times(annotation: construction.Annotation, plan: FocusPlan) -> list[float]:
     """The times of questions: the end of the video, and one calm second from each of `plan.times` equal parts of those
     after the first arrival."""
     video = annotation.video
-    changes = sorted({one.time for one in (*construction.arrivals(annotation), *annotation.moments)})
+    changes = sorted(
+        {annotated_moment.time for annotated_moment in (*construction.arrivals(annotation), *annotation.moments)}
+    )
     earliest = max(_EARLIEST_S, changes[0]) if changes else video.seconds
     calm = [
         second
@@ -404,7 +408,7 @@ def _trimmed(chosen: dict[str, list[construction.CandidateQuestion]], rng: np.ra
     for form in _FORMATS:
         most = _MAX_SHARE.get(form, _MAX_SHARE_OF_OTHERS)
         while True:
-            asked = [(v, one) for v, some in kept.items() for one in some if one.format.kind == form]
+            asked = [(v, question) for v, some in kept.items() for question in some if question.format.kind == form]
             keys = Counter(one.key for _, one in asked)
             if len(asked) < _ENOUGH or max(keys.values()) <= max(most * len(asked), 1):
                 break

@@ -174,7 +174,7 @@ class _Reader(core.BenchmarkReader):
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
         requests, keys = self._read(data)
-        kept = [one for one in requests if one.qID in items], [one for one in keys if one.qID in items]
+        kept = [request for request in requests if request.qID in items], [key for key in keys if key.qID in items]
         write_questions(out, *kept, blind=not references)
 
     def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
@@ -201,7 +201,7 @@ class _Reader(core.BenchmarkReader):
     async def verify(self, data: Path) -> list[core.VerifiedFigure]:
         """The toolkit's summary of recorded responses, bootstrap included, and ours (see `verified_figures`)."""
         benchmark = self.load(data)
-        answers = {one.item_id: one for one in self.read_recorded(data / "responses.json", benchmark).answers}
+        answers = {answer.item_id: answer for answer in self.read_recorded(data / "responses.json", benchmark).answers}
         return await verified_figures(benchmark, answers, data / "expected_summary.csv")
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:

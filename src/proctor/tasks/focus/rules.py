@@ -53,8 +53,14 @@ def _clock(time: float) -> str:
 def brought_in(line: Timeline, name: str) -> list[AnnotatedMoment]:
     """The insertions of a class that a time identifies: of instances inserted once, far from all others."""
     moments = line.insertions(name)
-    once = [one for one in moments if sum(other.instance == one.instance for other in moments) == 1]
-    return [one for one in once if all(abs(other.time - one.time) >= _APART_S for other in moments if other is not one)]
+    once = [moment for moment in moments if sum(other.instance == moment.instance for other in moments) == 1]
+    return [
+        annotated_moment
+        for annotated_moment in once
+        if all(
+            abs(other.time - annotated_moment.time) >= _APART_S for other in moments if other is not annotated_moment
+        )
+    ]
 
 
 def _one_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -67,7 +73,7 @@ def _one_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuesti
 
 def _retrieval(line: Timeline, moment: AnnotatedMoment) -> float | None:
     """The time at which the inserted instance left; None unless it left exactly once."""
-    went = [one.time for one in line.retrievals(moment.class_name) if one.instance == moment.instance]
+    went = [retrieval.time for retrieval in line.retrievals(moment.class_name) if retrieval.instance == moment.instance]
     return went[0] if len(went) == 1 and went[0] > moment.time else None
 
 
@@ -100,10 +106,10 @@ def _one_where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQues
     """Only for classes with several instances: a single one would be identified by its class."""
     for name in line.first_in():
         moments = brought_in(line, name)
-        if len({one.instance for one in line.insertions(name)}) < 2:
+        if len({insertion.instance for insertion in line.insertions(name)}) < 2:
             continue
         for second in line.times_to_ask():
-            clear = {one.instance: one for one in line.in_view(second) if one.class_name == name}
+            clear = {sighting.instance: sighting for sighting in line.in_view(second) if sighting.class_name == name}
             for moment in moments:
                 seen = clear.get(moment.instance)
                 if seen is not None:
@@ -124,7 +130,7 @@ def last_sighting(line: Timeline, name: str) -> Sighting | None:
     inside, shown = line.inside(name), line.shown(name)
     if len(inside) != 1 or not shown or shown[-1] > line.end - _GONE_S:
         return None
-    last = [one for one in line.in_view(shown[-1]) if one.class_name == name]
+    last = [sighting for sighting in line.in_view(shown[-1]) if sighting.class_name == name]
     return last[0] if len(last) == 1 and last[0].instance == inside[0] else None
 
 
@@ -141,10 +147,14 @@ def _placed(line: Timeline, question: str, seen: Sighting, name: str) -> Iterato
 def _happens(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for name in line.first_in():
         moments = [*line.insertions(name), *line.retrievals(name)]
-        found = [(int(one.time + 0.5), 0 if one.kind == "insertion" else 1) for one in moments if _alone(one, moments)]
+        found = [
+            (int(moment.time + 0.5), 0 if moment.kind == "insertion" else 1)
+            for moment in moments
+            if _alone(moment, moments)
+        ]
         for second in line.times_to_ask():
-            if all(abs(one.time - second) >= _ALONE_S for one in moments):
-                there = any(one.class_name == name for one in line.in_view(second))
+            if all(abs(moment.time - second) >= _ALONE_S for moment in moments):
+                there = any(sighting.class_name == name for sighting in line.in_view(second))
                 found.append((second, 2 if there else 3))
         for second, which in found:
             if second < line.end - 1:
@@ -156,7 +166,10 @@ def _happens(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuesti
 
 
 def _alone(moment: AnnotatedMoment, moments: list[AnnotatedMoment]) -> bool:
-    return all(one is moment or abs(one.time - moment.time) >= _ALONE_S for one in moments)
+    return all(
+        annotated_moment is moment or abs(annotated_moment.time - moment.time) >= _ALONE_S
+        for annotated_moment in moments
+    )
 
 
 def _which_happens(
@@ -221,8 +234,8 @@ _OPTIONS = 4
 def known_attributes(annotations: Sequence[Annotation]) -> dict[tuple[str, str], tuple[str, ...]]:
     """By class and name, the attributes with two to twelve values, and these values."""
     found: dict[tuple[str, str], set[str]] = {}
-    for one in annotations:
-        for seen in one.sightings:
+    for annotation in annotations:
+        for seen in annotation.sightings:
             for name, value in seen.attributes.items():
                 found.setdefault((seen.class_name, name), set()).add(value)
     return {key: tuple(sorted(some)) for key, some in found.items() if 2 <= len(some) <= _MAX_VALUES}
@@ -236,10 +249,10 @@ def _meaning(attribute: str) -> str:
 def _steady(line: Timeline, second: int, seen: Sighting, attribute: str) -> str | None:
     """The value of an attribute; None unless it is the same a second before and after."""
     around = [
-        one.attributes.get(attribute)
+        sighting.attributes.get(attribute)
         for other in (second - 1, second + 1)
-        for one in line.in_view(other)
-        if one.instance == seen.instance
+        for sighting in line.in_view(other)
+        if sighting.instance == seen.instance
     ]
     value = seen.attributes.get(attribute)
     return value if value is not None and all(one == value for one in around) else None
@@ -374,7 +387,7 @@ def _nothing_left(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQ
 def _last_seen(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for name in say.names:
         shown = line.shown(name)
-        if shown and any(one.class_name == name for one in line.in_view(shown[-1])):
+        if shown and any(sighting.class_name == name for sighting in line.in_view(shown[-1])):
             yield say.when(say.text("last-seen", name), line.end, [float(shown[-1])], (name,))
 
 
@@ -399,7 +412,9 @@ def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
         shown = set(line.shown(name))
         some = len(shown)
         changes = sum((second in shown) != (second + 1 in shown) for second in range(-1, seconds + 1))
-        clear = sum(any(one.class_name == name for one in line.in_view(second)) for second in range(seconds + 1))
+        clear = sum(
+            any(sighting.class_name == name for sighting in line.in_view(second)) for second in range(seconds + 1)
+        )
         share = 100 * some / (seconds + 1)
         unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
         coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second

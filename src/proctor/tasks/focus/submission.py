@@ -24,11 +24,11 @@ def write_submission(form: str, answers: Sequence[core.Answer], file: Path) -> i
     file can't be written.
     """
     given = [
-        NativeResponse(qID=one.item_id, content=one.text, latency=one.timing.model_s)
-        if one.timing
-        else NativeResponse(qID=one.item_id, content=one.text)
-        for one in answers
-        if one.status is not core.Status.FAILED and one.reason != core.NO_ANSWER
+        NativeResponse(qID=answer.item_id, content=answer.text, latency=answer.timing.model_s)
+        if answer.timing
+        else NativeResponse(qID=answer.item_id, content=answer.text)
+        for answer in answers
+        if answer.status is not core.Status.FAILED and answer.reason != core.NO_ANSWER
     ]
     try:
         if form == "answer":
@@ -243,13 +243,13 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule.items())
     findings: list[JsonValue] = [
         {
-            "rule": one.rule,
-            "question": one.place,
-            "found": one.found,
-            "expected": one.expected,
-            "error": one.severity == "error",
+            "rule": finding.rule,
+            "question": finding.place,
+            "found": finding.found,
+            "expected": finding.expected,
+            "error": finding.severity == "error",
         }
-        for one in found.findings
+        for finding in found.findings
     ]
     json: dict[str, JsonValue] = {
         "by_rule": {**found.by_rule},

@@ -88,7 +88,9 @@ def dimensions(language: str) -> tuple[core.Dimension, ...]:
     >>> [one.name for one in dimensions("zh")]
     ['factual-consistency-wgold', 'writing-style']
     """
-    return tuple(one for name in DIMENSIONS[language] for one in SCHEME.dimensions if one.name == name)
+    return tuple(
+        dimension for name in DIMENSIONS[language] for dimension in SCHEME.dimensions if dimension.name == name
+    )
 
 
 LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
@@ -144,7 +146,7 @@ class Encounter(core.FrozenModel):
     @property
     def references(self) -> tuple[str, ...]:
         """The texts of the clinicians' answers, in the file's order."""
-        return tuple(one.text for one in self.expert_answers)
+        return tuple(answer.text for answer in self.expert_answers)
 
     @property
     def item(self) -> str:
@@ -191,34 +193,34 @@ def read_native_ratings(file: Path) -> RatingsTable:
         raise faults[0].error(file)
     seen: dict[tuple[Key, str], int] = {}
     texts: dict[tuple[str, str], Entry] = {}
-    for one in good:
-        first = seen.setdefault((one.key, one.rater), one.row)
-        if first != one.row:
-            found = f"a second rating by {one.rater!r} of {shown(one.key)}"
-            raise core.TableFault(one.row, "", found, f"only that of row {first}").error(file)
-        before = texts.setdefault(one.key[:2], one)
-        if before.candidate != one.candidate:
-            raise core.TableFault(one.row, "candidate", "another text", f"that of row {before.row}").error(file)
+    for entry in good:
+        first = seen.setdefault((entry.key, entry.rater), entry.row)
+        if first != entry.row:
+            found = f"a second rating by {entry.rater!r} of {shown(entry.key)}"
+            raise core.TableFault(entry.row, "", found, f"only that of row {first}").error(file)
+        before = texts.setdefault(entry.key[:2], entry)
+        if before.candidate != entry.candidate:
+            raise core.TableFault(entry.row, "candidate", "another text", f"that of row {before.row}").error(file)
     ratings = tuple(
         Rating(
-            item=one.key[0],
-            candidate=one.candidate,
-            system=one.system,
-            dimension=one.dimension,
-            rater=one.rater,
-            value=one.value,
-            group=f"{one.dataset}/{one.encounter}",
-            dataset=one.dataset,
-            language=one.language,
+            item=entry.key[0],
+            candidate=entry.candidate,
+            system=entry.system,
+            dimension=entry.dimension,
+            rater=entry.rater,
+            value=entry.value,
+            group=f"{entry.dataset}/{entry.encounter}",
+            dataset=entry.dataset,
+            language=entry.language,
         )
-        for one in good
+        for entry in good
     )
     return RatingsTable(ratings, ORDER, LOWER_IS_BETTER)
 
 
 def read_submission(file: Path, table: RatingsTable) -> MetricScores:
     """A metric's scores of all rated answers, named after the file (see `read_scores`)."""
-    found = read_scores(file, {one.key: one.candidate for one in table.ratings})
+    found = read_scores(file, {rating.key: rating.candidate for rating in table.ratings})
     return MetricScores(file.stem, found.scores, found.notes)
 
 
@@ -234,13 +236,13 @@ def read_scores(file: Path, texts: Mapping[Key, str]) -> core.RecordedScores:
         raise faults[0].error(file)
     first: dict[Key, Entry] = {}
     repeated: list[int] = []
-    for one in good:
-        if one.key not in texts:
-            raise core.TableFault(one.row, "", shown(one.key), "an answer that was rated").error(file)
-        if one.candidate != texts[one.key]:
-            raise core.TableFault(one.row, "candidate", "another text than the rated one", "the same").error(file)
-        if first.setdefault(one.key, one) is not one:
-            repeated.append(one.row)
+    for entry in good:
+        if entry.key not in texts:
+            raise core.TableFault(entry.row, "", shown(entry.key), "an answer that was rated").error(file)
+        if entry.candidate != texts[entry.key]:
+            raise core.TableFault(entry.row, "candidate", "another text than the rated one", "the same").error(file)
+        if first.setdefault(entry.key, entry) is not entry:
+            repeated.append(entry.row)
     for key in texts:
         if key not in first:
             raise core.TableFault(0, "", f"no row for {shown(key)}", "one for every rated answer").error(file)
@@ -286,7 +288,7 @@ def _faults(row: core.TableRow, rated: bool) -> list[core.TableFault]:
     value = core.cell_number(cells["value"])
     known = cells["metric"] in DIMENSIONS.get(cells["lang"], ())
     if rated and known and value not in levels(cells["metric"]):
-        faults.append(_wrong(row, "value", f"one of {', '.join(f'{one:g}' for one in levels(cells['metric']))}"))
+        faults.append(_wrong(row, "value", f"one of {', '.join(f'{level:g}' for level in levels(cells['metric']))}"))
     elif value is None:
         faults.append(_wrong(row, "value", "a finite number"))
     return faults
@@ -299,14 +301,14 @@ def _wrong(row: core.TableRow, column: str, expected: str) -> core.TableFault:
 
 def _opted_out_whole(file: Path, rows: Iterable[Entry]) -> None:
     cells: dict[tuple[str, str, str], Entry] = {}
-    for one in rows:
-        before = cells.setdefault((one.dataset, one.language, one.dimension), one)
-        if (before.value == OPTED_OUT) != (one.value == OPTED_OUT):
+    for row in rows:
+        before = cells.setdefault((row.dataset, row.language, row.dimension), row)
+        if (before.value == OPTED_OUT) != (row.value == OPTED_OUT):
             raise core.TableFault(
-                one.row,
+                row.row,
                 "value",
-                f"{one.value:g}, and {before.value:g} in row {before.row}",
-                f"-1 (opted out) in all rows or none of {one.dataset}, {one.language}, {one.dimension}",
+                f"{row.value:g}, and {before.value:g} in row {before.row}",
+                f"-1 (opted out) in all rows or none of {row.dataset}, {row.language}, {row.dimension}",
             ).error(file)
 
 
@@ -317,10 +319,10 @@ def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
         notes.append(
             f"{core.count_of(len(repeated), 'row')} with a repeated key; the first counts (repeated in row {places})"
         )
-    out = sum(one.value == OPTED_OUT for one in rows)
+    out = sum(row.value == OPTED_OUT for row in rows)
     if out:
         notes.append(f"{out} of {core.count_of(len(rows), 'row')} opted out (-1)")
-    beyond = [one for one in rows if one.value != OPTED_OUT and not 0 <= one.value <= 1]
+    beyond = [row for row in rows if row.value != OPTED_OUT and not 0 <= row.value <= 1]
     if beyond:
         notes.append(f"{core.count_of(len(beyond), 'score')} outside 0 to 1 (first in row {beyond[0].row})")
     return tuple(notes)

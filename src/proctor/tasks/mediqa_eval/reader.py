@@ -52,7 +52,7 @@ class MediqaReader(core.BenchmarkReader):
         return core.Benchmark(
             name=self.name,
             title="MEDIQA-EVAL 2026",
-            items=tuple(item_of(one) for one in encounters),
+            items=tuple(item_of(encounter) for encounter in encounters),
             metrics=SCHEME.metrics,
             headline="overall",
             facets=("dataset", "language"),
@@ -67,11 +67,11 @@ class MediqaReader(core.BenchmarkReader):
         without values (a template) only the answers are read."""
         rows = core.read_table(path, LOOKED_AT).checked(path)
         if answers_only or not any(row.cells.get("value", "").strip() for row in rows):
-            found = {one.key[:2]: one.candidate for one in answers_to_judge(path)}
+            found = {answer_row.key[:2]: answer_row.candidate for answer_row in answers_to_judge(path)}
             recorded = recorded_by_system(found, (), path.name)
         else:
             ratings = read_native_ratings(path).ratings
-            found = {(one.item, one.system): one.candidate for one in ratings}
+            found = {(rating.item, rating.system): rating.candidate for rating in ratings}
             recorded = recorded_by_system(found, ratings, path.name)
         known = {item.id for item in benchmark.items}
         for item, _ in found:
@@ -119,7 +119,7 @@ class MediqaReader(core.BenchmarkReader):
         """The answers of the only system in the file. Raises `InputError` for several."""
         found = self.read_ratings(path, benchmark)
         if len(found) != 1:
-            names = ", ".join(one.system for one in found)
+            names = ", ".join(recorded_answers.system for recorded_answers in found)
             raise core.InputError(path, found=f"answers of {names}", expected="those of one system")
         return found[0]
 
@@ -131,28 +131,29 @@ class MediqaReader(core.BenchmarkReader):
 READER = MediqaReader()
 
 
-def item_of(one: Encounter) -> core.Item:
-    references = one.expert_answers
-    weighed = any((each.frequency, each.completeness) != (None, None) for each in references)
+def item_of(encounter: Encounter) -> core.Item:
+    references = encounter.expert_answers
+    weighed = any((reference.frequency, reference.completeness) != (None, None) for reference in references)
     return core.Item(
-        id=one.item,
-        group=f"{one.dataset}/{one.encounter_id}",
-        question=one.query,
+        id=encounter.item,
+        group=f"{encounter.dataset}/{encounter.encounter_id}",
+        question=encounter.query,
         answer=FreeTextFormat(),
         media=tuple(
-            core.Image(source=name, label=f"Picture {number} of {len(one.images)}")
-            for number, name in enumerate(one.images, start=1)
+            core.Image(source=name, label=f"Picture {number} of {len(encounter.images)}")
+            for number, name in enumerate(encounter.images, start=1)
         ),
         reference=core.Reference(
             answer=references[0].text,
-            accepted=tuple(each.text for each in references[1:]),
+            accepted=tuple(reference.text for reference in references[1:]),
             reliability=tuple(
-                core.Reliability(frequency=each.frequency, completeness=each.completeness) for each in references
+                core.Reliability(frequency=reference.frequency, completeness=reference.completeness)
+                for reference in references
             )
             if weighed
             else (),
         ),
-        tags={"dataset": one.dataset, "language": one.lang},
+        tags={"dataset": encounter.dataset, "language": encounter.lang},
     )
 
 

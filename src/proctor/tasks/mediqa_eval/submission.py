@@ -58,9 +58,17 @@ def write_scores(
     The task requires a score for every answer: raises `InputError` for a missing one, unless `allow_missing` leaves its
     row out; also for a template with other answers. Then nothing is written.
     """
-    values = {(one.item.id, one.system, name): value for one in scored for name, value in one.values.items()}
-    texts = {(one.item.id, one.system): one.text for one in scored}
-    rows = [row for one in scored for row in _rows_of(one)] if template is None else _rows_in(template, texts)
+    values = {
+        (scored_answer.item.id, scored_answer.system, name): value
+        for scored_answer in scored
+        for name, value in scored_answer.values.items()
+    }
+    texts = {(scored_answer.item.id, scored_answer.system): scored_answer.text for scored_answer in scored}
+    rows = (
+        [row for scored_answer in scored for row in _rows_of(scored_answer)]
+        if template is None
+        else _rows_in(template, texts)
+    )
     missing = [row for row in rows if row.key not in values]
     if missing and not allow_missing:
         found = f"no score for {len(missing)} of {count_of(len(rows), 'row')}, the first {', '.join(missing[0].key)}"
@@ -68,10 +76,13 @@ def write_scores(
     return _write(file, scorer, [row for row in rows if row.key in values], values)
 
 
-def _rows_of(one: ScoredAnswer) -> list[AnswerRow]:
-    dataset, language = str(one.item.tags["dataset"]), str(one.item.tags["language"])
-    encounter = one.item.group.removeprefix(f"{dataset}/")
-    return [AnswerRow(dataset, encounter, language, one.text, one.system, name) for name in DIMENSIONS[language]]
+def _rows_of(scored_answer: ScoredAnswer) -> list[AnswerRow]:
+    dataset, language = str(scored_answer.item.tags["dataset"]), str(scored_answer.item.tags["language"])
+    encounter = scored_answer.item.group.removeprefix(f"{dataset}/")
+    return [
+        AnswerRow(dataset, encounter, language, scored_answer.text, scored_answer.system, name)
+        for name in DIMENSIONS[language]
+    ]
 
 
 def _rows_in(template: Path, texts: Mapping[tuple[str, str], str]) -> Sequence[AnswerRow]:
@@ -87,9 +98,9 @@ def _write(file: Path, scorer: str, rows: Sequence[AnswerRow], values: Mapping[K
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for one in rows:
-        cells = (one.dataset, one.encounter, one.language, one.candidate, one.system, one.dimension)
-        writer.writerow((*cells, scorer, f"{values[one.key]:.10g}"))
+    for row in rows:
+        cells = (row.dataset, row.encounter, row.language, row.candidate, row.system, row.dimension)
+        writer.writerow((*cells, scorer, f"{values[row.key]:.10g}"))
     write_whole(file, text.getvalue())
     return len(rows)
 
@@ -149,8 +160,8 @@ def check_submission(
         errors += _wrong_sizes(counts, split)
     else:
         counts = ()
-    findings = [_finding("error", one) for one in sorted(errors, key=lambda one: one.row)]
-    findings += [_finding("warning", one) for one in sorted(warnings, key=lambda one: one.row)]
+    findings = [_finding("error", error) for error in sorted(errors, key=lambda error: error.row)]
+    findings += [_finding("warning", warning) for warning in sorted(warnings, key=lambda warning: warning.row)]
     return FileCheck(file, tuple(findings), unchecked=_UNCHECKED if answers is None else ()), counts
 
 
@@ -158,48 +169,48 @@ def _keyed(good: Iterable[Entry]) -> tuple[dict[Key, Entry], list[tuple[Entry, E
     """The first row of each key, and each repeating row with the first one."""
     first: dict[Key, Entry] = {}
     repeated = []
-    for one in good:
-        before = first.setdefault(one.key, one)
-        if before is not one:
-            repeated.append((one, before))
+    for entry in good:
+        before = first.setdefault(entry.key, entry)
+        if before is not entry:
+            repeated.append((entry, before))
     return first, repeated
 
 
 def _unlike(good: Iterable[Entry], answers: Sequence[AnswerRow]) -> Iterator[TableFault]:
-    texts = {one.key: one.candidate for one in answers}
-    for one in good:
-        if one.key not in texts:
-            yield TableFault(one.row, "", shown(one.key), "an answer that is to be scored")
-        elif one.candidate != texts[one.key]:
-            alike = " ".join(one.candidate.split()) == " ".join(texts[one.key].split())
+    texts = {answer.key: answer.candidate for answer in answers}
+    for entry in good:
+        if entry.key not in texts:
+            yield TableFault(entry.row, "", shown(entry.key), "an answer that is to be scored")
+        elif entry.candidate != texts[entry.key]:
+            alike = " ".join(entry.candidate.split()) == " ".join(texts[entry.key].split())
             found = "the given text with other white space" if alike else "another text than the given one"
-            yield TableFault(one.row, "candidate", found, "the same")
+            yield TableFault(entry.row, "candidate", found, "the same")
 
 
 def _missing(first: dict[Key, Entry], answers: Sequence[AnswerRow], *, faulty: bool) -> Iterator[TableFault]:
     """Answers without a row, which may be one of the faulty rows."""
     beside = ", or it is one of the faulty rows" if faulty else ""
-    for key in dict.fromkeys(one.key for one in answers):
+    for key in dict.fromkeys(answer.key for answer in answers):
         if key not in first:
             yield TableFault(0, "", f"no row for {shown(key)}{beside}", "one for every answer to be scored")
 
 
 def _off_scale(good: Iterable[Entry]) -> Iterator[TableFault]:
-    for one in good:
-        if one.value != OPTED_OUT and not 0 <= one.value <= 1:
-            yield TableFault(one.row, "value", f"{one.value:g}", "0 to 1, or -1 to opt out")
+    for entry in good:
+        if entry.value != OPTED_OUT and not 0 <= entry.value <= 1:
+            yield TableFault(entry.row, "value", f"{entry.value:g}", "0 to 1, or -1 to opt out")
 
 
 def _cells(rows: Iterable[Entry]) -> dict[tuple[str, str, str], list[Entry]]:
     cells: dict[tuple[str, str, str], list[Entry]] = {}
-    for one in rows:
-        cells.setdefault((one.dataset, one.language, one.dimension), []).append(one)
+    for row in rows:
+        cells.setdefault((row.dataset, row.language, row.dimension), []).append(row)
     return cells
 
 
 def _partly_out(rows: Iterable[Entry]) -> Iterator[TableFault]:
     for cell, inside in _cells(rows).items():
-        out = [one for one in inside if one.value == OPTED_OUT]
+        out = [entry for entry in inside if entry.value == OPTED_OUT]
         if 0 < len(out) < len(inside):
             found = f"-1 (opted out), as in {len(out)} of {len(inside)} rows of {', '.join(cell)}"
             yield TableFault(out[0].row, "value", found, "all or none")
@@ -207,9 +218,9 @@ def _partly_out(rows: Iterable[Entry]) -> Iterator[TableFault]:
 
 def _odd(rows: Iterable[Entry]) -> Iterator[TableFault]:
     for cell, inside in _cells(rows).items():
-        values = {one.value for one in inside}
+        values = {entry.value for entry in inside}
         if values == {OPTED_OUT}:
-            named = [one for one in inside if one.rater != "NA"]
+            named = [entry for entry in inside if entry.rater != "NA"]
             if named:
                 found = f"{named[0].rater!r} in an opted-out row of {', '.join(cell)}"
                 yield TableFault(named[0].row, "rater_id", found, "NA")
@@ -221,10 +232,10 @@ def _odd(rows: Iterable[Entry]) -> Iterator[TableFault]:
 def _counts(
     first: dict[Key, Entry], repeated: list[tuple[Entry, Entry]], answers: Sequence[AnswerRow] | None, split: str | None
 ) -> tuple[Count, ...]:
-    found = Counter((one.dataset, one.language) for one in first.values())
-    out = Counter((one.dataset, one.language) for one in first.values() if one.value == OPTED_OUT)
+    found = Counter((entry.dataset, entry.language) for entry in first.values())
+    out = Counter((entry.dataset, entry.language) for entry in first.values() if entry.value == OPTED_OUT)
     again = Counter((one.dataset, one.language) for one, _ in repeated)
-    given = Counter((one.dataset, one.language) for one in answers) if answers is not None else found
+    given = Counter((answer.dataset, answer.language) for answer in answers) if answers is not None else found
     counts = []
     for dataset in DATASETS:
         for language, dimensions in DIMENSIONS.items():
@@ -237,10 +248,10 @@ def _counts(
 
 
 def _wrong_sizes(counts: Iterable[Count], split: str | None) -> Iterator[TableFault]:
-    for one in counts:
-        if one.rows != one.expected:
-            where = f"{one.dataset}, {one.language}" + (f" ({split})" if split else "")
-            yield TableFault(0, "", f"{count_of(one.rows, 'different row')} of {where}", f"{one.expected}")
+    for count in counts:
+        if count.rows != count.expected:
+            where = f"{count.dataset}, {count.language}" + (f" ({split})" if split else "")
+            yield TableFault(0, "", f"{count_of(count.rows, 'different row')} of {where}", f"{count.expected}")
 
 
 _SPLITS = ("valid", "test")
@@ -263,15 +274,15 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     )
     findings: list[JsonValue] = [
         {
-            "level": one.severity,
-            "row": one.row or None,
-            "column": None if one.rule in {"", "row"} else one.rule,
-            "found": one.found,
-            "expected": one.expected,
+            "level": finding.severity,
+            "row": finding.row or None,
+            "column": None if finding.rule in {"", "row"} else finding.rule,
+            "found": finding.found,
+            "expected": finding.expected,
         }
-        for one in check.findings
+        for finding in check.findings
     ]
-    counted: list[JsonValue] = [asdict(one) | {"splits": list(one.splits)} for one in counts]
+    counted: list[JsonValue] = [asdict(count) | {"splits": list(count.splits)} for count in counts]
     json: dict[str, JsonValue] = {"findings": findings, "counts": counted, "unchecked": list(check.unchecked)}
     return check.report(json, every=request.every, tables=[_count_table(file, counts)])
 
@@ -282,9 +293,9 @@ def _count_table(file: Path, counts: Sequence[Count]) -> Table:
         ("dataset", "language", ">rows", ">expected", ">repeated", ">opted out", "as many as"),
         tuple(
             (
-                *(one.dataset, one.language, str(one.rows), str(one.expected)),
-                *(str(one.repeated), str(one.opted_out), ", ".join(one.splits)),
+                *(count.dataset, count.language, str(count.rows), str(count.expected)),
+                *(str(count.repeated), str(count.opted_out), ", ".join(count.splits)),
             )
-            for one in counts
+            for count in counts
         ),
     )

@@ -152,7 +152,7 @@ def _of_options(text: str, options: Sequence[str]) -> str:
     """A choice, several of the options, or their order. Raises `ParseError` if all are named in the listed order, which
     is ambiguous."""
     letters = option_letters(len(options))
-    named = [] if text.casefold() in {one.casefold() for one in options} else _labels_in(text, letters)
+    named = [] if text.casefold() in {option.casefold() for option in options} else _labels_in(text, letters)
     if named == letters and ">" not in text:
         expected = "the format order or choices in a column 'format': all options are named, which may mean either"
         raise ParseError(expected=expected, found=text)

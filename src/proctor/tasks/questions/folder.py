@@ -181,14 +181,14 @@ def _chosen(layout: Layout) -> list[Path]:
     """The file "questions", else the shards of a dataset, else the only table; otherwise none, with a fault."""
     tables = sorted(
         (
-            one
-            for one in layout.folder.iterdir()
-            if one.suffix.lower() in SHEET_SUFFIXES and not one.name.startswith((".", "~$"))
+            path
+            for path in layout.folder.iterdir()
+            if path.suffix.lower() in SHEET_SUFFIXES and not path.name.startswith((".", "~$"))
         ),
-        key=lambda one: natural(one.name),
+        key=lambda path: natural(path.name),
     )
     for stem in _USUAL:
-        named = [one for one in tables if one.stem.lower() == stem]
+        named = [table for table in tables if table.stem.lower() == stem]
         if len(named) == 1:
             return named
         if named:
@@ -197,10 +197,10 @@ def _chosen(layout: Layout) -> list[Path]:
     shards = _shards(layout)
     if shards:
         return shards
-    plain = [one for one in tables if one.name not in {"dataset_info.json", "state.json", "dataset_dict.json"}]
+    plain = [table for table in tables if table.name not in {"dataset_info.json", "state.json", "dataset_dict.json"}]
     if len(plain) == 1:
         return plain
-    found = f"{len(plain)} tables ({', '.join(one.name for one in plain[:5])})" if plain else "no table of questions"
+    found = f"{len(plain)} tables ({', '.join(path.name for path in plain[:5])})" if plain else "no table of questions"
     expected = f"one, called questions ({', '.join(SHEET_SUFFIXES)}), or `questions: FILE` in {NAME}"
     layout.faults.append((layout.folder, TableFault(0, "", found, expected)))
     return []

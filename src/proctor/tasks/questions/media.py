@@ -83,10 +83,15 @@ class MediaFolder:
         whether the sound of its video belongs to it. Raises `ParseError` for a missing file, times without a video or
         recording, a window without a medical file, and sound without a video."""
         played = [self._recording(source) for source in sources if is_recording(_file_of(source))]
-        files = [one for source in sources if not is_recording(_file_of(source)) for one in self._shown(source, window)]
-        videos = sum(one.clip for one in files)
+        files = [
+            shown_file
+            for source in sources
+            if not is_recording(_file_of(source))
+            for shown_file in self._shown(source, window)
+        ]
+        videos = sum(file.clip for file in files)
         heard = recordings(played, span, videos=videos)
-        if audio and not any(_is_video(one.source) for one in files):
+        if audio and not any(_is_video(file.source) for file in files):
             raise core.ParseError(expected="a video, whose sound belongs to the question", found="yes")
         sounding = self._audio if audio is None else audio
         shown = self._pictured(files, (None, None) if heard and not videos else span, window, audio=sounding)
@@ -95,8 +100,8 @@ class MediaFolder:
     def _pictured(
         self, files: Sequence[_ShownFile], span: Times, window: Window | None, *, audio: bool
     ) -> tuple[core.Media, ...]:
-        clips = [one for one in files if one.clip]
-        if window is not None and files and all(one.scan is None for one in files):
+        clips = [file for file in files if file.clip]
+        if window is not None and files and all(file.scan is None for file in files):
             raise core.ParseError(
                 expected="a window with DICOM or NIfTI files alone", found=f"{window[0]:g}/{window[1]:g}"
             )
@@ -108,12 +113,14 @@ class MediaFolder:
             )
         labels = [""] if len(files) == 1 else labels_of(len(files) - len(clips))
         made: list[core.Media] = []
-        for one in files:
-            if one.clip:
-                sound = audio and _is_video(one.source)
-                made.append(core.VideoClip(source=one.source, start=start or 0.0, end=end, scan=one.scan, audio=sound))
+        for file in files:
+            if file.clip:
+                sound = audio and _is_video(file.source)
+                made.append(
+                    core.VideoClip(source=file.source, start=start or 0.0, end=end, scan=file.scan, audio=sound)
+                )
             else:
-                made.append(core.Image(source=one.source, label=labels.pop(0), scan=one.scan))
+                made.append(core.Image(source=file.source, label=labels.pop(0), scan=file.scan))
         return tuple(made)
 
     def holds_scans(self, sources: Iterable[str]) -> bool:
@@ -167,7 +174,7 @@ class MediaFolder:
         if facts.frames > _MOST_FRAMES:
             raise core.ParseError(expected=f"at most {_MOST_FRAMES:,} frames, or one (#frame=1)", found=file)
         frames = (scan.model_copy(update={"frame": number}) for number in range(1, facts.frames + 1))
-        return [_ShownFile(file, one, clip=False) for one in frames]
+        return [_ShownFile(file, frame, clip=False) for frame in frames]
 
     def _slices(self, file: str, scan: core.Scan) -> list[_ShownFile]:
         counts = nifti_facts(self._find(file) or self.root / file).slices
@@ -191,7 +198,7 @@ class MediaFolder:
 
     def missing(self, media: Iterable[core.Media]) -> list[str]:
         """The names of missing files."""
-        names = dict.fromkeys(one.source for one in media)
+        names = dict.fromkeys(medium.source for medium in media)
         return [name for name in names if name not in self.embedded and not self._is_there(name)]
 
     def write_embedded(self) -> Path:
@@ -226,7 +233,7 @@ class MediaFolder:
                 expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, a link that leads out of it"
             )
         names = sorted(
-            (one.name for one in folder.iterdir() if one.suffix.lower() in IMAGE_EXTENSIONS), key=core.natural
+            (path.name for path in folder.iterdir() if path.suffix.lower() in IMAGE_EXTENSIONS), key=core.natural
         )
         if not names and (series := self._series(folder, source)):
             return series
@@ -242,7 +249,7 @@ class MediaFolder:
 
     def _series(self, folder: Path, source: str) -> list[str]:
         """The DICOM files of a folder, in order of their positions."""
-        names = [one.name for one in folder.iterdir() if one.name != "DICOMDIR" and not one.name.startswith(".")]
+        names = [path.name for path in folder.iterdir() if path.name != "DICOMDIR" and not path.name.startswith(".")]
         if len(names) > _MOST_FRAMES:
             raise core.ParseError(
                 expected=f"a folder with at most {_MOST_FRAMES:,} files", found=f"{source}: {len(names):,}"
@@ -282,10 +289,10 @@ def _file_of(source: str) -> str:
 def _places(folder: Path) -> list[Path]:
     """The folder, `media` in it, and the first of its other folders that are no links."""
     try:
-        inside = sorted(one for one in folder.iterdir() if one.is_dir() and not one.is_symlink())
+        inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError:
         inside = []
-    return [folder, folder / MEDIA, *(one for one in inside[:_MOST_FOLDERS] if one.name != MEDIA)]
+    return [folder, folder / MEDIA, *(path for path in inside[:_MOST_FOLDERS] if path.name != MEDIA)]
 
 
 def _best(folders: Sequence[Path], paths: Sequence[str]) -> Path:

@@ -39,7 +39,7 @@ def add_media_faults(found: QuestionSet) -> None:
             where = heard if is_recording(name) else column
             found.fault(place, where, f"no file {name!r}", expected)
     if found.faults:
-        found.faults.sort(key=lambda one: (one[0], one[1].row))
+        found.faults.sort(key=lambda fault: (fault[0], fault[1].row))
         return
     library = MediaLibrary(found.folder.write_embedded())
     spoken = {medium.source for item in found.items for medium in item.sounding}
@@ -94,14 +94,18 @@ async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sou
     """The sounds of each item that are short enough for the page."""
     shown = [view(item, "video", library) for item in items]
     played = [await one.sounds() if isinstance(one, PlaysSounds) else [] for one in shown]
-    return [[one for one in sounds if one.span[1] - one.span[0] <= _PLAYED_S] for sounds in played]
+    return [[sound for sound in sounds if sound.span[1] - sound.span[0] <= _PLAYED_S] for sounds in played]
 
 
 def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequence[Sound]) -> dict[str, Any]:
     place, reference = found.places[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
     answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []
-    answers += [f"{one.points:+g}: {one.criterion}" for one in reference.criteria] if reference is not None else []
+    answers += (
+        [f"{criterion.points:+g}: {criterion.criterion}" for criterion in reference.criteria]
+        if reference is not None
+        else []
+    )
     return {
         "id": item.id,
         "place": f"{place.file.name}, row {place.row}",
@@ -115,7 +119,7 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
         "facets": [f"{name}: {value}" for name, value in item.tags.items()],
         "media": [medium.source for medium in item.media],
         "frames": [(frame.label, base64.b64encode(frame.jpeg).decode("ascii")) for frame in frames],
-        "sounds": [(one.label, base64.b64encode(one.wav).decode("ascii")) for one in sounds],
+        "sounds": [(sound.label, base64.b64encode(sound.wav).decode("ascii")) for sound in sounds],
     }
 
 

@@ -49,7 +49,7 @@ class QuestionSet:
     def lines(self, *, every: bool = False) -> list[str]:
         """The faults: a line for each cause, with its rows, or for `every` fault."""
         findings = core.table_findings(self.faults)
-        return [str(one) for one in findings] if every else core.by_cause(findings)
+        return [str(finding) for finding in findings] if every else core.by_cause(findings)
 
     def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
         """Adds a fault of a file, or of a row."""
@@ -120,7 +120,7 @@ def _find_media(reading: QuestionSet, sheets: Sequence[core.Sheet], media: Path 
         texts = [text for sheet in sheets for text in sheet.texts(column)]
         if texts and all(part.strip().lower().endswith(endings) for text in texts for part in text.split(";")):
             mapping.fields.setdefault("media", []).append(column)
-            mapping.facets = [one for one in mapping.facets if one != column]
+            mapping.facets = [facet for facet in mapping.facets if facet != column]
     if mapping.fields.get("media"):
         layout = reading.layout
         reading.folder = MediaFolder(layout.folder, media, _paths(sheets, mapping), layout.settings)
@@ -196,7 +196,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
         reading.notes += [line for line in (*lines, sound_line(reading.items), _repeated_line(reading)) if line]
         _add_groups(reading)
         _add_facets(reading)
-    reading.faults.sort(key=lambda one: (one[0], one[1].row))
+    reading.faults.sort(key=lambda fault: (fault[0], fault[1].row))
 
 
 def _id_of(row: core.SheetRow, reading: QuestionSet) -> str:
@@ -258,7 +258,7 @@ def _repeated_line(reading: QuestionSet) -> str:
     for some in repeated[:_REPEATED_SHOWN]:
         places = [reading.places[item.id] for item in some]
         rows = ", ".join(
-            str(one.row) if one.file == places[0].file else f"{one.row} of {one.file.name}" for one in places
+            str(place.row) if place.file == places[0].file else f"{place.row} of {place.file.name}" for place in places
         )
         answers = {_answer_text(item) for item in some}
         differ = ", with different answers" if len(answers) > 1 else ""
@@ -303,7 +303,9 @@ def _add_groups(reading: QuestionSet) -> None:
 
 def _by_files(items: Iterable[core.Item], folders: Mapping[str, str]) -> dict[str, str]:
     """By item the first name among all files that connect it with other items; a folder of frames counts as one."""
-    shown = {item.id: [folders.get(one.source, one.source) for one in item.media] for item in items if item.media}
+    shown = {
+        item.id: [folders.get(medium.source, medium.source) for medium in item.media] for item in items if item.media
+    }
     if not shown:
         return {}
     codes = linked(list(shown.values())).tolist()

@@ -72,7 +72,7 @@ class RowReader:
         if media:
             self.shown.append((Place(self.sheet.file, row.number), media))
         options = self._options(row)
-        pictures = [one for one in media or () if one.kind == "image"]
+        pictures = [medium for medium in media or () if medium.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
         unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
         context = AnswerContext(tuple(options or ()), tuple(labels), core.cell_text(unit), not core.is_empty(tolerance))
@@ -180,13 +180,13 @@ class RowReader:
     def _options(self, row: core.SheetRow) -> list[str] | None:
         if self.columns.options:
             column = self.columns.options[0]
-            cells = [core.cell_text(row.cells.get(one)) for one in self.columns.options]
+            cells = [core.cell_text(row.cells.get(option)) for option in self.columns.options]
             filled = [cell for cell in cells if cell]
             if cells[: len(filled)] != filled:
                 gap = self.columns.options[cells.index("")]
                 self.fault(row, gap, "nothing", "an option, since others follow")
                 return None
-            dated = [one for one in self.columns.options if isinstance(row.cells.get(one), dt.date | dt.time)]
+            dated = [option for option in self.columns.options if isinstance(row.cells.get(option), dt.date | dt.time)]
             if dated:
                 self.fault(row, dated[0], _described(row.cells[dated[0]]), "an option as a text")
                 return None
@@ -285,7 +285,7 @@ class RowReader:
     def _with_commas(self) -> bool:
         """Whether some answer of the table has a decimal comma, so that a point may separate thousands."""
         cells = (row.cells.get(self.columns.one("answer")) for row in self.sheet.rows)
-        return self.sheet.decimal_comma and any(isinstance(one, str) and _DECIMAL_COMMA.match(one) for one in cells)
+        return self.sheet.decimal_comma and any(isinstance(cell, str) and _DECIMAL_COMMA.match(cell) for cell in cells)
 
     def _tags(self, row: core.SheetRow) -> dict[str, core.TagValue]:
         found = {name: _tag(row.cells.get(name)) for name in self.columns.facets}

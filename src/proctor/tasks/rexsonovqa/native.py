@@ -155,7 +155,7 @@ def result_files(tree: Path) -> list[ResultFile]:
             found="no score_pred_*.json and no pred_*.json",
             expected="one file of results per video, here or one folder down (mcq, final_scores_all_free …)",
         )
-    return sorted(found, key=lambda one: not one.scored)
+    return sorted(found, key=lambda result_file: not result_file.scored)
 
 
 def read_results(file: Path) -> list[NativeResult]:

@@ -40,32 +40,34 @@ class NativeExport(pipeline.ExportStage):
     seconds of the trimmed video."""
 
     def write(self, project: pipeline.Project, questions: Sequence[pipeline.FinalQuestion], folder: Path) -> None:
-        sources = {one.id: one for one in project.settings.sources}
+        sources = {source.id: source for source in project.settings.sources}
         for kind in KINDS:
             by_source: dict[str, list[dict[str, JsonValue]]] = {}
-            for one in questions:
-                if one.kind == kind:
-                    by_source.setdefault(one.source, []).append(_entry(one, sources[one.source]))
+            for question in questions:
+                if question.kind == kind:
+                    by_source.setdefault(question.source, []).append(_entry(question, sources[question.source]))
             (folder / "benchmark_questions" / kind).mkdir(parents=True)
             for name, entries in by_source.items():
                 write_whole(folder / "benchmark_questions" / kind / f"{name}.json", pipeline.as_json(entries))
-        used = {one.source for one in questions}
+        used = {question.source for question in questions}
         metadata = {name: _video(project, one) for name, one in sources.items() if name in used}
         write_whole(folder / "video_metadata_new.json", pipeline.as_json(metadata))
 
 
-def _entry(one: pipeline.FinalQuestion, source: pipeline.SourceVideo) -> dict[str, JsonValue]:
-    letters = option_letters(len(one.options))
-    listed = [f"{letter}. {text}" for letter, text in zip(letters, one.options, strict=True)]
+def _entry(final_question: pipeline.FinalQuestion, source: pipeline.SourceVideo) -> dict[str, JsonValue]:
+    letters = option_letters(len(final_question.options))
+    listed = [f"{letter}. {text}" for letter, text in zip(letters, final_question.options, strict=True)]
     return {
-        "question": "\n".join([f"[{'MCQ' if one.kind == 'mcq' else 'FREE'}] {one.text}", *listed]),
-        "answer": one.answer if one.key is None else letters[one.key],
-        "groundtruth": one.groundtruth,
-        "time_start": round(max(0.0, one.start - source.start), 3),
-        "time_end": round(min(one.end, source.end or one.end) - source.start, 3),
+        "question": "\n".join(
+            [f"[{'MCQ' if final_question.kind == 'mcq' else 'FREE'}] {final_question.text}", *listed]
+        ),
+        "answer": final_question.answer if final_question.key is None else letters[final_question.key],
+        "groundtruth": final_question.groundtruth,
+        "time_start": round(max(0.0, final_question.start - source.start), 3),
+        "time_end": round(min(final_question.end, source.end or final_question.end) - source.start, 3),
         "keep": True,
-        "question_type": one.type,
-        **({"split": one.part} if one.part else {}),
+        "question_type": final_question.type,
+        **({"split": final_question.part} if final_question.part else {}),
     }
 
 

@@ -111,12 +111,12 @@ class _Reader(core.BenchmarkReader):
         from the recorded answers in `results`. The answers of the blind run were not published."""
         from proctor.runs import results_of_recorded
 
-        folders = {_plain(one.name): one for one in sorted((data / "results").iterdir()) if one.is_dir()}
+        folders = {_plain(path.name): path for path in sorted((data / "results").iterdir()) if path.is_dir()}
         benchmark, known = self.load(data), _known()
         at_hand = {name: one for name in _systems(known) if (one := folders.get(_plain(name))) is not None}
         recorded = {name: read_recorded(one, benchmark) for name, one in at_hand.items()}
         facets = dict.fromkeys(one["facet"] for one in known["parts"])
-        found = await results_of_recorded(benchmark, recorded, [(), *((one,) for one in facets)])
+        found = await results_of_recorded(benchmark, recorded, [(), *((facet,) for facet in facets)])
         ours = {(row.system, row.metric, *row.facets.items()): row for row in found}
         figures = []
         for one in known["tables"]:
@@ -255,9 +255,9 @@ def published_table() -> core.PublishedTable:
     def means(system: str, counts: Callable[[Any], Iterable[Any]]) -> dict[str, float]:
         """Mean scores over the columns (video) or the rows (blind) of the tables."""
         return {
-            one["metric"]: _mean(one["metric"], [sum(line) for line in counts(one["counts"])])
-            for one in tables
-            if one["system"] == system
+            table["metric"]: _mean(table["metric"], [sum(line) for line in counts(table["counts"])])
+            for table in tables
+            if table["system"] == system
         }
 
     rows = [
@@ -270,14 +270,14 @@ def published_table() -> core.PublishedTable:
         rows.append(core.PublishedRow(_FIRST, {one["metric"]: one["number"]}, condition, part))
     crossings = tuple(
         core.PublishedCrossing(
-            one["table"],
-            one["system"],
-            one["metric"],
+            table["table"],
+            table["system"],
+            table["metric"],
             ("text-only", "video"),
-            _LEVELS[one["metric"]],
-            tuple(map(tuple, one["counts"])),
+            _LEVELS[table["metric"]],
+            tuple(map(tuple, table["counts"])),
         )
-        for one in tables
+        for table in tables
     )
     return core.PublishedTable(known["source"], known["note"], tuple(_METRICS.values()), tuple(rows), crossings)
 
@@ -332,7 +332,7 @@ def write_choices(data: Path, out: Path, items: Mapping[str, core.Item | None]) 
             entries = [_entry(one, items, name) for one, name in zip(raw, known, strict=True)]
             core.write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
     for pattern in _BESIDE:
-        for file in sorted(one for one in data.glob(pattern) if one.is_file() and not one.is_symlink()):
+        for file in sorted(path for path in data.glob(pattern) if path.is_file() and not path.is_symlink()):
             target = out / file.relative_to(data)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(core.input_bytes(file))

@@ -92,12 +92,12 @@ def as_vtt(narration: Sequence[Narrated]) -> str:
     """WebVTT with a time before every word, as in automatic captions."""
     cues = ["WEBVTT"]
     begun = 0.0
-    for one in narration:
-        start = max(begun, one.words[0].start)  # a file's cues never go back
-        end = max(start + 0.1, one.words[-1].end)
+    for narrated in narration:
+        start = max(begun, narrated.words[0].start)  # a file's cues never go back
+        end = max(start + 0.1, narrated.words[-1].end)
         words = " ".join(
             word.text if number == 0 else f"<{clock_text(min(end, max(start, word.start)), millis=True)}>{word.text}"
-            for number, word in enumerate(one.words)
+            for number, word in enumerate(narrated.words)
         )
         cues.append(f"{clock_text(start, millis=True)} --> {clock_text(end, millis=True)}\n{words}")
         begun = start
@@ -109,7 +109,9 @@ def as_events(narration: Sequence[Narrated]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("start", "end", "action", "intent"))
-    writer.writerows((f"{one.start:.3f}", f"{one.end:.3f}", one.action, one.intent) for one in narration)
+    writer.writerows(
+        (f"{narrated.start:.3f}", f"{narrated.end:.3f}", narrated.action, narrated.intent) for narrated in narration
+    )
     return out.getvalue()
 
 

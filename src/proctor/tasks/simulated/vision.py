@@ -137,7 +137,7 @@ def in_order(pictures: Sequence[SeenPicture]) -> list[int] | None:
     """The indices of the frames in order of time: the shortest path by how far objects move. It begins at the end with
     fewer objects, since objects are brought in; with equal numbers, at the frame given earlier. None if the frames show
     no differences."""
-    apart = np.array([[moved(one, other) for other in pictures] for one in pictures])
+    apart = np.array([[moved(picture, other) for other in pictures] for picture in pictures])
     if not apart.any():
         return None
     path = shortest_path(apart)
@@ -145,14 +145,14 @@ def in_order(pictures: Sequence[SeenPicture]) -> list[int] | None:
     return path[::-1] if fewer else path
 
 
-def moved(one: SeenPicture, other: SeenPicture) -> float:
+def moved(seen_picture: SeenPicture, other: SeenPicture) -> float:
     """The distance of two frames: the least sum, over all matchings of objects of a class, of how far each has moved (in
     heights of the frame, at most `LONE`), plus `LONE` for each object in one frame only."""
     from scipy.optimize import linear_sum_assignment
 
     total = 0.0
-    for name in {seen.class_name for seen in (*one.detections, *other.detections)}:
-        here, there = _places(one, name), _places(other, name)
+    for name in {seen.class_name for seen in (*seen_picture.detections, *other.detections)}:
+        here, there = _places(seen_picture, name), _places(other, name)
         total += LONE * abs(len(here) - len(there))
         if len(here) and len(there):
             far = np.minimum(np.linalg.norm(here[:, None] - there[None, :], axis=2), LONE)

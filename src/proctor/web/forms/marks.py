@@ -128,8 +128,8 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
     payload = BoxesPayload
 
     def check(self, body: BoxesBody, payload: BoxesPayload) -> None:
-        check_known([one.label for one in payload.boxes], body.classes, "class")
-        for (time, label), times in Counter((one.at.time, one.label) for one in payload.boxes).items():
+        check_known([box.label for box in payload.boxes], body.classes, "class")
+        for (time, label), times in Counter((box.at.time, box.label) for box in payload.boxes).items():
             if times > _MOST_PER_FRAME:
                 place = f"reading, class {label!r} at {time:g} s"
                 raise InputError(place, found=f"{times} boxes", expected=f"at most {_MOST_PER_FRAME}")
@@ -149,7 +149,7 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
 
     def values(self, body: BoxesBody, payload: BoxesPayload) -> ReadingValues:
         del body
-        return ReadingValues(boxes=tuple(one.at for one in payload.boxes))
+        return ReadingValues(boxes=tuple(box.at for box in payload.boxes))
 
 
 class MarkedMoment(FormModel):
@@ -183,7 +183,7 @@ class MomentsForm(Form[MomentsBody, MomentsPayload]):
     payload = MomentsPayload
 
     def check(self, body: MomentsBody, payload: MomentsPayload) -> None:
-        check_known([one.kind for one in payload.moments], body.kinds, "kind")
+        check_known([moment.kind for moment in payload.moments], body.kinds, "kind")
 
     def missing(self, body: MomentsBody, payload: MomentsPayload) -> list[str]:
         del body
@@ -191,7 +191,10 @@ class MomentsForm(Form[MomentsBody, MomentsPayload]):
 
     def values(self, body: MomentsBody, payload: MomentsPayload) -> ReadingValues:
         return ReadingValues(
-            times={kind: tuple(sorted(one.time for one in payload.moments if one.kind == kind)) for kind in body.kinds}
+            times={
+                kind: tuple(sorted(moment.time for moment in payload.moments if moment.kind == kind))
+                for kind in body.kinds
+            }
         )
 
     def tolerance(self, body: MomentsBody) -> float:
@@ -201,12 +204,14 @@ class MomentsForm(Form[MomentsBody, MomentsPayload]):
         """The first payload, with the mean times of all: the n-th moments of a kind belong together."""
         first = payloads[0]
         moments = []
-        for kind in dict.fromkeys(one.kind for one in first.moments):
-            by_reader = [sorted((m for m in one.moments if m.kind == kind), key=lambda m: m.time) for one in payloads]
+        for kind in dict.fromkeys(moment.kind for moment in first.moments):
+            by_reader = [
+                sorted((m for m in payload.moments if m.kind == kind), key=lambda m: m.time) for payload in payloads
+            ]
             for same in zip(*by_reader, strict=True):
                 mean = sum(one.time for one in same) / len(same)
                 moments.append(same[0].model_copy(update={"time": round(mean, 3)}))
-        return first.model_copy(update={"moments": tuple(sorted(moments, key=lambda one: one.time))})
+        return first.model_copy(update={"moments": tuple(sorted(moments, key=lambda moment: moment.time))})
 
 
 class OrderFrame(FormModel):
@@ -226,14 +231,14 @@ class OrderBody(FormModel):
 
     @model_validator(mode="after")
     def _unique(self) -> Self:
-        if len({one.id for one in self.frames}) < len(self.frames):
+        if len({frame.id for frame in self.frames}) < len(self.frames):
             raise ValueError("each frame's id once is expected")
         return self
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The frames' ids, as they are shown."""
-        return tuple(one.id for one in self.frames)
+        return tuple(frame.id for frame in self.frames)
 
 
 class RationaleSentence(FormModel):
@@ -259,17 +264,19 @@ class OrderForm(Form[OrderBody, OrderPayload]):
 
     def check(self, body: OrderBody, payload: OrderPayload) -> None:
         check_known(payload.order, body.ids, "order")
-        check_known([name for one in payload.rationale for name in one.frames], body.ids, "rationale")
+        check_known([name for sentence in payload.rationale for name in sentence.frames], body.ids, "rationale")
 
     def missing(self, body: OrderBody, payload: OrderPayload) -> list[str]:
         lacking = [] if sorted(payload.order) == sorted(body.ids) else ["order.order"]
         if body.rationale:
             lacking += [] if payload.rationale else ["order.rationale"]
-            lacking += [] if all(one.text and one.frames for one in payload.rationale) else ["order.citation"]
+            lacking += (
+                [] if all(sentence.text and sentence.frames for sentence in payload.rationale) else ["order.citation"]
+            )
         return lacking
 
     def media_needed(self, body: OrderBody) -> int:
-        return 1 + max(one.media for one in body.frames)
+        return 1 + max(frame.media for frame in body.frames)
 
     def dimension(self, label: str) -> str:
         del label

@@ -184,7 +184,7 @@ class RatingForm(Form[RatingBody, RatingPayload]):
     payload = RatingPayload
 
     def check(self, body: RatingBody, payload: RatingPayload) -> None:
-        levels = {one.name: one.levels for one in body.dimensions}
+        levels = {dimension.name: dimension.levels for dimension in body.dimensions}
         check_known(list(payload.scores), list(levels), "dimension")
         for name, score in payload.scores.items():
             if score not in levels[name]:
@@ -192,11 +192,15 @@ class RatingForm(Form[RatingBody, RatingPayload]):
                 raise InputError(f"reading, dimension {name!r}", found=f"{score:g}", expected=expected)
 
     def missing(self, body: RatingBody, payload: RatingPayload) -> list[str]:
-        return ["rating.scores"] if any(one.name not in payload.scores for one in body.dimensions) else []
+        return ["rating.scores"] if any(dimension.name not in payload.scores for dimension in body.dimensions) else []
 
     def values(self, body: RatingBody, payload: RatingPayload) -> ReadingValues:
         return ReadingValues(
-            ratings={one.name: payload.scores[one.name] for one in body.dimensions if one.name in payload.scores}
+            ratings={
+                dimension.name: payload.scores[dimension.name]
+                for dimension in body.dimensions
+                if dimension.name in payload.scores
+            }
         )
 
 

@@ -89,13 +89,13 @@ def _item_page(
         stored = select(versions).where(versions.c.item == item_id).order_by(versions.c.number.desc())
         shown = [
             {
-                "row": one,
-                "body": form.read_body(one["body"]),
-                "text": json.dumps(one["body"], ensure_ascii=False, indent=2),
-                "readings": others_readings(connection, visitor.account, one["id"]),
-                "settled": settlement(connection, visitor.account, one["id"]),
+                "row": mapping,
+                "body": form.read_body(mapping["body"]),
+                "text": json.dumps(mapping["body"], ensure_ascii=False, indent=2),
+                "readings": others_readings(connection, visitor.account, mapping["id"]),
+                "settled": settlement(connection, visitor.account, mapping["id"]),
             }
-            for one in connection.execute(stored).mappings()
+            for mapping in connection.execute(stored).mappings()
         ]
         current = connection.execute(select(read_version(study_items.c.id)).where(study_items.c.id == item_id)).scalar()
     draft = draft or next(one["text"] for one in shown if one["row"]["id"] == current)

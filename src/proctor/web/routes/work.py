@@ -135,7 +135,9 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         mine=mine,
         payload=mine.payload if mine is not None else shown.payload if shown is not None else {},
         comment=mine.comment if mine is not None else shown.reason if shown is not None else "",
-        others=[one for one in others if one.account != visitor.account] if is_reader else others,
+        others=[visible_reading for visible_reading in others if visible_reading.account != visitor.account]
+        if is_reader
+        else others,
         settled=settled,
         open=mine is None or mine.sealed is None if is_reader else settled is None,
         study=study,

@@ -115,8 +115,8 @@ class Evidence:
     def to_json(self) -> dict[str, JsonValue]:
         """For an answer's `extra`: at most 600 characters of the overview, 300 of a frame, 200 of a pair."""
         pairs = [
-            {"pair": (one.first, one.second), "change": one.change, "earlier": one.earlier, "certain": one.certain}
-            for one in self.pairs
+            {"pair": (pair.first, pair.second), "change": pair.change, "earlier": pair.earlier, "certain": pair.certain}
+            for pair in self.pairs
         ]
         found: dict[str, JsonValue] = to_jsonable_python(
             {
@@ -160,8 +160,12 @@ class Correction:
 
     def to_json(self, own: Sequence[str]) -> dict[str, JsonValue]:
         """For an answer's `extra`, violation by violation; `own` is the model's order."""
-        violations: list[JsonValue] = [{**asdict(one), "corrected": one not in self.broken} for one in self.violated]
-        given_up: list[JsonValue] = [asdict(one) for one in self.broken if one not in self.violated]
+        violations: list[JsonValue] = [
+            {**asdict(constraint), "corrected": constraint not in self.broken} for constraint in self.violated
+        ]
+        given_up: list[JsonValue] = [
+            asdict(constraint) for constraint in self.broken if constraint not in self.violated
+        ]
         return {
             "model_order": [*own],
             "violations": violations,
@@ -206,33 +210,41 @@ def _broken(order: Sequence[str], rules: Sequence[Constraint]) -> tuple[Constrai
     return tuple(rule for rule in rules if place[rule.earlier] > place[rule.later])
 
 
-def _by_steps(a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow) -> Iterator[Constraint]:
-    if not (one.certain and other.certain and one.step and other.step):
+def _by_steps(
+    a: str, frame_evidence: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow
+) -> Iterator[Constraint]:
+    if not (frame_evidence.certain and other.certain and frame_evidence.step and other.step):
         return
-    if workflow.precedes(one.step, other.step):
-        why = f"{a} shows {one.step}, {b} shows {other.step}, which comes after it in {workflow.title}"
+    if workflow.precedes(frame_evidence.step, other.step):
+        why = f"{a} shows {frame_evidence.step}, {b} shows {other.step}, which comes after it in {workflow.title}"
         yield Constraint(a, b, "step", why)
 
 
-def _by_lasting(a: str, one: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow) -> Iterator[Constraint]:
+def _by_lasting(
+    a: str, frame_evidence: FrameEvidence, b: str, other: FrameEvidence, workflow: Workflow
+) -> Iterator[Constraint]:
     names = [
         name
         for name, fact in workflow.facts.items()
         if fact.lasts is not None
-        and name in one.false_facts
+        and name in frame_evidence.false_facts
         and name in other.true_facts
-        and not _may_be_over(fact.lasts, one, workflow)
+        and not _may_be_over(fact.lasts, frame_evidence, workflow)
     ]
     if names:
         seen = "; ".join(workflow.facts[name].seen for name in names)
         yield Constraint(a, b, "lasting", f"not yet in {a}, and so in {b}: {seen}")
 
 
-def _may_be_over(lasts: Lasting, one: FrameEvidence, workflow: Workflow) -> bool:
+def _may_be_over(lasts: Lasting, frame_evidence: FrameEvidence, workflow: Workflow) -> bool:
     """Whether the fact may be false in a frame because it has ended."""
     if lasts.until is None:
         return False
-    return not one.certain or one.step is None or not workflow.precedes(one.step, lasts.until)
+    return (
+        not frame_evidence.certain
+        or frame_evidence.step is None
+        or not workflow.precedes(frame_evidence.step, lasts.until)
+    )
 
 
 class EvidenceFlowOptions(MethodOptions):

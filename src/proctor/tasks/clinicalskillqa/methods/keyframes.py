@@ -78,7 +78,7 @@ def workflow_named(procedure: str, workflows: Sequence[Workflow]) -> Workflow | 
     """The only workflow, else the one that a model named; None where it named none."""
     if len(workflows) == 1:
         return workflows[0]
-    return next((one for one in workflows if one.name in spelled([procedure])), None)
+    return next((workflow for workflow in workflows if workflow.name in spelled([procedure])), None)
 
 
 def _label(name: str, labels: Sequence[str], known_by: dict[str, str]) -> str:

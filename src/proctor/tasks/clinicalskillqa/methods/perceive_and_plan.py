@@ -74,10 +74,10 @@ def sent_pictures(
     are not those of the frames."""
     if not insets:
         return [SentPicture(Frame(frame.jpeg, frame.time, ""), ()) for frame in frames]
-    if originals and [one.label for one in originals] != [one.label for one in frames]:
+    if originals and [original.label for original in originals] != [one.label for one in frames]:
         given, expected = (", ".join(one.label for one in some) for some in (originals, frames))
         raise InputError("originals", found=given, expected=expected)
-    sources: Sequence[bytes | None] = [one.jpeg for one in originals] or [None] * len(frames)
+    sources: Sequence[bytes | None] = [original.jpeg for original in originals] or [None] * len(frames)
     pictures = []
     maps = saliency([frame.jpeg for frame in frames])
     for frame, pose, found, source in zip(frames, poses, maps, sources, strict=True):
@@ -149,7 +149,7 @@ class Problem(BaseModel):
     evidence: str = Field(default="", description="What was seen that shows it.")
 
     def to_json(self) -> dict[str, JsonValue]:
-        pictures: list[JsonValue] = [clipped(one, 40) for one in self.pictures[:12]]
+        pictures: list[JsonValue] = [clipped(picture, 40) for picture in self.pictures[:12]]
         return {"rule": clipped(self.rule), "pictures": pictures, "evidence": clipped(self.evidence)}
 
 
@@ -236,7 +236,11 @@ class PerceiveAndPlan(KeyFrameMethod):
             },
             "plan": {"order": [*read_labels(plan.order, frames.labels).labels], "steps": steps},
             "check": {"problems": problems, "revised": revised},
-            **({"demonstrations": [one.id for one in examples]} if self._aids.demonstrations is not None else {}),
+            **(
+                {"demonstrations": [example.id for example in examples]}
+                if self._aids.demonstrations is not None
+                else {}
+            ),
             **({"passed_over": {**passed_over}} if passed_over else {}),
         }
         order = check.order if revised else plan.order
@@ -259,16 +263,18 @@ class PerceiveAndPlan(KeyFrameMethod):
     async def _examples_for(self, task: OrderingTask) -> tuple[list[Example], Mapping[str, str]]:
         """The examples for an item, and the instances that were passed over with the reason."""
         picked = await asyncio.to_thread(self._aids.picked, task.item, task.frames.frames)
-        return [await self._example(task, one) for one in picked.shown], picked.passed_over
+        return [await self._example(task, demonstration) for demonstration in picked.shown], picked.passed_over
 
-    async def _example(self, task: OrderingTask, one: Demonstration) -> Example:
+    async def _example(self, task: OrderingTask, demonstration: Demonstration) -> Example:
         """The item that needs an instance first asks for its descriptions; all others reuse them."""
-        async with self._locks[one.id]:
-            if one.id not in self._examples:
-                pictures = await asyncio.to_thread(self._example_pictures, list(one.frames.values()))
-                described = await self._describe(task, list(one.frames), pictures)
-                self._examples[one.id] = Example(one.id, described, one.order, one.rationale.strip())
-        return self._examples[one.id]
+        async with self._locks[demonstration.id]:
+            if demonstration.id not in self._examples:
+                pictures = await asyncio.to_thread(self._example_pictures, list(demonstration.frames.values()))
+                described = await self._describe(task, list(demonstration.frames), pictures)
+                self._examples[demonstration.id] = Example(
+                    demonstration.id, described, demonstration.order, demonstration.rationale.strip()
+                )
+        return self._examples[demonstration.id]
 
     def _example_pictures(self, frames: Sequence[Frame]) -> list[SentPicture]:
         pose, insets = self._aids.pose, self.options.insets

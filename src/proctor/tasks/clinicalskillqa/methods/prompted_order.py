@@ -198,7 +198,7 @@ class PromptedOrder(KeyFrameMethod):
         if poses:
             extra["pose"] = {**poses}
         if self._aids.demonstrations is not None:
-            extra["demonstrations"] = [one.id for one in picked.shown]
+            extra["demonstrations"] = [demonstration.id for demonstration in picked.shown]
             extra["passed_over"] = {**picked.passed_over}
         return FoundOrder(names.order(reply.order), names.restore(reply.rationale), extra)
 
@@ -253,9 +253,9 @@ def _only(facts: PictureFacts, chosen: frozenset[str]) -> PictureFacts:
     return replace(facts, rescuers=people, nearest=facts.nearest if NEAREST in chosen else None)
 
 
-def _solved(number: int, one: Demonstration, names: Names) -> str:
-    because = f" {names.rename(one.rationale.strip())}" if one.rationale.strip() else ""
-    return f"Example {number}, solved: {' > '.join(names.of(one.order))}.{because}"
+def _solved(number: int, demonstration: Demonstration, names: Names) -> str:
+    because = f" {names.rename(demonstration.rationale.strip())}" if demonstration.rationale.strip() else ""
+    return f"Example {number}, solved: {' > '.join(names.of(demonstration.order))}.{because}"
 
 
 def _renamed(frames: KeyFrames, names: Names) -> list[Frame]:

@@ -133,12 +133,14 @@ def sort_frames(labels: Sequence[str], stages: Mapping[str, int | None], vectors
         if own and label not in own
     }
     stage_of = dict.fromkeys(labels, 0) | own | {label: own[lender] for label, lender in borrowed.items()}
-    groups = {stage: tuple(one for one in labels if stage_of[one] == stage) for stage in sorted(set(stage_of.values()))}
+    groups = {
+        stage: tuple(label for label in labels if stage_of[label] == stage) for stage in sorted(set(stage_of.values()))
+    }
     tied = tuple(group for group in groups.values() if len(group) > 1)
     if not tied:
         return Sorted(tuple(group[0] for group in groups.values()), borrowed, (), "")
     along, direction = _directed(first_component(vectors), labels, own)
-    order = sorted(labels, key=lambda one: (stage_of[one], round(float(along[row[one]]), 9), row[one]))
+    order = sorted(labels, key=lambda label: (stage_of[label], round(float(along[row[label]]), 9), row[label]))
     return Sorted(tuple(order), borrowed, tied, direction)
 
 

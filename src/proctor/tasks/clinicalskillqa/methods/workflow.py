@@ -357,10 +357,10 @@ class WorkflowChoice:
     @property
     def settings(self) -> dict[str, JsonValue]:
         """The workflows by name, each with the hash of its content."""
-        return {"workflows": {one.name: content_hash(one) for one in self._known}}
+        return {"workflows": {workflow.name: content_hash(workflow) for workflow in self._known}}
 
     def of(self, question: str) -> tuple[Workflow, ...]:
-        named = tuple(one for one in self._known if _names(question, one.words))
+        named = tuple(workflow for workflow in self._known if _names(question, workflow.words))
         return named or self._known
 
 

@@ -46,7 +46,7 @@ class AgreedFrames(OrderedFrames):
 
     @property
     def rationale(self) -> str:
-        return " ".join(one.text for one in self.sentences)
+        return " ".join(sentence.text for sentence in self.sentences)
 
 
 class ConsensusStage(Stage[AgreedFrames]):
@@ -74,31 +74,31 @@ class ConsensusStage(Stage[AgreedFrames]):
                 f"{named}: {count_of(left, 'disagreement')} to decide "
                 "(proctor build consensus DIR --table writes what is open)"
             )
-        frames = {one.id: one for one in work.records("frames", OrderedFrames)}
-        checked = {one.id: one for one in work.records("evidence", CheckedSentence)}
-        every = [_settled(frames[one.instance], one, decided) for one in reviews]
+        frames = {record.id: record for record in work.records("frames", OrderedFrames)}
+        checked = {record.id: record for record in work.records("evidence", CheckedSentence)}
+        every = [_settled(frames[review.instance], review, decided) for review in reviews]
         made = [one for one in every if isinstance(one, AgreedFrames)]
-        kept = {name for one in made for name in one.made_from}
+        kept = {name for agreed_frames in made for name in agreed_frames.made_from}
         doubted = sum(bool(one.flags) for name, one in checked.items() if name in kept)
         notes = [f"{count_of(len(open_), 'disagreement')} decided together"]
         notes += [f"{count_of(doubted, 'sentence')} kept by physicians against a flag"] if doubted else []
         return Made(made, [one for one in every if isinstance(one, Refused)], notes)
 
 
-def order_is_open(one: Reviewed) -> bool:
+def order_is_open(reviewed: Reviewed) -> bool:
     """Whether only one physician confirms the recorded order."""
-    return (one.a.order == one.order) != (one.b.order == one.order)
+    return (reviewed.a.order == reviewed.order) != (reviewed.b.order == reviewed.order)
 
 
 def open_questions(reviews: Sequence[Reviewed]) -> Iterator[str]:
     """The ids of instances with an open order and of sentences with different verdicts, except in instances that leave
     because of their order."""
-    for one in reviews:
-        if one.order not in (one.a.order, one.b.order):
+    for review in reviews:
+        if review.order not in (review.a.order, review.b.order):
             continue
-        if order_is_open(one):
-            yield one.instance
-        yield from (each.id for each in one.sentences if not each.agreed)
+        if order_is_open(review):
+            yield review.instance
+        yield from (sentence.id for sentence in review.sentences if not sentence.agreed)
 
 
 def consensus_table(reviews: Sequence[Reviewed]) -> str:
@@ -106,20 +106,24 @@ def consensus_table(reviews: Sequence[Reviewed]) -> str:
     open_, out = set(open_questions(reviews)), io.StringIO()
     writer = csv.DictWriter(out, CONSENSUS_COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
-    for one in reviews:
-        if one.instance in open_:
-            a, b = (_with_comment(order_text(review.order), review.comment) for review in (one.a, one.b))
-            text = f"Recorded order: {order_text(one.order)}"
-            about = {"id": one.instance, "version": version_of(one), "frames": " ".join(sorted(one.order))}
+    for reviewed in reviews:
+        if reviewed.instance in open_:
+            a, b = (_with_comment(order_text(review.order), review.comment) for review in (reviewed.a, reviewed.b))
+            text = f"Recorded order: {order_text(reviewed.order)}"
+            about = {
+                "id": reviewed.instance,
+                "version": version_of(reviewed),
+                "frames": " ".join(sorted(reviewed.order)),
+            }
             writer.writerow(_safe({**about, "text": text, "a": a, "b": b}))
-        for each in one.sentences:
-            if each.id in open_:
+        for sentence in reviewed.sentences:
+            if sentence.id in open_:
                 a, b = (
                     _with_comment(f"{review.verdict} {review.correction}".strip(), review.comment)
-                    for review in (each.a, each.b)
+                    for review in (sentence.a, sentence.b)
                 )
-                about = {"id": each.id, "version": version_of(each), "frames": " ".join(each.frames)}
-                writer.writerow(_safe({**about, "text": each.text, "a": a, "b": b}))
+                about = {"id": sentence.id, "version": version_of(sentence), "frames": " ".join(sentence.frames)}
+                writer.writerow(_safe({**about, "text": sentence.text, "a": a, "b": b}))
     return out.getvalue()
 
 
@@ -136,8 +140,8 @@ def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, Sentenc
     """The decisions by id; on an order `keep` means `accept` and `remove` means `reject`. Rows without a verdict, or on an
     earlier version, stay open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is
     open."""
-    orders = {one.instance: one for one in reviews}
-    sentences = {each.id: (each, one) for one in reviews for each in one.sentences}
+    orders = {review.instance: review for review in reviews}
+    sentences = {sentence.id: (sentence, review) for review in reviews for sentence in review.sentences}
     versions = {name: version_of(one) for name, one in orders.items()}
     versions |= {name: version_of(each) for name, (each, _) in sentences.items()}
     known, seen = list(open_questions(reviews)), dict[str, int]()
@@ -163,28 +167,30 @@ def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, Sentenc
     return found
 
 
-def _settled(frames: OrderedFrames, one: Reviewed, decided: Mapping[str, SentenceVerdict]) -> AgreedFrames | Refused:
-    name = f"{one.instance}-agreed"
-    if one.order not in (one.a.order, one.b.order):
-        found = f"{order_text(one.a.order)}; {order_text(one.b.order)}"
-        return Refused.of(name, "order", "neither physician sees the recorded order", found, (one.id,))
-    if order_is_open(one) and decided[one.instance].verdict == REMOVE:
-        found = f"{order_text(one.a.order)}; {order_text(one.b.order)}"
-        return Refused.of(name, "order", "rejected together", found, (one.id,))
-    stays = [(each, _final(each, decided.get(each.id))) for each in one.sentences]
+def _settled(
+    frames: OrderedFrames, reviewed: Reviewed, decided: Mapping[str, SentenceVerdict]
+) -> AgreedFrames | Refused:
+    name = f"{reviewed.instance}-agreed"
+    if reviewed.order not in (reviewed.a.order, reviewed.b.order):
+        found = f"{order_text(reviewed.a.order)}; {order_text(reviewed.b.order)}"
+        return Refused.of(name, "order", "neither physician sees the recorded order", found, (reviewed.id,))
+    if order_is_open(reviewed) and decided[reviewed.instance].verdict == REMOVE:
+        found = f"{order_text(reviewed.a.order)}; {order_text(reviewed.b.order)}"
+        return Refused.of(name, "order", "rejected together", found, (reviewed.id,))
+    stays = [(sentence, _final(sentence, decided.get(sentence.id))) for sentence in reviewed.sentences]
     kept = [(each.id, CitedSentence(text=text, frames=each.frames)) for each, text in stays if text]
     if not kept:
-        return Refused.of(name, "rationale", "no sentence is left of it", made_from=(one.id,))
+        return Refused.of(name, "rationale", "no sentence is left of it", made_from=(reviewed.id,))
     cited = {label for _, sentence in kept for label in sentence.frames}
     return AgreedFrames.model_validate(
         frames.model_dump()
-        | {"id": name, "made_from": (one.id, *(known for known, _ in kept))}
-        | {"flags": () if cited == set(one.order) else (NOT_SPOKEN_OF,)}
+        | {"id": name, "made_from": (reviewed.id, *(known for known, _ in kept))}
+        | {"flags": () if cited == set(reviewed.order) else (NOT_SPOKEN_OF,)}
         | {"sentences": tuple(sentence for _, sentence in kept)}
     )
 
 
-def _final(one: ReviewedSentence, decided: SentenceVerdict | None) -> str:
+def _final(sentence: ReviewedSentence, decided: SentenceVerdict | None) -> str:
     """The final text of a sentence; "" where it is removed."""
-    final = decided if decided is not None and not one.agreed else one.a
-    return {KEEP: one.text, CORRECT: final.correction, REMOVE: ""}[final.verdict]
+    final = decided if decided is not None and not sentence.agreed else sentence.a
+    return {KEEP: sentence.text, CORRECT: final.correction, REMOVE: ""}[final.verdict]

@@ -56,21 +56,32 @@ class InstanceSplitStage(Stage[PartedFrames]):
 
     async def make(self, work: Work) -> Made[PartedFrames]:
         agreed = work.records("consensus", AgreedFrames)
-        part, notes = dealt_parts(work, [_item(one, work.project.settings.groups) for one in agreed])
-        fields = [(one, {"made_from": (one.id,), "part": part[one.id]}) for one in agreed]
+        part, notes = dealt_parts(
+            work, [_item(agreed_frames, work.project.settings.groups) for agreed_frames in agreed]
+        )
+        fields = [
+            (agreed_frames, {"made_from": (agreed_frames.id,), "part": part[agreed_frames.id]})
+            for agreed_frames in agreed
+        ]
         made = [PartedFrames.model_validate(one.model_dump() | more) for one, more in fields]
-        return Made([one.model_copy(update={"id": one.id.removesuffix("-agreed")}) for one in made], notes=notes)
+        return Made(
+            [
+                parted_frames.model_copy(update={"id": parted_frames.id.removesuffix("-agreed")})
+                for parted_frames in made
+            ],
+            notes=notes,
+        )
 
 
-def _item(one: AgreedFrames, groups: Mapping[str, str]) -> Item:
-    labels = tuple(sorted(one.order))
+def _item(agreed_frames: AgreedFrames, groups: Mapping[str, str]) -> Item:
+    labels = tuple(sorted(agreed_frames.order))
     return Item(
-        id=one.id,
-        group=groups[one.source],
+        id=agreed_frames.id,
+        group=groups[agreed_frames.source],
         question="In which order were the frames taken?",
-        media=tuple(Image(source=f"{one.id}/{label}.jpg", label=label) for label in labels),
+        media=tuple(Image(source=f"{agreed_frames.id}/{label}.jpg", label=label) for label in labels),
         answer=OrderingFormat(labels=labels),
-        reference=Reference(answer=[*one.order], rationale=one.rationale),
+        reference=Reference(answer=[*agreed_frames.order], rationale=agreed_frames.rationale),
     )
 
 
@@ -94,8 +105,8 @@ class InstancesExport(FilesStage):
             project = shell_word(work.project.folder)
             expected = f"at least one; `proctor build status {project}` says why, `proctor build redo {project} STAGE` asks again"
             raise InputError(work.project.folder, "export", found="no instance that stays", expected=expected)
-        for part in sorted({one.part for one in made}):
-            mine = [one for one in made if one.part == part]
+        for part in sorted({parted_frames.part for parted_frames in made}):
+            mine = [parted_frames for parted_frames in made if parted_frames.part == part]
             named = dealt_names(mine, work.project.settings.seed)
             written = ((_reference(work, name, one), _pictures(work, one)) for name, one in named)
             write_instances(folder / part, written, _about(work, mine))
@@ -103,32 +114,38 @@ class InstancesExport(FilesStage):
         return count_of(len(made), "instance")
 
 
-def _pictures(work: Work, one: PartedFrames) -> dict[str, bytes]:
-    return dict(zip(one.order, [frame.jpeg for frame in pictures_of(work.project, one, one.order)], strict=True))
+def _pictures(work: Work, parted_frames: PartedFrames) -> dict[str, bytes]:
+    return dict(
+        zip(
+            parted_frames.order,
+            [frame.jpeg for frame in pictures_of(work.project, parted_frames, parted_frames.order)],
+            strict=True,
+        )
+    )
 
 
-def _reference(work: Work, name: str, one: PartedFrames) -> dict[str, JsonValue]:
-    source = next(each for each in work.sources if each.id == one.source)
-    times = {frame.label: frame.time for frame in one.frames}
+def _reference(work: Work, name: str, parted_frames: PartedFrames) -> dict[str, JsonValue]:
+    source = next(each for each in work.sources if each.id == parted_frames.source)
+    times = {frame.label: frame.time for frame in parted_frames.frames}
     return {
         "id": name,
-        "order": [*one.order],
-        "rationale": one.rationale,
-        **({"scenario": one.scenario} if one.scenario else {}),
+        "order": [*parted_frames.order],
+        "rationale": parted_frames.rationale,
+        **({"scenario": parted_frames.scenario} if parted_frames.scenario else {}),
         "video": source.patient,  # what the reader groups by
-        "source": one.source,
-        "record": one.id,
-        "start": one.start,
-        "end": one.end,
-        "times": [times[label] for label in one.order],
-        "sentences": [{"text": each.text, "frames": [*each.frames]} for each in one.sentences],
+        "source": parted_frames.source,
+        "record": parted_frames.id,
+        "start": parted_frames.start,
+        "end": parted_frames.end,
+        "times": [times[label] for label in parted_frames.order],
+        "sentences": [{"text": sentence.text, "frames": [*sentence.frames]} for sentence in parted_frames.sentences],
     }
 
 
 def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
-    used = {one.source for one in mine}
-    files = [work.project.path(one, "video").resolve() for one in work.sources if one.id in used]
-    stated = any(one.provenance.casefold().startswith("simulated") for one in work.sources if one.id in used)
+    used = {parted_frames.source for parted_frames in mine}
+    files = [work.project.path(source, "video").resolve() for source in work.sources if source.id in used]
+    stated = any(source.provenance.casefold().startswith("simulated") for source in work.sources if source.id in used)
     settings = stage_settings(work.project, "frames", FramesSettings)
     return {
         "simulated": stated or any(is_simulated(file.parent) for file in files),
@@ -144,19 +161,25 @@ def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
 def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
     """The datasheet: sources and licence, the funnel, models and prompts, the verdicts on sentences, the physicians'
     agreement, and their joint decisions."""
-    sizes = Counter(len(one.order) for one in made)
+    sizes = Counter(len(parted_frames.order) for parted_frames in made)
     shown = ", ".join(f"{count} of {size} frames" for size, count in sorted(sizes.items()))
     lines = about_sources(work, f"{count_of(len(made), 'instance')} ({shown})", "From frames to instances", made)
     checked, reviews = work.records("evidence", CheckedSentence), work.records("physicians", Reviewed)
-    verdicts = Counter(one.verdict or "no verdict" for one in checked)
+    verdicts = Counter(checked_sentence.verdict or "no verdict" for checked_sentence in checked)
     lines += ["## Sentences on their frames", ""]
     lines += [f"- {name}: {count_of(count, 'sentence')}" for name, count in sorted(verdicts.items())]
-    lines += ["", "## Reviewed by", "", f"{' and '.join(sorted({who for one in reviews for who in one.by}))}.", ""]
+    lines += [
+        "",
+        "## Reviewed by",
+        "",
+        f"{' and '.join(sorted({who for review in reviews for who in review.by}))}.",
+        "",
+    ]
     lines += [f"- {line}" for line in agreement(reviews, work.project.settings)]
-    differ = sum(bool(one.flags) for one in reviews)
+    differ = sum(bool(review.flags) for review in reviews)
     lines += [f"- {count_of(differ, 'instance')} on which they differed, or did not see the recorded order"]
     lines += [f"- {count_of(len(reviews) - len(made), 'instance')} left for that, or without a sentence"]
-    flags = Counter(flag for one in made for flag in one.flags)
+    flags = Counter(flag for parted_frames in made for flag in parted_frames.flags)
     lines += [f"- {flag}: {count_of(count, 'instance')}" for flag, count in sorted(flags.items())]
     return "\n".join(lines) + "\n"
 

@@ -102,18 +102,18 @@ def _name(work: Work, number: int) -> str:
     return f"{work.unit}-k{number + 1:03d}"
 
 
-def _ordered(work: Work, name: str, one: DrawnFrames, scenario: Scenario | None) -> OrderedFrames:
+def _ordered(work: Work, name: str, drawn_frames: DrawnFrames, scenario: Scenario | None) -> OrderedFrames:
     attempt = work.attempts.get(name, 0)
-    order = dealt_labels(one.count, work.generator("labels", name, *([str(attempt)] if attempt else [])))
+    order = dealt_labels(drawn_frames.count, work.generator("labels", name, *([str(attempt)] if attempt else [])))
     shown = [
         LabelledFrame(label=label, time=time, sha256=hashlib.sha256(jpeg).hexdigest())
-        for label, time, jpeg in zip(order, one.times, one.pictures, strict=True)
+        for label, time, jpeg in zip(order, drawn_frames.times, drawn_frames.pictures, strict=True)
     ]
     return OrderedFrames(
         id=name,
         source=work.unit,
-        start=one.stretch[0],
-        end=one.stretch[1],
+        start=drawn_frames.stretch[0],
+        end=drawn_frames.stretch[1],
         frames=tuple(sorted(shown, key=lambda frame: frame.label)),
         order=order,
         scenario=scenario,
@@ -135,18 +135,18 @@ def library_of(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str
     return MediaLibrary(file.parent), file.name
 
 
-def pictures_of(project: Project, one: OrderedFrames, labels: Sequence[str]) -> list[Frame]:
+def pictures_of(project: Project, ordered_frames: OrderedFrames, labels: Sequence[str]) -> list[Frame]:
     """The frames with these labels, in this order, without their times. Blocks. Raises `InputError` where the video
     yields another picture than the recorded one."""
-    source = next(each for each in project.settings.sources if each.id == one.source)
+    source = next(source_video for source_video in project.settings.sources if source_video.id == ordered_frames.source)
     library, name = library_of(project, source)
-    known = {frame.label: frame for frame in one.frames}
+    known = {frame.label: frame for frame in ordered_frames.frames}
     jpegs = library.jpegs([Picture(name, known[label].time, source.region) for label in labels])
     for label, jpeg in zip(labels, jpegs, strict=True):
         if hashlib.sha256(jpeg).hexdigest() != known[label].sha256:
             found = f"another picture at {known[label].time:.3f} s"
             expected = "the one that was recorded, by other versions of PyAV and Pillow (or: build redo DIR frames)"
             raise InputError(
-                project.path(source, "video"), f"frame {label} of {one.id}", found=found, expected=expected
+                project.path(source, "video"), f"frame {label} of {ordered_frames.id}", found=found, expected=expected
             )
     return [Frame(jpeg=jpeg, time=None, label=f"Frame {label}") for label, jpeg in zip(labels, jpegs, strict=True)]

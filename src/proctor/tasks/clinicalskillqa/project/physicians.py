@@ -149,7 +149,7 @@ class PhysiciansStage(Stage[Reviewed]):
         if both:
             found, expected = f"{both[0]!r} in {settings.a} too", "another physician"
             raise InputError(work.project.folder / settings.b, "column 'by'", found=found, expected=expected)
-        made = [_reviewed(one, sentences, a, b) for one in shown]
+        made = [_reviewed(ordered_frames, sentences, a, b) for ordered_frames in shown]
         return Made(made, notes=agreement(made, work.project.settings))
 
 
@@ -157,8 +157,8 @@ def to_review(
     frames: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]
 ) -> tuple[list[OrderedFrames], Sequence[CheckedSentence]]:
     """The instances with a rationale, and their sentences."""
-    with_rationale = {one.instance for one in sentences}
-    return [one for one in frames if one.id in with_rationale], sentences
+    with_rationale = {sentence.instance for sentence in sentences}
+    return [frame for frame in frames if frame.id in with_rationale], sentences
 
 
 def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> str:
@@ -167,13 +167,22 @@ def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSent
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
-    for one in shown:
-        row = {"id": one.id, "version": version_of(one), "frames": " ".join(sorted(one.order)), "text": _ASKED}
+    for ordered_frames in shown:
+        row = {
+            "id": ordered_frames.id,
+            "version": version_of(ordered_frames),
+            "frames": " ".join(sorted(ordered_frames.order)),
+            "text": _ASKED,
+        }
         writer.writerow({name: safe_cell(cell) for name, cell in row.items()})
-        for each in sentences:
-            if each.instance == one.id:
-                fields = {"frames": " ".join(each.frames), "text": each.text, "flags": "; ".join(each.flags)}
-                row = {"id": each.id, "version": version_of(one, each), **fields}
+        for sentence in sentences:
+            if sentence.instance == ordered_frames.id:
+                fields = {
+                    "frames": " ".join(sentence.frames),
+                    "text": sentence.text,
+                    "flags": "; ".join(sentence.flags),
+                }
+                row = {"id": sentence.id, "version": version_of(ordered_frames, sentence), **fields}
                 writer.writerow({name: safe_cell(cell) for name, cell in row.items()})
     return out.getvalue()
 
@@ -195,11 +204,11 @@ def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[
     verdict `correct`, or the reverse; a correction that names frames that the sentence does not cite, or puts frames in
     another order; a filled-in row without the reviewer's name.
     """
-    orders = {one.id: one.order for one in shown}
-    texts = {one.id: one for one in sentences}
-    frames = {one.id: one for one in shown}
-    versions = {one.id: version_of(one) for one in shown}
-    versions |= {one.id: version_of(frames[one.instance], one) for one in sentences}
+    orders = {ordered_frames.id: ordered_frames.order for ordered_frames in shown}
+    texts = {sentence.id: sentence for sentence in sentences}
+    frames = {ordered_frames.id: ordered_frames for ordered_frames in shown}
+    versions = {ordered_frames.id: version_of(ordered_frames) for ordered_frames in shown}
+    versions |= {sentence.id: version_of(frames[sentence.instance], sentence) for sentence in sentences}
     seen: dict[str, int] = {}
     changed: set[str] = set()
     found_orders: dict[str, OrderVerdict] = {}
@@ -261,7 +270,7 @@ def _order(cells: Cells, labels: Sequence[str]) -> tuple[str, ...] | None:
 
 def sentence_verdict(cells: Cells, frames: Sequence[str], order: Sequence[str]) -> SentenceVerdict | None:
     """The verdict on a sentence with these citations, from the columns verdict and correction; None for a fault."""
-    verdict = cells.choice("verdict", {one: one for one in CHOICES})
+    verdict = cells.choice("verdict", {choice: choice for choice in CHOICES})
     text = "" if cells.empty("correction") else cells.text("correction", "the sentence as it should be", LONGEST)
     if verdict is None:
         return None
@@ -284,12 +293,12 @@ def _comment(cells: Cells) -> str:
     return "" if cells.empty("comment") else cells.text("comment", "a comment on one line", LONGEST)
 
 
-def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Review, b: Review) -> Reviewed:
-    mine = [each for each in sentences if each.instance == one.id]
+def _reviewed(ordered_frames: OrderedFrames, sentences: Iterable[CheckedSentence], a: Review, b: Review) -> Reviewed:
+    mine = [sentence for sentence in sentences if sentence.instance == ordered_frames.id]
     reviewed = [
         ReviewedSentence(
             id=each.id,
-            version=version_of(one, each),
+            version=version_of(ordered_frames, each),
             text=each.text,
             frames=each.frames,
             flags=each.flags,
@@ -298,17 +307,17 @@ def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Revie
         )
         for each in mine
     ]
-    first, second = a.orders[one.id], b.orders[one.id]
-    flags = [] if first.order == second.order == one.order else ["order"]
+    first, second = a.orders[ordered_frames.id], b.orders[ordered_frames.id]
+    flags = [] if first.order == second.order == ordered_frames.order else ["order"]
     flags += [] if all(each.agreed for each in reviewed) else ["rationale"]
     return Reviewed(
-        id=f"{one.id}-review",
-        made_from=(one.id, *(each.id for each in mine)),
+        id=f"{ordered_frames.id}-review",
+        made_from=(ordered_frames.id, *(each.id for each in mine)),
         flags=tuple(flags),
-        source=one.source,
-        instance=one.id,
-        version=version_of(one),
-        order=one.order,
+        source=ordered_frames.source,
+        instance=ordered_frames.id,
+        version=version_of(ordered_frames),
+        order=ordered_frames.order,
         a=first,
         b=second,
         sentences=tuple(reviewed),
@@ -320,14 +329,14 @@ def agreement(reviews: Sequence[Reviewed], settings: ProjectSettings) -> list[st
     """The agreement of two physicians: the share of instances with the same order, the mean Kendall's τ of their orders,
     and Cohen's κ of their verdicts on sentences; a line for each, with the interval over groups of sources."""
     groups, plan = settings.groups, Resampling(seed=settings.seed)
-    of = [groups[one.source] for one in reviews]
-    same = mean_interval([float(one.a.order == one.b.order) for one in reviews], of, plan.within(0, 1))
-    each_order = [float(review.order == one.order) for one in reviews for review in (one.a, one.b)]
+    of = [groups[review.source] for review in reviews]
+    same = mean_interval([float(review.a.order == review.b.order) for review in reviews], of, plan.within(0, 1))
+    each_order = [float(review.order == reviewed.order) for reviewed in reviews for review in (reviewed.a, reviewed.b)]
     right = mean_interval(each_order, [group for group in of for _ in range(2)], plan.within(0, 1))
-    ordered = [one for one in reviews if one.a.order and one.b.order]
-    taus = [_tau(one.a.order, one.b.order) for one in ordered]
-    tau = mean_interval(taus, [groups[one.source] for one in ordered], plan.within(-1, 1))
-    pairs = [(each, groups[one.source]) for one in reviews for each in one.sentences]
+    ordered = [review for review in reviews if review.a.order and review.b.order]
+    taus = [_tau(reviewed.a.order, reviewed.b.order) for reviewed in ordered]
+    tau = mean_interval(taus, [groups[reviewed.source] for reviewed in ordered], plan.within(-1, 1))
+    pairs = [(sentence, groups[review.source]) for review in reviews for sentence in review.sentences]
     kappa = cohen_kappa(
         [one.a.verdict for one, _ in pairs],
         [one.b.verdict for one, _ in pairs],
@@ -348,12 +357,12 @@ def _tau(a: Sequence[str], b: Sequence[str]) -> float:
     return 2 * compare_orders(a, b).all_right / pairs - 1
 
 
-def _shown(one: Estimate, what: str) -> str:
-    of = f"({count_of(one.n, what)} in {count_of(one.groups, 'group')})"
-    if one.value is None:
-        return f"not defined {of}" if one.n else "nothing to compare"
-    interval = "no interval" if one.ci_low is None else number_interval(one.ci_low, one.ci_high, 2)
-    return f"{one.value:.2f} [{interval}] {of}"
+def _shown(estimate: Estimate, what: str) -> str:
+    of = f"({count_of(estimate.n, what)} in {count_of(estimate.groups, 'group')})"
+    if estimate.value is None:
+        return f"not defined {of}" if estimate.n else "nothing to compare"
+    interval = "no interval" if estimate.ci_low is None else number_interval(estimate.ci_low, estimate.ci_high, 2)
+    return f"{estimate.value:.2f} [{interval}] {of}"
 
 
 def order_text(order: Sequence[str]) -> str:
@@ -377,13 +386,13 @@ def write_frames_sheet(
 
     instances = [
         {
-            "id": one.id,
-            "mixed": [_figure(frame) for frame in pictures_of(project, one, sorted(one.order))],
-            "order": " > ".join(one.order),
-            "right": [_figure(frame) for frame in pictures_of(project, one, one.order)],
-            "sentences": [each for each in sentences if each.instance == one.id],
+            "id": ordered_frames.id,
+            "mixed": [_figure(frame) for frame in pictures_of(project, ordered_frames, sorted(ordered_frames.order))],
+            "order": " > ".join(ordered_frames.order),
+            "right": [_figure(frame) for frame in pictures_of(project, ordered_frames, ordered_frames.order)],
+            "sentences": [sentence for sentence in sentences if sentence.instance == ordered_frames.id],
         }
-        for one in shown
+        for ordered_frames in shown
     ]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     title = f"{project.settings.title or project.folder.name}: {count_of(len(shown), 'instance')} to review"

@@ -87,7 +87,7 @@ def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) ->
     in the right order. They may not state another order, mention what no frame can show, or address the reader.
     """
     place = {label: number for number, label in enumerate(order)}
-    fault = next(filter(None, (sentence_fault(one, place) for one in sentences)), "")
+    fault = next(filter(None, (sentence_fault(sentence, place) for sentence in sentences)), "")
     if fault:
         return fault
     first: dict[str, int] = {}
@@ -103,24 +103,24 @@ def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) ->
     return ""
 
 
-def sentence_fault(one: CitedSentence, place: dict[str, int]) -> str:
+def sentence_fault(cited_sentence: CitedSentence, place: dict[str, int]) -> str:
     """The fault of one sentence ("" for none); `place` is the position of each label in the right order."""
-    if not one.frames:
-        return f"no frame cited: {one.text!r}"
-    strange = [label for label in (*one.frames, *mentioned(one.text)) if label not in place]
+    if not cited_sentence.frames:
+        return f"no frame cited: {cited_sentence.text!r}"
+    strange = [label for label in (*cited_sentence.frames, *mentioned(cited_sentence.text)) if label not in place]
     if strange:
         return f"no such frame: {strange[0]!r}"
-    uncited = [label for label in mentioned(one.text) if label not in one.frames]
+    uncited = [label for label in mentioned(cited_sentence.text) if label not in cited_sentence.frames]
     if uncited:
-        return f"named and not cited: {uncited[0]!r} in {one.text!r}"
-    wrong = next(((a, b) for a, b in told_order(one.text) if place[a] >= place[b]), None)
+        return f"named and not cited: {uncited[0]!r} in {cited_sentence.text!r}"
+    wrong = next(((a, b) for a, b in told_order(cited_sentence.text) if place[a] >= place[b]), None)
     if wrong:
         return f"another order: {wrong[0]} before {wrong[1]}"
     for name, pattern in UNSEEN.items():
-        hit = re.search(pattern, one.text, re.IGNORECASE)
+        hit = re.search(pattern, cited_sentence.text, re.IGNORECASE)
         if hit is not None:
             return f"{name}: {hit[0]!r}"
-    return f"{pipeline.STEERING}: {one.text!r}" if has_injection(one.text) else ""
+    return f"{pipeline.STEERING}: {cited_sentence.text!r}" if has_injection(cited_sentence.text) else ""
 
 
 def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most: int) -> str:
@@ -135,13 +135,15 @@ def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most
     'not in the draft: both, clear'
     """
     new: list[str] = []
-    for one in refined:
-        near = " ".join(each.text for each in draft if set(each.frames) & set(one.frames))
-        fixed = pipeline.sides_and_numbers(one.text) - pipeline.sides_and_numbers(near)
+    for cited_sentence in refined:
+        near = " ".join(sentence.text for sentence in draft if set(sentence.frames) & set(cited_sentence.frames))
+        fixed = pipeline.sides_and_numbers(cited_sentence.text) - pipeline.sides_and_numbers(near)
         if fixed:
             return f"not in the draft: {min(fixed)}"
         new += sorted(
-            pipeline.content_words(_unlabelled(one.text)) - pipeline.content_words(_unlabelled(near)) - _FRAME_WORDS
+            pipeline.content_words(_unlabelled(cited_sentence.text))
+            - pipeline.content_words(_unlabelled(near))
+            - _FRAME_WORDS
         )
     if len(new) > most:
         return f"not in the draft: {', '.join(dict.fromkeys(new))}"
@@ -207,25 +209,31 @@ class RationalesStage(pipeline.Stage[DraftRationale]):
     prompts = (PROMPTS / "rationale.txt.j2",)
 
     async def make(self, work: pipeline.Work) -> pipeline.Made[DraftRationale]:
-        every = await several(lambda one: self._one(work, one), work.records("frames", OrderedFrames), _AT_ONCE)
+        every = await several(
+            lambda ordered_frames: self._one(work, ordered_frames), work.records("frames", OrderedFrames), _AT_ONCE
+        )
         return pipeline.Made(
             [one for one in every if isinstance(one, DraftRationale)],
             [one for one in every if isinstance(one, pipeline.Refused)],
         )
 
-    async def _one(self, work: pipeline.Work, one: OrderedFrames) -> DraftRationale | pipeline.Refused:
-        asker, name = work.asker("writer", self.prompts[0]), f"{one.id}-draft"
-        shown = await asyncio.to_thread(pictures_of, work.project, one, sorted(one.order))
+    async def _one(self, work: pipeline.Work, ordered_frames: OrderedFrames) -> DraftRationale | pipeline.Refused:
+        asker, name = work.asker("writer", self.prompts[0]), f"{ordered_frames.id}-draft"
+        shown = await asyncio.to_thread(pictures_of, work.project, ordered_frames, sorted(ordered_frames.order))
 
         def check(reply: _SaidWithOrder, calls: tuple[pipeline.Call, ...]) -> DraftRationale | str:
-            if tuple(reply.order) != tuple(one.order):
+            if tuple(reply.order) != tuple(ordered_frames.order):
                 return f"another order: {' > '.join(reply.order)}"
-            sentences = _cited(reply, one.order)
-            return rationale_fault(sentences, one.order) or _record(name, one, sentences, (one.id,), calls)
+            sentences = _cited(reply, ordered_frames.order)
+            return rationale_fault(sentences, ordered_frames.order) or _record(
+                name, ordered_frames, sentences, (ordered_frames.id,), calls
+            )
 
-        failed = pipeline.Refused(id=name, kind="no draft", reason="a rationale", made_from=(one.id,))
+        failed = pipeline.Refused(id=name, kind="no draft", reason="a rationale", made_from=(ordered_frames.id,))
         tries = range(work.settings(RationalesSettings).tries)
-        return await asker.first_valid(_SaidWithOrder, _prompt_values(work, one), tries, failed, check, pictures=shown)
+        return await asker.first_valid(
+            _SaidWithOrder, _prompt_values(work, ordered_frames), tries, failed, check, pictures=shown
+        )
 
 
 class RefineStage(pipeline.Stage[DraftRationale]):
@@ -241,41 +249,49 @@ class RefineStage(pipeline.Stage[DraftRationale]):
     prompts = (PROMPTS / "refine.txt.j2",)
 
     async def make(self, work: pipeline.Work) -> pipeline.Made[DraftRationale]:
-        frames = {one.id: one for one in work.records("frames", OrderedFrames)}
+        frames = {record.id: record for record in work.records("frames", OrderedFrames)}
         drafts = work.records("rationales", DraftRationale)
-        every = await several(lambda one: self._one(work, frames[one.instance], one), drafts, _AT_ONCE)
-        writers = {call.model for one in drafts for call in one.calls}
-        same = sorted(writers & {one.name for one in work.project.clients("refiner")})
+        every = await several(
+            lambda draft_rationale: self._one(work, frames[draft_rationale.instance], draft_rationale), drafts, _AT_ONCE
+        )
+        writers = {call.model for draft in drafts for call in draft.calls}
+        same = sorted(writers & {client.name for client in work.project.clients("refiner")})
         notes = [f"{same[0]} refined its own drafts: another model is meant"] if same else []
         return pipeline.Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
 
     async def _one(
-        self, work: pipeline.Work, one: OrderedFrames, draft: DraftRationale
+        self, work: pipeline.Work, ordered_frames: OrderedFrames, draft: DraftRationale
     ) -> tuple[DraftRationale, pipeline.Refused | None]:
-        asker, name = work.asker("refiner", self.prompts[0]), f"{one.id}-text"
-        shown = await asyncio.to_thread(pictures_of, work.project, one, list(one.order))
-        values = {**_prompt_values(work, one), "sentences": draft.sentences}
+        asker, name = work.asker("refiner", self.prompts[0]), f"{ordered_frames.id}-text"
+        shown = await asyncio.to_thread(pictures_of, work.project, ordered_frames, list(ordered_frames.order))
+        values = {**_prompt_values(work, ordered_frames), "sentences": draft.sentences}
         calls: tuple[pipeline.Call, ...] = ()
         found: object
         try:
             reply, call = await asker.ask(_Said, name, values, pictures=shown)
-            calls, sentences = (call,), _cited(reply, one.order)
-            reason = rationale_fault(sentences, one.order)
+            calls, sentences = (call,), _cited(reply, ordered_frames.order)
+            reason = rationale_fault(sentences, ordered_frames.order)
             reason = reason or added(sentences, draft.sentences, work.settings(RefineSettings).new_words)
             kind, found = reason.partition(":")[0], reply.model_dump_json()
         except RefusalError as error:
             sentences, kind, reason, found = (), "no draft", "a refined rationale", error
         made_from = (draft.id,)
         if not reason:
-            return _record(name, one, sentences, made_from, calls), None
-        stands = _record(name, one, draft.sentences, made_from, draft.calls).model_copy(update={"flags": (AS_DRAFTED,)})
+            return _record(name, ordered_frames, sentences, made_from, calls), None
+        stands = _record(name, ordered_frames, draft.sentences, made_from, draft.calls).model_copy(
+            update={"flags": (AS_DRAFTED,)}
+        )
         return stands, pipeline.Refused.of(name, kind, reason, found, made_from, calls)
 
 
-def _prompt_values(work: pipeline.Work, one: OrderedFrames) -> Mapping[str, object]:
+def _prompt_values(work: pipeline.Work, ordered_frames: OrderedFrames) -> Mapping[str, object]:
     """The values of a prompt on an instance: the procedure, the labels as they are shown, and the right order."""
-    source = next(each for each in work.project.settings.sources if each.id == one.source)
-    return {"procedure": source.procedure or one.scenario or "", "labels": sorted(one.order), "order": one.order}
+    source = next(each for each in work.project.settings.sources if each.id == ordered_frames.source)
+    return {
+        "procedure": source.procedure or ordered_frames.scenario or "",
+        "labels": sorted(ordered_frames.order),
+        "order": ordered_frames.order,
+    }
 
 
 def _cited(reply: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
@@ -283,22 +299,29 @@ def _cited(reply: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
     place = {label: number for number, label in enumerate(order)}
     return tuple(
         CitedSentence(
-            text=" ".join(one.text.split()) or "…",
-            frames=tuple(sorted({label.strip() for label in one.frames}, key=lambda x: (place.get(x, len(place)), x))),
+            text=" ".join(sentence.text.split()) or "…",
+            frames=tuple(
+                sorted({label.strip() for label in sentence.frames}, key=lambda x: (place.get(x, len(place)), x))
+            ),
         )
-        for one in reply.sentences
+        for sentence in reply.sentences
     )
 
 
 def _record(
     name: str,
-    one: OrderedFrames,
+    ordered_frames: OrderedFrames,
     sentences: tuple[CitedSentence, ...],
     made_from: tuple[str, ...],
     calls: tuple[pipeline.Call, ...],
 ) -> DraftRationale:
     return DraftRationale(
-        id=name, source=one.source, instance=one.id, sentences=sentences, made_from=made_from, calls=calls
+        id=name,
+        source=ordered_frames.source,
+        instance=ordered_frames.id,
+        sentences=sentences,
+        made_from=made_from,
+        calls=calls,
     )
 
 
@@ -359,17 +382,17 @@ class EvidenceStage(pipeline.Stage[CheckedSentence]):
         return found
 
     async def make(self, work: pipeline.Work) -> pipeline.Made[CheckedSentence]:
-        frames = {one.id: one for one in work.records("frames", OrderedFrames)}
+        frames = {record.id: record for record in work.records("frames", OrderedFrames)}
         files = self.reads(work)
         poses = open_pose(files[0]) if files else None
         texts = work.records("refine", DraftRationale)
         every = await several(
             lambda each: self._one(work, frames[each[0].instance], *each, poses),
-            [(one, number) for one in texts for number in range(len(one.sentences))],
+            [(text, number) for text in texts for number in range(len(text.sentences))],
             _AT_ONCE,
         )
-        authors = Counter(call.model for one in texts for call in one.calls for _ in one.sentences)
-        own = [one.name for one in work.project.clients("checker")[:1] if authors[one.name]]
+        authors = Counter(call.model for text in texts for call in text.calls for _ in text.sentences)
+        own = [client.name for client in work.project.clients("checker")[:1] if authors[client.name]]
         notes = [
             f"{one} checked {count_of(authors[one], 'sentence')} of its own: another model is meant" for one in own
         ]
@@ -417,6 +440,13 @@ def denied_by_poses(
     claimed = [name for name, pattern in CLAIMS.items() if re.search(pattern, text, re.IGNORECASE)]
     if not claimed or pipeline.negations(text):
         return ""
-    facts = [facts_of(look(one.jpeg, f"{shown.id}/{one.label.removeprefix('Frame ')}")).rescuers for one in pictures]
-    denied = [name for name in claimed if all(some and all(one.holds[name] is False for one in some) for some in facts)]
+    facts = [
+        facts_of(look(picture.jpeg, f"{shown.id}/{picture.label.removeprefix('Frame ')}")).rescuers
+        for picture in pictures
+    ]
+    denied = [
+        name
+        for name in claimed
+        if all(some and all(person_facts.holds[name] is False for person_facts in some) for some in facts)
+    ]
     return f"Nobody in these frames, by their poses: {', '.join(denied).replace('_', ' ')}." if denied else ""
