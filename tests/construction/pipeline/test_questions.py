@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import sqlite3
 from contextlib import closing
@@ -24,8 +25,11 @@ from proctor.construction.pipeline import (
     funnel,
     run_stages,
 )
+from proctor.construction.pipeline.finish import guessed_by_rules
 from proctor.construction.pipeline.questions import QuestionsSettings, broken_rule, how_many, stands_out
 from proctor.construction.pipeline.rework import candidates, too_like
+from proctor.core import Item, Reference
+from proctor.core.formats import ChoiceFormat
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.scribe import scribe
 
@@ -309,3 +313,33 @@ def test_chance_alone_is_flagged_at_most_as_often_as_stated(options: int) -> Non
         assert float(binom.pmf(right, asked, 1 / options)[flagged].sum()) <= 0.05 + 1e-12
         assert flagged == sorted(flagged)  # more right answers are never flagged less
         assert flagged[-1] == ((1 / options) ** asked <= 0.05)
+
+
+def choices(n: int, groups: int, *, longest: bool) -> list[Item]:
+    """Choices of four options, equally long, or the right one the longest, with random keys."""
+    rng, items = random.Random(3), []
+    for number in range(n):
+        key = rng.randrange(4)
+        options = [f"We move the {side} part {number}" for side in ("left", "right", "upper", "lower")]
+        options[key] += " to see the duct better" if longest else ""
+        reference = Reference(answer="ABCD"[key])
+        item = Item(
+            id=f"q{number}", question="What is done?", options=tuple(options), answer=ChoiceFormat(),
+            reference=reference, group=f"g{number % groups}",
+        )  # fmt: skip
+        items.append(item)
+    return items
+
+
+def test_a_datasheet_says_how_much_of_the_best_rule_is_luck() -> None:
+    """Of 42 rules on random keys one is far above chance; what was chosen on other groups is not."""
+    found = guessed_by_rules(choices(48, 8, longest=True), 1)
+    assert found == (
+        "the best of 42 rules (most: characters) answers 100.0 % [63.1 %, 100.0 %] of 48 choices (p above chance < 0.001, "
+        "adjusted for all baselines); chance is 25.0 %. What was chosen on other groups answers 100.0 % [63.1 %, 100.0 %]."
+    )
+    lucky = guessed_by_rules(choices(48, 8, longest=False), 1)
+    assert re.search(r"answers 3\d\.\d % .* \(p above chance 1\.00, .*on other groups answers 2\d\.\d % ", lucky)
+    single = guessed_by_rules(choices(12, 1, longest=False), 1)
+    assert single.endswith("not excluded: too few groups to choose on some and try on others.")
+    assert guessed_by_rules([], 1) == "no rule could be tried."

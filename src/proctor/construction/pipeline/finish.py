@@ -25,8 +25,20 @@ from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item, blind_answers
 from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, Work
 from proctor.construction.splits import split_items, split_leaks
-from proctor.core import DASH, InputError, Item, count_of, input_text, percent, read_model, shell_word, write_whole
+from proctor.core import (
+    DASH,
+    InputError,
+    Item,
+    count_of,
+    input_text,
+    p_value,
+    percent,
+    read_model,
+    shell_word,
+    write_whole,
+)
 from proctor.core.formats import option_letters
+from proctor.stats import Estimate
 
 DATASHEET = "DATASHEET.md"
 REVIEWED = "reviewed.md"
@@ -225,7 +237,9 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     what = f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses)"
     lines = about_sources(work, what, "From words to questions", questions)
     lines += ["## What can be guessed", ""]
-    lines += _guessing("Before repair", drafts, work) + _guessing("As published", questions, work)
+    for title, some in (("Before repair", drafts), ("As published", questions)):
+        choices = [as_item(draft, work.project.settings.groups) for draft in some if draft.kind == "mcq"]
+        lines.append(f"- {title}: {guessed_by_rules(choices, work.project.settings.seed)}")
     lines += _blind(work, questions)
     lines += ["", *_reviewed(work)]
     flags = Counter(flag for question in questions for flag in question.flags)
@@ -297,15 +311,28 @@ def _source_row(source_video: SourceVideo, licence: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") or DASH for cell in cells) + " |"
 
 
-def _guessing(title: str, drafts: Sequence[DraftQuestion], work: Work) -> list[str]:
-    items = [as_item(draft, work.project.settings.groups) for draft in drafts if draft.kind == "mcq"]
-    choice = audit_items(items, seed=work.project.settings.seed).format("choice") if items else None
+def guessed_by_rules(items: Sequence[Item], seed: int) -> str:
+    """What rules that read only the options reach on choice items: the best in sample with its p, and, without this
+    selection, what was chosen on other groups."""
+    choice = audit_items(items, seed=seed).format("choice") if items else None
     best = choice.best_rule if choice is not None else None
     if choice is None or best is None or best.accuracy.value is None:
-        return [f"- {title}: no rule could be tried."]
-    found = best.accuracy
-    line = f"- {title}: the best rule ({best.label}) answers {percent(found.value)} of {choice.n} choices "
-    return [line + f"[{percent(found.ci_low)}, {percent(found.ci_high)}]; chance is {percent(choice.chance)}."]
+        return "no rule could be tried."
+    rules = sum(baseline.kind == "rule" for baseline in choice.baselines)
+    line = f"the best of {rules} rules ({best.label}) answers {_share(best.accuracy)} of {choice.n} choices"
+    if best.p_holm is not None:
+        line += f" (p above chance {p_value(best.p_holm)}, adjusted for all baselines)"
+    line += f"; chance is {percent(choice.chance)}."
+    if choice.selected is None:
+        return f"{line} Luck among the rules is not excluded: {choice.unselected}."
+    return f"{line} What was chosen on other groups answers {_share(choice.selected.accuracy)}."
+
+
+def _share(estimate: Estimate) -> str:
+    """An accuracy in percent, with its interval if it has one."""
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return percent(estimate.value)
+    return f"{percent(estimate.value)} [{percent(estimate.ci_low)}, {percent(estimate.ci_high)}]"
 
 
 def _blind(work: Work, questions: Sequence[FinalQuestion]) -> list[str]:
