@@ -155,6 +155,8 @@ class Benchmark:
     >>> mine = Benchmark("mine", "Mine", items, (ACCURACY,), "accuracy", only={"keep": True})
     >>> [item.id for item in mine.counted()], len(mine.counted(all_items=True))
     (['q1', 'q2'], 3)
+    >>> mine
+    Benchmark('mine', 'Mine', 3 items, headline='accuracy', conditions=('video', 'text-only'))
     """
 
     name: str
@@ -181,6 +183,11 @@ class Benchmark:
     judge: str = ""
     reading: tuple[str, ...] = ()
     origin: FilesOrigin | None = None
+
+    def __repr__(self) -> str:
+        """The name, the title and the number of items: items may be thousands."""
+        shown = f"{count_of(len(self.items), 'item')}, headline={self.headline!r}, conditions={self.conditions!r}"
+        return f"Benchmark({self.name!r}, {self.title!r}, {shown})"
 
     @property
     def fingerprint(self) -> str:
