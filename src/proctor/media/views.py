@@ -371,7 +371,9 @@ class _MediaView:
         """Raises `InputError` for more frames than `_MAX_PICTURES` and than the video has in this span. Below, a system
         may want the same frame more than once."""
         fps, count = request.fps, request.count
-        wanted = inf if fps is None or not 0 < fps < inf else count_at_rate(*span, fps)
+        if fps is not None and not 0 < fps < inf:
+            return  # `sample_times` refuses the rate
+        wanted = inf if fps is None else count_at_rate(*span, fps)
         wanted = wanted if count is None else min(wanted, count)
         if wanted <= _MAX_PICTURES or (fps is None and count is None):
             return
