@@ -1,8 +1,8 @@
 """Who is in which team: joining by a secret, leaving, and what an organiser changes; all changes are in the trail.
 
 Submissions stay with their team. For quotas they also count for everybody who was a member: a member who leaves
-takes them along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission by changing
-teams (decision 0092).
+takes them along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission
+by changing teams (decision 0092).
 """
 
 from __future__ import annotations
