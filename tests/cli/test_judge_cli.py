@@ -103,6 +103,21 @@ def test_the_report_of_an_audit_shows_what_the_judge_said(tmp_path: Path) -> Non
     assert "images-absent" in answers["iiyi/E1/en", "S1"][0]["flags"]
 
 
+def test_the_published_prompt_is_a_judge_of_its_own(tmp_path: Path) -> None:
+    """`--prompt` was taken and ignored by judges of dimensions."""
+    store = stored(tmp_path)
+    with FaultyServer(lambda request: reply(request).replace('"reason": "because", ', "")) as server:
+        code, said = score(store, "--prompt", "paper", server=server)
+        assert code == 0, said
+        assert any("Practising physicians wrote the reference answers" in one.text for one in server.requests)
+        both = score(store, "--prompt", "paper", "--option", "prompt=general", server=server)
+        assert (both[0], "expected one of --prompt and the option prompt" in both[1]) == (2, True), both
+        other = score(store, "--judge", "few-shot-judge", "--prompt", "paper", server=server)
+        assert (other[0], "few-shot-judge: option 'prompt'" in other[1]) == (1, True), other
+    name = "mediqa-judge/prompt-paper+no-reason[openai:judge]"
+    assert {one["judge"] for one in judgements(store, name)} == {name}
+
+
 def stored_again(folder: Path) -> Path:
     """The same answers in another store."""
     store = folder / f"again-{len(list(folder.iterdir()))}.db"

@@ -445,6 +445,26 @@ def test_the_prompt_is_frozen() -> None:
     assert server.count == 1
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_published_elements_are_asked_of_an_agent_in_the_answers_language(language: str) -> None:
+    from tests.support.snapshot import assert_frozen
+
+    chinese = Calls([("rate", {"reason": "因为", "factual-consistency-wgold": 0.4, "writing-style": 0.85})])
+    reply = rate() if language == "en" else chinese
+    said, server = agent([reply], case(language=language), options={"prompt": "paper"}, rated=RATED)
+    assert not said.missing
+    file = f"agent-judge-prompt-paper_{language}.txt"
+    assert_frozen(server.requests[0].text, Path(__file__).parent / "snapshots" / file)
+    assert said.evidence[0]["judge"] == "agent-judge/prompt-paper[openai:judge]"
+
+
+def test_a_task_without_a_prompt_of_its_own_is_asked_by_the_general_one() -> None:
+    _, server = agent([rate()], options={"prompt": "general"})
+    assert "You are an expert in the field of the question" in server.requests[0].text
+    _, server = agent([rate()])
+    assert "You are a practising physician" in server.requests[0].text
+
+
 def test_it_is_one_of_the_judges_that_a_name_finds() -> None:
     with FaultyServer(lambda _: rate()) as server:
         (said,) = judged("agent-judge", server, [case()])

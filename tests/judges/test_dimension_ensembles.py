@@ -156,7 +156,7 @@ def test_a_quorum_that_can_not_be(quorum: str, error: type[Exception], text: str
 
 
 def test_an_unknown_option_is_refused_with_those_that_there_are() -> None:
-    text = "persona-ensemble: option 'quorm': expected one of quorum"
+    text = "persona-ensemble: option 'quorm': expected one of references, images, reason, prompt, quorum"
     with FaultyServer(rating()) as server, pytest.raises(InputError, match=text):
         judged("persona-ensemble", server, [case()], options={"quorm": "2"})
 

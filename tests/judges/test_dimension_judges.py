@@ -72,6 +72,64 @@ def test_prompts_are_frozen(name: str, language: str, tmp_path: Path) -> None:
     assert_frozen("\n=====\n".join(texts), SNAPSHOTS / f"{name}_{language}.txt")
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("name", "option"), [("mediqa-judge", "prompt=paper"), ("rubric-judge", "references=off")], ids=["paper", "alone"]
+)
+def test_prompts_of_options_are_frozen(name: str, option: str, language: str, tmp_path: Path) -> None:
+    picture(tmp_path)
+    shown = case(language=language, images=("rash.png", "gone.png"), image_root=tmp_path)
+    scores = ASKED_OF[name] if language == "en" else {"factual-consistency-wgold": 0, "writing-style": 1}
+    key, value = option.split("=")
+    reason = None if key == "prompt" else "because"
+    with FaultyServer(rating(scores, reason)) as server:
+        said = one(name, server, shown, options={key: value})
+    assert not said.missing
+    assert_frozen(_asked(server.requests[0]), SNAPSHOTS / f"{name}-{key}-{value}_{language}.txt")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_rubric_without_references_is_shown_none_and_does_not_speak_of_them(language: str) -> None:
+    shown = case(language=language)
+    scores = LEVELS if language == "en" else {"factual-consistency-wgold": 0, "writing-style": 1}
+    with FaultyServer(rating(scores)) as server:
+        said = one("rubric-judge", server, shown, options={"references": "off"})
+    text = server.requests[0].text
+    for word in ("Psoriasis", "Rosacea") if language == "en" else ("银屑病", "玫瑰痤疮"):
+        assert any(word in reference.text for reference in shown.references)
+        assert word not in text
+    assert ("no reference answer is given" if language == "en" else "没有参考回答") in text
+    assert said.evidence[0]["judge"] == "rubric-judge/no-references[openai:judge]"
+
+
+def test_the_published_prompt_asks_for_the_published_keys_and_no_reason() -> None:
+    """The overview: exactly the six keys, no few-shot examples, no reason; ours gives a reason first."""
+    with FaultyServer(rating(reason=None)) as server:
+        said = one("mediqa-judge", server, options={"prompt": "paper"})
+    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == list(ENGLISH)
+    assert (said.missing, said.values["overall"]) == ({}, 0.7)
+    assert said.evidence[0]["judge"] == "mediqa-judge/prompt-paper+no-reason[openai:judge]"
+    with FaultyServer(rating()) as server:
+        one("mediqa-judge", server, options={"prompt": "paper", "reason": "on"})
+    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["reason", *ENGLISH]
+
+
+@pytest.mark.parametrize("name", ["temperature-ensemble", "persona-ensemble"])
+def test_an_ensemble_asks_by_the_published_prompt_too(name: str) -> None:
+    with FaultyServer(rating(reason=None)) as server:
+        said = one(name, server, options={"prompt": "paper"})
+    assert (server.count, said.values["overall"]) == (3, 0.7)
+    assert all("Practising physicians wrote the reference answers" in request.text for request in server.requests)
+
+
+def test_a_prompt_that_a_task_does_not_have_is_refused_with_those_it_has() -> None:
+    expected = r"prompt: found 'papr', expected task, general, paper, or a folder with rating.txt.j2"
+    with FaultyServer(rating()) as server, pytest.raises(InputError, match=expected):
+        one("mediqa-judge", server, options={"prompt": "papr"})
+
+
 def _asked(request: Request) -> str:
     """What a request asked: the settings, the texts with the places of pictures, the form of the reply."""
     parts = []
@@ -316,10 +374,7 @@ def test_exactly_one_model_where_one_is_asked(name: str) -> None:
             one(name, server, models=["openai:a", "openai:b"])
         with pytest.raises(ConfigurationError, match=f"{name}: expected one model, found no model$"):
             one(name, server, models=[])
-        with pytest.raises(
-            InputError,
-            match=f"{name}: option 'colour': expected (none, it has no options|one of references, images, reason, prompt)",
-        ):
+        with pytest.raises(InputError, match=f"{name}: option 'colour': expected one of (prompt, )?references, images"):
             one(name, server, options={"colour": "red"})
 
 

@@ -185,7 +185,7 @@ async def _left_out() -> None:
 def test_a_folder_is_a_prompt_and_names_the_judge(tmp_path: Path) -> None:
     folder = tmp_path / "published"
     folder.mkdir()
-    with pytest.raises(InputError, match="found no prompt, expected task, general, or a folder"):
+    with pytest.raises(InputError, match=r"expected task, general, paper, or a folder with rating\.txt\.j2"):
         built_from("mediqa-judge", setup(ClientPool([OWN]), Votes(), {"prompt": str(folder)}))
     (folder / "rating.txt.j2").write_text("Rate {{ candidate }}.", encoding="utf-8")
     judge = built_from("mediqa-judge", setup(ClientPool([OWN]), Votes(), {"prompt": str(folder)}))

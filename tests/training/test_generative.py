@@ -23,7 +23,8 @@ from proctor.judges.dimensions.logprob import MANIFEST, generative, read_generat
 from proctor.models import Weights
 from proctor.training.fine_tuning import LoraSettings
 from proctor.training.generative import GenerativePlan, TrainedGenerative, part_encounters, train_generative
-from proctor.training.run_folder import RunFolder
+from proctor.training.grpo import GrpoSettings
+from proctor.training.run_folder import NothingLearnedError, RunFolder
 from tests.support.dimension_cases import setup
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import make_tiny_lm
@@ -164,6 +165,18 @@ def test_what_is_not_the_trained_judge_is_refused(
     (folder / MANIFEST).write_text(json.dumps(trained.manifest.model_dump(mode="json") | change))
     with pytest.raises(InputError, match=found):
         judged(plan, folder, [])
+
+
+def test_a_training_that_teaches_nothing_ends_with_an_error(plan: GenerativePlan, tmp_path: Path) -> None:
+    """A base that can't learn in one step gives no level half of the probability: no score for any answer."""
+    settings = LoraSettings(device="cpu", learning_rate=1e-6, epochs=1, batch=12)
+    for then in (None, GrpoSettings(steps=3, prompts=2, samples=2)):
+        out = tmp_path / f"judge-{then is None}"
+        said = r"nothing was learned: no checkpoint gives a score to any of \d+ answers\. No weights were written\."
+        with pytest.raises(NothingLearnedError, match=said):
+            train_generative(PARTS, replace(plan, settings=settings, then=then), out)
+        assert not list(out.rglob("adapter"))
+        assert not any("reward" in step for step in RunFolder(out).steps)
 
 
 def test_what_it_has_not_learned_is_refused(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:

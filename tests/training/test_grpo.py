@@ -23,7 +23,7 @@ from proctor.training.grpo import (
     reinforce,
     without_signal,
 )
-from proctor.training.run_folder import CheckpointEvaluation, RunFolder, read_origin
+from proctor.training.run_folder import CheckpointEvaluation, NothingLearnedError, RunFolder, read_origin
 from tests.support.killed_child import killed
 from tests.support.ordinal_task import RANGES, OrdinalJudge, read
 from tests.support.tiny_vlm import jpeg, make_tiny_vlm
@@ -105,6 +105,29 @@ def test_groups_that_all_earn_the_same_end_the_training(ordinal_judge: OrdinalJu
     assert [one["frac_reward_zero_std"] for one in steps if "reward" in one] == [1.0] * 10
     with RunFolder.opened(tmp_path / "run", {**settings.model_dump()}) as opened:
         assert without_signal(opened) == 1.0
+
+
+def test_replies_that_never_have_the_form_end_the_training_with_an_error(
+    ordinal_judge: OrdinalJudge, tmp_path: Path
+) -> None:
+    """All rewards are 0, so nothing can be learned; the run went on for all its steps and ended as if it had."""
+    settings = SHORT.model_copy(update={"steps": 9})
+    said = "no reply of the first 3 steps had the form of a rating"
+    for _ in range(2):  # the same command says so again
+        with pytest.raises(NothingLearnedError, match=said):
+            reinforced(ordinal_judge, tmp_path / "run", settings, reads=lambda _, __: SampledReply(None, False))
+    steps = RunFolder(tmp_path / "run").steps
+    assert [step["formed"] for step in steps if "formed" in step] == [0.0, 0.0, 0.0]
+    assert not (tmp_path / "run" / "adapter").exists()
+
+
+def test_a_policy_that_gives_no_scores_is_not_reinforced(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
+    def none(_: Weights) -> CheckpointEvaluation:
+        return CheckpointEvaluation(None, unusable="no checkpoint gives a score to any of 5 answers")
+
+    with pytest.raises(NothingLearnedError, match="was not started: no checkpoint gives a score to any of 5 answers"):
+        reinforced(ordinal_judge, tmp_path / "run", evaluate=none)
+    assert not any("reward" in step for step in RunFolder(tmp_path / "run").steps)
 
 
 def test_prompts_of_other_tokens_than_the_judge_is_shown_are_refused(

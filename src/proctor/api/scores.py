@@ -254,7 +254,7 @@ async def _by_dimensions(
     setup = JudgeSetup(
         pool,
         paid,
-        {**({"folder": folder} if folder else {}), **{key: str(value) for key, value in given["options"].items()}},
+        _judge_options(given, folder),
         rated=list(ratings_in(rated, benchmark, images, scheme if rated is store else None)[1].values())
         if given["rated"] or name == _FEW_SHOT
         else (),
@@ -270,6 +270,16 @@ async def _by_dimensions(
     await reachable(url for client in pool.opened for url in client.servers)
     of_file = scheme if given["dimensions"] else None
     return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True, scheme=of_file)
+
+
+def _judge_options(given: ScoreOptions, folder: str) -> dict[str, str]:
+    """The options of a judge of dimensions as text; its prompt is one of them."""
+    options = {key: str(value) for key, value in given["options"].items()}
+    if given["prompt"]:
+        if "prompt" in options:
+            raise UsageError("--prompt", "one of --prompt and the option prompt", found="both")
+        options["prompt"] = given["prompt"]
+    return {"folder": folder, **options} if folder else options
 
 
 def ratings_in(

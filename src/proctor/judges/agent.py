@@ -29,6 +29,7 @@ from proctor.judges.cached_model import (
     prompt_hashes,
 )
 from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, RatedCase, injection_flags
+from proctor.judges.dimensions.factories import JudgePrompt
 from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, refuse_own, shown
 from proctor.judges.dimensions.model_judge import RATING, Pictures, Rated, look, rating_form, wording_of
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
@@ -274,8 +275,9 @@ class AgentJudge:
         tools: Toolbox,
         limits: AgentLimits,
         prompts: Path | None = None,
+        variant: str = "",
     ) -> None:
-        self.name = f"agent-judge[{client.name}]"
+        self.name = f"agent-judge{f'/{variant}' if variant else ''}[{client.name}]"
         self._client, self._tools, self._limits = client, tools, limits
         self._model = CachedModel(self.name, client, votes)
         self._prompts = load_prompts("agent", prompts)
@@ -361,10 +363,10 @@ def _listed(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-class AgentOptions(AgentLimits, PipelineOptions):
-    """The limits for each answer, and the sources of the tools: `encoder` compares meanings instead of words, `pictures`
-    (a folder with a model like CLIP) compares pictures; `signals` is the folder of an embedded judge, `fit` the file of a
-    local pipeline with the same encoders."""
+class AgentOptions(AgentLimits, PipelineOptions, JudgePrompt):
+    """The limits for each answer, the prompt, and the sources of the tools: `encoder` compares meanings instead of words,
+    `pictures` (a folder with a model like CLIP) compares pictures; `signals` is the folder of an embedded judge, `fit`
+    the file of a local pipeline with the same encoders."""
 
     signals: Path | None = None
 
@@ -374,7 +376,7 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     """An agent that uses tools (similar rated answers, learned scores, a closer look) and then rates.
 
     Options: signals=DIR (embedded judge), fit=FILE (local pipeline), encoder, pictures, steps=8, calls=12, tokens=100000,
-    cost (dollars an answer). Similar answers need --rated. Raises `ConfigurationError` unless there is exactly one model,
+    cost (dollars an answer), prompt=paper, general, or a folder with agent.txt.j2. Similar answers need --rated. Raises `ConfigurationError` unless there is exactly one model,
     and it calls tools; `InputError` for what can't be read.
     """
     name = "agent-judge"
@@ -393,4 +395,5 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     )
     limits = AgentLimits(**{name: getattr(options, name) for name in AgentLimits.model_fields})
     Agent.refuse(client)
-    return AgentJudge(client, setup.votes, Toolbox(similar, tuple(learned), visual), limits, setup.prompts)
+    tools = Toolbox(similar, tuple(learned), visual)
+    return AgentJudge(client, setup.votes, tools, limits, options.prompts(setup, "agent"), options.prompt_name)

@@ -164,7 +164,8 @@ def fine_tune(
     known, the last checkpoint is the best. A run that was killed continues from its last complete checkpoint with the
     same result; for a finished run the existing folder is returned.
 
-    Raises `InputError` for examples that are too long, and `ConfigurationError` for a base that does not load.
+    Raises `InputError` for examples that are too long, `ConfigurationError` for a base that does not load, and
+    `NothingLearnedError` if no checkpoint can be used.
     """
     out = folder.path / ("adapter" if settings.rank else "weights")
     if folder.finished is not None:

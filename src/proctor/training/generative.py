@@ -32,7 +32,14 @@ from proctor.training.grpo import GrpoSettings, reinforce
 from proctor.training.held_out import HeldOutAgreement, encounter_folds, held_out_agreement, refuse_leaks
 from proctor.training.judge_questions import JudgeQuestion, judge_questions, merit, parity_items, rewarded_task, scores
 from proctor.training.parity import remembered, write_items
-from proctor.training.run_folder import CheckpointEvaluation, Evaluate, RunFolder, read_origin, template_hash
+from proctor.training.run_folder import (
+    CheckpointEvaluation,
+    Evaluate,
+    NothingLearnedError,
+    RunFolder,
+    read_origin,
+    template_hash,
+)
 
 _SPARE_TOKENS = 8  # a sampled reply may be longer than the longest form by this
 _SAME = 1e-9
@@ -103,7 +110,7 @@ class TrainedGenerative:
 
 def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> TrainedGenerative:
     """Trains a judge in the folder `out`, or continues there, and measures its agreement with people on the held-out
-    encounters. Raises as `RunFolder.opened` and `fine_tune`."""
+    encounters. Raises as `RunFolder.opened` and `fine_tune`, and `NothingLearnedError` for a judge without scores."""
     if plan.then is not None and not plan.settings.rank:
         raise InputError("rewards", found="rank 0", expected="an adapter that can learn on")
     weights = Weights(f"transformers:{plan.base}", str(plan.base))
@@ -135,6 +142,9 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
         adapter = _learned(plan, questions, folder, evaluate)
         judge = with_adapter(plan.base, adapter, device=plan.settings.device, dtype=plan.settings.dtype)
         given = scores(judge, held)
+        if held and not any(given):
+            found = f"it gives no score to any of {count_of(len(held), 'held-out answer')}"
+            raise NothingLearnedError(f"{out}: nothing was learned: {found}. No judge was written.")
         agreement = held_out_agreement(parts.held, given, seed=plan.settings.seed)
     manifest = GenerativeManifest(
         base=str(plan.base),

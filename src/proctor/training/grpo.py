@@ -26,7 +26,7 @@ from pydantic import Field, JsonValue
 from proctor.core import FrozenModel, InputError, count_of
 from proctor.models import Query, Weights
 from proctor.stats import Floats
-from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
+from proctor.training.run_folder import Checkpoints, Evaluate, NothingLearnedError, RunFolder, quiet
 
 RewardKind = Literal["graded", "exact"]
 
@@ -183,6 +183,9 @@ def _mean(values: Sequence[float]) -> float:
 NO_SIGNAL = 0.8
 """Training stops when the share of groups with constant rewards, averaged over the last `_WINDOW` steps, is larger."""
 
+UNFORMED = 3
+"""Training stops when no reply of the first so many steps has a valid form: nothing is rewarded, so nothing is learned."""
+
 _WINDOW = 10
 _BEFORE = "checkpoint-0"
 _ZERO_STD = "frac_reward_zero_std"
@@ -240,7 +243,8 @@ def reinforce(
     complete checkpoint with the same result; for a finished run the existing folder is returned.
 
     Raises `InputError` for fewer prompts than a step takes, for prompts about a single encounter, and if the library
-    would show the model other tokens than the judge is shown.
+    would show the model other tokens than the judge is shown; `NothingLearnedError` before the first step if the initial
+    adapter is unusable, and after the first `UNFORMED` steps if no reply had a valid form.
     """
     out = folder.path / "adapter"
     if folder.finished is not None:
@@ -257,8 +261,15 @@ def reinforce(
         if last is None and evaluate is not None:
             weights.model.save_pretrained(folder.checkpoints / _BEFORE)
             checkpoints.evaluated(0, weights.model)
-        if without_signal(folder) <= NO_SIGNAL:
+        if reason := str(checkpoints.best().get("unusable", "")) if last is None and evaluate is not None else "":
+            raise NothingLearnedError(f"{folder.path}: reinforcement learning was not started: {reason}.")
+        if not _hopeless(folder):
             trainer.train(resume_from_checkpoint=None if last is None or last.endswith(_BEFORE) else last)
+    if never_formed(folder):
+        found = f"no reply of the first {count_of(UNFORMED, 'step')} had the form of a rating"
+        raise NothingLearnedError(
+            f"{folder.path}: reinforcement learning was stopped: {found}. Fine-tune longer first."
+        )
     best = checkpoints.publish(out)
     stopped = without_signal(folder) > NO_SIGNAL
     folder.finish({"best": best, "prompts": len(task.prompts), "stopped": "no signal" if stopped else ""})
@@ -269,6 +280,16 @@ def without_signal(folder: RunFolder) -> float:
     """The mean share of groups with constant rewards over the last steps; 0 if there are fewer than `_WINDOW`."""
     shares = [float(str(step[_ZERO_STD])) for step in folder.steps if _ZERO_STD in step][-_WINDOW:]
     return sum(shares) / _WINDOW if len(shares) == _WINDOW else 0.0
+
+
+def never_formed(folder: RunFolder) -> bool:
+    """Whether no reply of the first steps had a valid form; False before there are `UNFORMED` steps."""
+    shares = [float(str(step["formed"])) for step in folder.steps if "formed" in step][:UNFORMED]
+    return len(shares) == UNFORMED and not any(shares)
+
+
+def _hopeless(folder: RunFolder) -> bool:
+    return never_formed(folder) or without_signal(folder) > NO_SIGNAL
 
 
 def _earned(task: RewardedTask, settings: GrpoSettings, weights: Weights) -> Callable[..., list[float]]:
@@ -317,7 +338,7 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
         train_dataset=Dataset.from_dict({"place": list(range(len(task.prompts)))}).with_transform(shown),
         processing_class=weights.processor,
     )
-    checkpoints.watch(trainer, names, stops=lambda: without_signal(folder) > NO_SIGNAL)
+    checkpoints.watch(trainer, names, stops=lambda: _hopeless(folder))
     return trainer
 
 

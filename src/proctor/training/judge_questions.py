@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from proctor.core import Dimension, InputError
+from proctor.core import Dimension, InputError, count_of
 from proctor.judges.dimensions import RatedCase, generative_client, generative_query, mean_level
 from proctor.models import FixedForm, ModelClient, Query, Weights
 from proctor.training.fine_tuning import ChatExample
@@ -126,7 +126,8 @@ def _batches(questions: Sequence[JudgeQuestion]) -> Iterator[list[int]]:
 
 def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> CheckpointEvaluation:
     """The quality of a checkpoint: the agreement with people, averaged over the dimensions of each language and then over
-    languages. Constant scores count as 0; dimensions with constant ratings are left out. None if an answer has no score."""
+    languages. Constant scores count as 0; dimensions with constant ratings are left out. None if an answer has no score; if
+    none has any, the checkpoint is unusable."""
     rows = [agreement for agreement in held_out_agreement(rated, given, draws=0) if agreement.dimension]
     means: dict[str, float | None] = {}
     for language in dict.fromkeys(row.language for row in rows):
@@ -139,7 +140,9 @@ def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> Chec
         means[language] = sum(known) / len(known) if known and len(known) == len(own) else None
     values = [mean for mean in means.values() if mean is not None]
     value = sum(values) / len(means) if len(values) == len(means) else None
-    return CheckpointEvaluation(value, {"agreement": {**means}})
+    scored = sum(bool(own) for own in given)
+    unusable = "" if scored else f"no checkpoint gives a score to any of {count_of(len(given), 'answer')}"
+    return CheckpointEvaluation(value, {"agreement": {**means}, "scored": scored}, unusable=unusable)
 
 
 def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:

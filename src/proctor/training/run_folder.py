@@ -23,11 +23,15 @@ from typing import Any, BinaryIO
 
 from pydantic import JsonValue
 
-from proctor.core import InputError, load_json, read_json, read_jsonl, write_whole
+from proctor.core import InputError, ProctorError, load_json, read_json, read_jsonl, write_whole
 from proctor.models import ORIGIN, Weights
 
 SETTINGS, STEPS, FINISHED, CHECKPOINTS = "settings.json", "steps.jsonl", "finished.json", "checkpoints"
 _LIBRARIES = ("numpy", "torch", "transformers", "peft", "trl", "sentence-transformers")
+
+
+class NothingLearnedError(ProctorError):
+    """A training after which the weights can't do what they were trained for. The message says what was missing."""
 
 
 class RunFolder:
@@ -44,14 +48,32 @@ class RunFolder:
 
         `settings` are everything that changes the result, including the hash of the data and the seed. Raises
         `InputError` if the folder contains something else, was started with other settings (which are named) or other
-        versions of the libraries, or is in use by another process.
+        versions of the libraries, or is in use by another process. A run that is refused before its first step leaves
+        nothing in the folder.
         """
+        new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         with (path / ".lock").open("ab") as lock:
             cls._take(path, lock)
             folder = cls(path)
+            begun = (path / SETTINGS).exists()
             folder._begin({"settings": settings, "versions": _versions()})
-            yield folder
+            try:
+                yield folder
+            except ProctorError:
+                if not begun and not any(file.stat().st_size for file in path.rglob(STEPS)):
+                    folder._empty(remove=new)
+                raise
+
+    def _empty(self, *, remove: bool) -> None:
+        """Removes everything that the run has written, and the folder itself with `remove`."""
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        if remove:
+            self.path.rmdir()
 
     @staticmethod
     def _take(path: Path, lock: BinaryIO) -> None:
@@ -144,11 +166,13 @@ _TRAINED = ("adapter_config.json", "adapter_model.safetensors")
 @dataclass(frozen=True)
 class CheckpointEvaluation:
     """The quality of a checkpoint: the one with the highest `value` (None: unknown) is kept. `log` is added to the run's log.
-    `beside` are files, by name, that stay with the checkpoint's weights."""
+    `beside` are files, by name, that stay with the checkpoint's weights. `unusable` says why the checkpoint can't be used
+    at all; empty if it can."""
 
     value: float | None
     log: dict[str, JsonValue] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
+    unusable: str = ""
 
 
 Evaluate = Callable[[Weights], CheckpointEvaluation]
@@ -193,7 +217,7 @@ class Checkpoints:
         if self._evaluate is not None:
             with _undisturbed(model):
                 found = self._evaluate(Weights.around("in training", model, self.weights.processor))
-            line |= {"evaluation": found.value, **found.log}
+            line |= {"evaluation": found.value, **found.log, **({"unusable": found.unusable} if found.unusable else {})}
             (here / "beside").mkdir(exist_ok=True)
             for name, text in found.beside.items():
                 write_whole(here / "beside" / name, text)
@@ -205,8 +229,10 @@ class Checkpoints:
                 shutil.rmtree(path)
 
     def best(self) -> dict[str, Any]:
-        """The evaluation with the highest value, the first of ties; the last one if no value is known."""
-        found = [step for step in self.folder.steps if "evaluation" in step]
+        """The evaluation with the highest value, the first of ties; the last one if no value is known. One that can't be
+        used is the best only if none can."""
+        every = [step for step in self.folder.steps if "evaluation" in step]
+        found = [step for step in every if "unusable" not in step] or every
         known = [one for one in found if one["evaluation"] is not None]
         return max(known, key=lambda one: float(str(one["evaluation"]))) if known else found[-1]
 
@@ -222,8 +248,11 @@ class Checkpoints:
 
     def publish(self, out: Path) -> dict[str, Any]:
         """Writes the best checkpoint's trained weights and files, without the optimizer's state, to the folder `out`, which
-        appears complete or not at all. Returns the best evaluation."""
+        appears complete or not at all. Returns the best evaluation. Raises `NothingLearnedError` if no checkpoint can be
+        used."""
         best = self.best()
+        if reason := str(best.get("unusable", "")):
+            raise NothingLearnedError(f"{self.folder.path}: nothing was learned: {reason}. No weights were written.")
         checkpoint = self.folder.checkpoints / f"checkpoint-{best['step']}"
         draft = out.with_name(f".{out.name}.draft")
         shutil.rmtree(draft, ignore_errors=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, FrozenModel, InputError
 from proctor.judges.cached_model import load_prompts
@@ -24,7 +25,7 @@ from proctor.judges.dimensions.few_shot import (
 )
 from proctor.judges.dimensions.fitted import read_calibration, read_choice
 from proctor.judges.dimensions.logprob import logprob_scale
-from proctor.judges.dimensions.model_judge import RATING, RUBRIC, ContextProvider, ModelJudge, ShownCase
+from proctor.judges.dimensions.model_judge import RATING, RUBRIC, UNREFERENCED, ContextProvider, ModelJudge, ShownCase
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.documents import Chunking
 from proctor.judges.passage_index import IndexSettings, load_pair_scorer, load_sentence_encoder, open_index
@@ -43,20 +44,28 @@ class NoOptions(FrozenModel):
     """The options of a judge without options, and the base of the others'."""
 
 
-class RatingOptions(ShownCase):
-    """What the model is shown, and its prompt: `task` (the benchmark's own), `general` (for any task), or a folder with
-    rating.txt.j2 or a file for each language, such as rating_en.txt.j2."""
+PAPER = "paper"
+"""The prompt with the elements of a task's published one, where the task has it."""
+
+
+class JudgePrompt(FrozenModel):
+    """The prompt of a judge: `task` (the benchmark's own), `general` (for any task), the name of another one of the task
+    (`paper`), or a folder with KIND.txt.j2 or a file for each language, such as rating_en.txt.j2."""
 
     prompt: str = "task"
 
-    def prompts(self, setup: JudgeSetup) -> Path | None:
-        """The folder of the prompts. Raises `InputError` for a folder without any."""
+    def prompts(self, setup: JudgeSetup, kind: str = "rating") -> Path | None:
+        """The folder of the prompts. Raises `InputError` where there is none of this kind."""
         if self.prompt in {"task", "general"}:
             return setup.prompts if self.prompt == "task" else None
-        folder = Path(self.prompt)
-        if not any(folder.glob("rating*.txt.j2")):
+        own = {folder.name: folder for folder in _variants(setup.prompts)}
+        folder = own.get(self.prompt, Path(self.prompt))
+        if not any(folder.glob(f"{kind}*.txt.j2")):
+            known = ", ".join(("task", "general", *sorted(own)))
             raise InputError(
-                folder, "prompt", found="no prompt", expected="task, general, or a folder with rating.txt.j2"
+                "prompt",
+                found=repr(self.prompt),
+                expected=f"{known}, or a folder with {kind}.txt.j2 or {kind}_en.txt.j2",
             )
         return folder
 
@@ -64,6 +73,22 @@ class RatingOptions(ShownCase):
     def prompt_name(self) -> str:
         """The prompt in the judge's name; empty for the task's own."""
         return "" if self.prompt == "task" else f"prompt-{Path(self.prompt).name}"
+
+
+def _variants(prompts: Path | None) -> list[Path]:
+    """The folders of further prompts within a task's."""
+    return [] if prompts is None or not prompts.is_dir() else [one for one in prompts.iterdir() if one.is_dir()]
+
+
+class RatingOptions(JudgePrompt, ShownCase):
+    """What the model is shown, and its prompt. The published prompt asks for no reason, so with prompt=paper there is
+    none unless `reason` is set."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published(cls, given: object) -> object:
+        published = isinstance(given, dict) and given.get("prompt") == PAPER
+        return {"reason": False, **given} if published and isinstance(given, dict) else given
 
 
 def _client(name: str, setup: JudgeSetup) -> ModelClient:
@@ -84,26 +109,34 @@ def rating_judge(name: str, setup: JudgeSetup) -> DimensionJudge:
 def rating(setup: JudgeSetup) -> DimensionJudge:
     """Every dimension in one reply, pictures first, by the task's rules.
 
-    Options for experiments: references=off, images=off, reason=off; prompt=general, or a folder with rating.txt.j2.
+    Options for experiments: references=off, images=off, reason=off; prompt=paper (the elements of the task's published
+    prompt), general, or a folder with rating.txt.j2.
     """
     return rating_judge("rating-judge", setup)
+
+
+class _RubricOptions(NoOptions):
+    references: bool = True
+    images: bool = True
 
 
 @RatesDimensions
 def rubric(setup: JudgeSetup) -> DimensionJudge:
     """Three described levels (0, 0.5, 1) per dimension; overall and disagreement are derived.
 
-    Temperature 0 where the model's settings name no other. Raises `ConfigurationError` unless there is
-    exactly one model.
+    Options: references=off (graded by question and pictures alone, with a rubric of its own), images=off. Temperature 0
+    where the model's settings name no other. Raises `ConfigurationError` unless there is exactly one model.
     """
     # After hgkai26 (Gangavarapu 2026, in section 6.5 of the overview): a discrete scale of 0, 0.5 and 1 with a rubric, and an
     # overall score and an indicator of disagreement that are derived. The overview does not say how. In the scheme of
     # MEDIQA-EVAL overall is the lower of completeness and factual accuracy, which keeps both of the task's rules (and is what
     # clinicians gave in 330 of 363 ratings of the validation data), and a candidate disagrees with the references where its
-    # factual accuracy is 0 (327 of 363). Unlike that system it is shown the references.
+    # factual accuracy is 0 (327 of 363). That system saw no references, as this one with references=off.
     name = "rubric-judge"
-    read_options(name, NoOptions, setup.options)
-    return ModelJudge(name, _client(name, setup), setup.votes, scale=RUBRIC, prompts=setup.prompts)
+    options = read_options(name, _RubricOptions, setup.options)
+    shown = ShownCase(references=options.references, images=options.images)
+    scale = RUBRIC if shown.references else UNREFERENCED
+    return ModelJudge(name, _client(name, setup), setup.votes, scale=scale, prompts=setup.prompts, shown=shown)
 
 
 class _LogprobOptions(NoOptions):
@@ -258,7 +291,7 @@ def evidence(setup: JudgeSetup) -> DimensionJudge:
     return ModelJudge(name, client, setup.votes, contexts=[claims], prompts=setup.prompts)
 
 
-class _EnsembleOptions(NoOptions):
+class _EnsembleOptions(RatingOptions):
     quorum: int | None = Field(default=None, ge=1)
 
 
@@ -277,7 +310,7 @@ def temperature_ensemble(setup: JudgeSetup) -> DimensionJudge:
         for spec in specs
         for temperature in TEMPERATURES
     ]
-    return _ensemble(name, setup, [_member(setup, spec, one, f"temperature-{one:g}") for one, spec in hot])
+    return _ensemble(name, setup, [_Member(spec, one, f"temperature-{one:g}") for one, spec in hot])
 
 
 @RatesDimensions
@@ -285,29 +318,39 @@ def persona_ensemble(setup: JudgeSetup) -> DimensionJudge:
     """Three readers of each model (diagnostic consistency, clinical safety, professional communication)."""
     name = "persona-ensemble"
     specs = setup.clients.some(name)
-    return _ensemble(
-        name, setup, [_member(setup, spec, 0.0, persona, persona) for spec in specs for persona in PERSONAS]
-    )
+    return _ensemble(name, setup, [_Member(spec, 0.0, persona, persona) for spec in specs for persona in PERSONAS])
 
 
 @RatesDimensions
 def model_ensemble(setup: JudgeSetup) -> DimensionJudge:
     """Several models, an odd number of them, each as in rating-judge."""
     name = "model-ensemble"
-    return _ensemble(name, setup, [_member(setup, spec, 0.0) for spec in setup.clients.some(name)])
+    return _ensemble(name, setup, [_Member(spec) for spec in setup.clients.some(name)])
 
 
-def _member(setup: JudgeSetup, spec: ModelSpec, temperature: float, variant: str = "", persona: str = "") -> ModelJudge:
+class _Member(NamedTuple):
     """A member of an ensemble: the benchmark's own judge with one model."""
-    client = setup.clients.client(spec, {"temperature": temperature})
-    scale = replace(RATING, fill={"persona": persona})
-    return ModelJudge(setup.own, client, setup.votes, scale=scale, variant=variant, prompts=setup.prompts)
+
+    spec: ModelSpec
+    temperature: float = 0.0
+    variant: str = ""
+    persona: str = ""
 
 
-def _ensemble(name: str, setup: JudgeSetup, members: list[ModelJudge]) -> DimensionJudge:
+def _ensemble(name: str, setup: JudgeSetup, members: Sequence[_Member]) -> DimensionJudge:
+    """The ensemble; the options of `rating-judge` apply to each member, and are part of the names."""
     options = read_options(name, _EnsembleOptions, setup.options)
+    prompts, judges = options.prompts(setup), list[DimensionJudge]()
+    for member in members:
+        client = setup.clients.client(member.spec, {"temperature": member.temperature})
+        variant = "+".join(filter(None, (member.variant, options.prompt_name)))
+        scale = replace(RATING, fill={"persona": member.persona})
+        judges.append(
+            ModelJudge(setup.own, client, setup.votes, scale=scale, variant=variant, prompts=prompts, shown=options)
+        )
     models = "+".join(spec.name for spec in setup.clients.specs)
-    return median_ensemble(f"{name}[{models}]", members, quorum=options.quorum)
+    named = "+".join(filter(None, (options.prompt_name, options.variant)))
+    return median_ensemble(f"{name}{f'/{named}' if named else ''}[{models}]", judges, quorum=options.quorum)
 
 
 class _ChoiceOptions(NoOptions):

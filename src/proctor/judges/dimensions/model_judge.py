@@ -174,6 +174,9 @@ RUBRIC = RatingScale(
 )
 """One of the described levels on each dimension that is not derived from other dimensions."""
 
+UNREFERENCED = replace(RUBRIC, template="unreferenced", fill={"low": "0", "middle": "0.5", "high": "1"})
+"""The same without reference answers, by a rubric that rests on the question, the pictures and the model's knowledge."""
+
 
 @dataclass(frozen=True)
 class Context:
