@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from proctor.audits.items.audit import find_recurrences
+from proctor.audits.items.audit import answered_together, find_recurrences
 from proctor.audits.items.baselines import (
     _boosting,
     _by_features,
@@ -292,3 +293,41 @@ def test_features_that_never_vary_change_no_fit(seed: int) -> None:
         scores[asked] = make().fit(known, right[seen]).predict_proba(table.relative[asked])[:, 1].round(9)
         found = _by_features(table, right, make)(np.arange(80), np.arange(80, 120))
         assert (found == table.hits(scores, right)[80:]).all()
+
+
+def test_seeing_all_questions_at_once_gains_what_the_closed_form_says() -> None:
+    """Pairs of questions with the same two options. A system whose right option scores μ higher (noise of variance 1 in
+    each score) is right alone with Φ(μ / √2), and with both at once with Φ(μ): 0.6 becomes Φ(√2 · Φ⁻¹(0.6)) = 0.640."""
+    items = [
+        Item(
+            id=f"q{number}",
+            group=f"g{number}",
+            question="Which?",
+            options=(f"first {number // 2}", f"second {number // 2}"),
+            answer=ChoiceFormat(),
+            reference=Reference(answer="AB"[number % 2]),
+        )
+        for number in range(200)
+    ]
+    table = OptionTable(items, 0)
+    found = answered_together(table, right_options(table), seed=0)
+    assert found is not None
+    assert found.alone == pytest.approx(0.6, abs=1e-3)
+    expected = NormalDist().cdf(2**0.5 * NormalDist().inv_cdf(0.6))
+    assert found.together == pytest.approx(expected, abs=0.01)
+
+
+def test_an_option_that_is_right_twice_cannot_be_used_once() -> None:
+    items = [
+        Item(
+            id=f"q{number}",
+            group="g",
+            question="Which?",
+            options=("liver", f"other {number}"),
+            answer=ChoiceFormat(),
+            reference=Reference(answer="A"),
+        )
+        for number in range(3)
+    ]
+    table = OptionTable(items, 0)
+    assert answered_together(table, right_options(table), seed=0) is None

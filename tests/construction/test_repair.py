@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -184,10 +184,10 @@ def test_a_planted_artefact_is_gone(plant: Plant, place: int | None, rules: list
     _holds(items, repaired, QUICK)
 
 
-def _holds(items: list[Item], repaired: RepairedChoices, settings: RepairSettings) -> None:
-    """What is promised of every repaired item."""
+def _holds(items: list[Item], repaired: RepairedChoices, settings: RepairSettings, spare: Sequence[Item] = ()) -> None:
+    """What is promised of every repaired item; `spare` are uncounted choices."""
     before = {item.id: item for item in items}
-    keys = {item.id: right_answer(item) for item in items}
+    keys = {item.id: right_answer(item) for item in (*items, *spare)}
     assert repaired.items.keys() | repaired.left_out.keys() == before.keys()
     assert not repaired.items.keys() & repaired.left_out.keys()
     for name, item in repaired.items.items():
@@ -198,7 +198,10 @@ def _holds(items: list[Item], repaired: RepairedChoices, settings: RepairSetting
         assert item.group in repaired.pools[str(item.tags[OPTION_POOL])]
     for one in repaired.options:
         assert one.new == keys[one.source]
-        assert repaired.items[one.source].tags[OPTION_POOL] == repaired.items[one.item].tags[OPTION_POOL]
+        if one.source in repaired.items:
+            assert repaired.items[one.source].tags[OPTION_POOL] == repaired.items[one.item].tags[OPTION_POOL]
+        else:
+            assert one.source_group in repaired.pools[str(repaired.items[one.item].tags[OPTION_POOL])]
         assert one.new in repaired.items[one.item].options
         assert one.old in before[one.item].options
         assert one.old != keys[one.item]
@@ -236,6 +239,67 @@ def test_in_a_whole_block_every_rule_on_options_is_right_once() -> None:
         order = rng.permutation(size)
         hits = sum(max(some, key=lambda source: order[source]) == item for item, some in options.items())
         assert hits == size / 4
+
+
+def test_spare_texts_are_right_nowhere_and_offered_as_often_as_the_others_of_their_block() -> None:
+    """24 questions and 11 spare ones, four options: eight blocks of three questions and a spare one."""
+    size, spare = 35, frozenset(range(24, 35))
+    nothing_known = np.zeros((size, size))
+    problem = Exchange([range(size)], nothing_known, nothing_known > 0, np.zeros((1, size, size)), 4, spare)
+    options = exchange(problem, generator(1, "search"), rounds=3).options(4)
+    assert options.keys() == set(range(24))
+    assert all(len(set(some)) == 4 and some[0] == item for item, some in options.items())
+    offered = Counter(source for some in options.values() for source in some)
+    assert set(offered.values()) == {3}
+    assert len(offered.keys() & spare) == 8
+    rng, hits = generator(0, "rules"), 0
+    for _ in range(2000):  # any rule on options: right in one of three, or in none where the spare text is chosen
+        order = rng.permutation(size)
+        hits += sum(max(some, key=lambda source: order[source]) == item for item, some in options.items())
+    assert hits / 2000 / 24 == pytest.approx(0.25, abs=0.005)
+
+
+def test_spare_texts_are_chosen_by_cost() -> None:
+    """Of nine spare texts one costs nothing; the search finds it."""
+    cost = np.ones((12, 12))
+    cost[:, 7] = 0.0
+    problem = Exchange([range(12)], cost, cost < 0, np.zeros((0, 12, 12)), 4, frozenset(range(3, 12)))
+    (block,) = exchange(problem, generator(2, "search"), rounds=50).blocks
+    assert set(block) == {0, 1, 2, 7}
+
+
+def together_of(items: list[Item]) -> tuple[float, float]:
+    pools = choice_of(items).pools
+    assert pools is not None
+    assert pools.together is not None
+    return pools.together.together, pools.known.value or 0.0
+
+
+def test_seeing_all_questions_at_once_gains_less_with_spare_texts() -> None:
+    items = made(nothing)
+    third = [item for number, item in enumerate(items) if number % 4 != 3]
+    spare = [item for number, item in enumerate(items) if number % 4 == 3]
+    alone = repair_items(third, RepairSettings(rounds=20))
+    lent = repair_items(third, RepairSettings(rounds=20), beside=[*items])
+    _holds(third, alone, RepairSettings())
+    _holds(third, lent, RepairSettings(), spare)
+    sources = {one.source for one in lent.options}
+    assert sources & {item.id for item in spare}
+    assert len(lent.items) == len(third)
+    before, after = together_of(list(alone.items.values())), together_of(list(lent.items.values()))
+    assert before[0] > after[0] + 0.01 > 0.61
+    assert before[1] > 0.8  # by elimination, whoever knows the answers of all other groups
+    assert after[1] < 0.75
+    rights = Counter(right_answer(item) for item in lent.items.values())
+    assert max(rights.values()) == 1
+
+
+def test_invalid_questions_that_nobody_is_asked_lend_nothing() -> None:
+    items = made(nothing)
+    broken = items[0].model_copy(update={"id": "broken", "reference": Reference(answer="Z")})
+    assert repair_items(items, RepairSettings(rounds=2), beside=[broken]) == repair_items(
+        items, RepairSettings(rounds=2)
+    )
 
 
 def test_the_objective_of_a_block_by_hand() -> None:
@@ -332,8 +396,12 @@ def test_the_published_choices_can_no_longer_be_guessed(data: Path) -> None:
     items = [item for item in loaded.counted() if item.options]
     settings = RepairSettings(same=("question_type", "category"))
     repaired, used = accepted_repair(items, settings, beside=loaded.items)
-    _holds(items, repaired, used)
+    counted = {item.id for item in items}
+    _holds(items, repaired, used, [item for item in loaded.items if item.options and item.id not in counted])
     assert len(repaired.items) >= 0.9 * 249
+    together, known = together_of(list(repaired.items.values()))
+    assert together < 0.68  # 0.689 without spare texts
+    assert known < 0.65  # 0.796 without
     after = choice_of(list(repaired.items.values()))
     assert after.selected is not None
     assert after.selected.covers_chance is True

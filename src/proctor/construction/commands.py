@@ -89,7 +89,7 @@ def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: 
 RECORD = "repair.json"
 TABLE = "to-confirm.csv"
 _ALWAYS = (
-    "least-offered", "nearest-to-question", "nearest-to-group", "most-like-group-name", "nearest-in-meaning",
+    "least-offered", "nearest-to-question", "nearest-in-characters", "nearest-to-group", "most-like-group-name", "nearest-in-meaning",
     "similar-questions", "right-elsewhere", "not-right-elsewhere",
 )  # fmt: skip
 """Baselines that are always shown: exchanged options could help them."""
@@ -249,7 +249,10 @@ def _report(
         f"{core.count_of(replaced, 'option')} to be confirmed by a clinician: {out / TABLE}",
         *(f"Left out: {name}: {why}" for name, why in sorted(made.left_out.items())),
     ]
-    notes = ["Options of a pool are right answers of one another: keep pools together in every split."]
+    notes = [
+        "Options of a pool are right answers of one another: keep pools together in every split.",
+        "Ask one question at a time: a system that sees all of them gains from using each option once.",
+    ]
     return core.PluginReport(record, (table, *lines), tuple(notes), ok=after is not None and _silent(after))
 
 
@@ -267,6 +270,9 @@ def _rows(before: FormatAudit, after: FormatAudit) -> list[tuple[str, ...]]:
         rows.append(
             ("knows the right answers of all other groups", core.DASH, core.DASH, *_accuracy(after.pools.known))
         )
+        if (both := after.pools.together) is not None:
+            label = f"sees all at once, {core.percent(both.alone)} alone"
+            rows.append((label, core.DASH, core.DASH, core.percent(both.together), "simulated"))
     rows.append(("chance", core.percent(before.chance), "", core.percent(after.chance), ""))
     return rows
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits.items import tfidf, words
+from proctor.audits.items import CHARACTERS, tfidf, words
 from proctor.core import AudioClip, InputError, Item, VideoClip
 from proctor.core.formats import option_letters
 from proctor.metrics.text import Encoder, rouge_l, tokens
@@ -73,9 +73,11 @@ def read_texts(items: Sequence[Item], *, beside: Sequence[Item] = (), encode: En
     known = _known(items, beside)
     supported = np.array([[len(own & shown) / max(1, len(own)) for own in content] for shown in known])
     to_stem = (of_questions @ of_answers.T).toarray()
+    letters: Any = tfidf([*questions, *keys], CHARACTERS)
     cues = {
         "words of the question": _word_shares(keys, questions),
         "similarity to the question": to_stem,
+        "characters of the question": (letters[: len(items)] @ letters[len(items) :].T).toarray(),
         "similarity to the group": _to_group(items, topic, to_stem),
         "words of the group's name": _word_shares(keys, [item.group.replace("_", " ") for item in items]),
     }
@@ -229,18 +231,20 @@ _ROUNDING = 1e-6  # error of sums of costs
 class Exchange:
     """Questions 0 to n − 1, in `classes` within which they may exchange right answers. `cost[i, j]` is the cost of the
     right answer of j as an option of i, `forbidden[i, j]` rules it out; `cues` are its scores by text-only baselines
-    (cues × n × n). `options` is the number of options of each question."""
+    (cues × n × n). `options` is the number of options of each question. `spare` questions are not asked: they lend
+    their right answers as wrong options that are right nowhere."""
 
     classes: Sequence[Sequence[int]]
     cost: Floats
     forbidden: Bools
     cues: Floats
     options: int
+    spare: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The result of a search: the blocks, the mean cost of an option, the share of questions whose right option has each
+    """The result of a search: the blocks (with the `spare` questions used in them), the mean cost of an option, the share of questions whose right option has each
     rank by each cue (cues × ranks, the lowest score first; ties are shared), the forbidden pairs (question, source), and
     the objective."""
 
@@ -249,10 +253,16 @@ class Blocks:
     cues: Floats
     forbidden: tuple[tuple[int, int], ...]
     objective: float
+    spare: frozenset[int] = frozenset()
 
     def options(self, width: int) -> dict[int, list[int]]:
-        """By question the questions whose right answers are its options, its own first."""
-        return {block[place]: _offered(block, place, width) for block in self.blocks for place in range(len(block))}
+        """By question that is asked the questions whose right answers are its options, its own first."""
+        return {
+            block[place]: _offered(block, place, width)
+            for block in self.blocks
+            for place in range(len(block))
+            if block[place] not in self.spare
+        }
 
 
 def _offered(block: Sequence[int], place: int, width: int) -> list[int]:
@@ -269,11 +279,14 @@ def exchange(
     problem: Exchange, rng: np.random.Generator, *, rounds: int, progress: Callable[[int, int], None] | None = None
 ) -> Blocks:
     """Forms blocks of m questions (m = `options`) whose options are the right answers of the block. The last block of a
-    class has up to 2m − 1 questions; there a question offers its own right answer and those of the next m − 1.
+    class has up to 2m − 1 questions; there a question offers its own right answer and those of the next m − 1. As many
+    of the other blocks as possible have one spare question among the m.
 
-    Each text is then offered m times and right once. In a block of m, any rule that reads the options alone selects the
-    same option in all questions and is right in one: length, wording, form, numbers and frequency of a text reveal
-    nothing. For everything else a search minimises
+    Each text is then offered as often as the others of its block, and right once, or never if it is spare. In a block
+    of m, any rule that reads the options alone selects the same option in all questions and is right in one of them, or
+    in none if that option is spare: length, wording, form, numbers and frequency of a text reveal nothing, as long as
+    spare texts look like the others. Without spare texts, somebody who answers all questions of a block at once gains
+    from using each option once; with them much less. For everything else a search minimises
 
         J = mean of cost[i, j] over the wrong options + 400 · Σ over cues [Σ over ranks (share − 1/m)² + (gap / 4)²]
 
@@ -281,9 +294,9 @@ def exchange(
     mean difference between right and wrong options in standard deviations of the score. A baseline then gains neither
     from the highest or lowest score, nor from any other rank, nor from differences. A forbidden option costs 1e6.
 
-    The search is simulated annealing: `rounds` times the number of questions, two questions of a class swap places; the
-    temperature falls from 0.02 to 0. Without cues it stops at the minimum. The same `rng` gives the same blocks. Raises
-    `ValueError` for a class of fewer than m questions.
+    The search is simulated annealing: `rounds` times the number of questions, two questions of a class swap places, or
+    a spare one is replaced by an unused one; the temperature falls from 0.02 to 0. Without cues it stops at the minimum. The same `rng` gives the same blocks. Raises
+    `ValueError` for a class of fewer than m questions that are asked.
     """
     search = _Search(problem, rng)
     steps = rounds * sum(map(len, problem.classes))
@@ -301,7 +314,8 @@ class _Search:
         self._problem, self._rng = problem, rng
         self._cost = np.ascontiguousarray(problem.cost + FORBIDDEN * problem.forbidden)
         self._least = float(self._cost.min())
-        self._n = sum(map(len, problem.classes))
+        self._asked = np.array([row not in problem.spare for row in range(len(problem.cost))])
+        self._n = sum(int(self._asked[list(rows)].sum()) for rows in problem.classes)
         self._spread = np.maximum(problem.cues.std(axis=(1, 2)), 1e-9)
         scores = np.ascontiguousarray(problem.cues.transpose(1, 2, 0))  # of each pair its cues lie side by side
         own = np.einsum("iic->ic", scores)[:, None]
@@ -311,13 +325,19 @@ class _Search:
         self._target = np.append(np.full(problem.options, 1 / problem.options), 0.0)
         self._blocks: list[list[int]] = []
         self._of_class: list[list[int]] = []
+        self._unused: list[list[int]] = []  # spare questions of each class
         for rows in problem.classes:
-            mixed = [rows[int(place)] for place in rng.permutation(len(rows))]
-            ends = np.cumsum(block_sizes(len(rows), problem.options))
+            asked, spare = ([row for row in rows if (row in problem.spare) == lent] for lent in (False, True))
+            mixed, lent = ([some[int(place)] for place in rng.permutation(len(some))] for some in (asked, spare))
+            used = spare_blocks(len(mixed), len(lent), problem.options)
             start = len(self._blocks)
-            self._blocks += [mixed[end - size : end] for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
+            for number, size in enumerate(block_sizes(len(mixed) + used, problem.options)):
+                own = [lent.pop()] if number < used else []
+                self._blocks.append([*own, *(mixed.pop() for _ in range(size - len(own)))])
             self._of_class.append(list(range(start, len(self._blocks))))
-        self._weights = (np.cumsum([len(rows) for rows in problem.classes]) / self._n).tolist()
+            self._unused.append(lent)
+        sizes = [int(self._asked[list(rows)].sum()) for rows in problem.classes]
+        self._weights = (np.cumsum(sizes) / self._n).tolist()
         found = [self._measure([block]) for block in self._blocks]
         self._hits = np.concatenate([hits for hits, _ in found])
         self._costs = np.concatenate([costs for _, costs in found])
@@ -330,23 +350,45 @@ class _Search:
         return not len(self._spread) and self.value <= self._least + _ROUNDING
 
     def step(self, temperature: float) -> None:
-        blocks = self._of_class[bisect_right(self._weights, self._rng.random())]
+        number = bisect_right(self._weights, self._rng.random())
+        blocks = self._of_class[number]
         one, other = (blocks[int(place)] for place in self._rng.integers(len(blocks), size=2))
         here, there = int(self._rng.integers(len(self._blocks[one]))), int(self._rng.integers(len(self._blocks[other])))
+        first, second = self._blocks[one][here], self._blocks[other][there]
+        if self._asked[first] != self._asked[second]:  # a block keeps its number of spare questions
+            self._replace(number, *((one, here) if self._asked[second] else (other, there)), temperature)
+            return
         if one == other and (here == there or len(self._blocks[one]) == self._problem.options):
             return  # nothing would change
         places = [one] if one == other else [one, other]
         changed = {place: list(self._blocks[place]) for place in places}
-        changed[one][here], changed[other][there] = self._blocks[other][there], self._blocks[one][here]
+        changed[one][here], changed[other][there] = second, first
+        self._try(changed, temperature)
+
+    def _replace(self, number: int, block: int, place: int, temperature: float) -> None:
+        """Tries an unused spare question of the class in place of a used one."""
+        unused = self._unused[number]
+        if unused:
+            at = int(self._rng.integers(len(unused)))
+            changed = list(self._blocks[block])
+            old, changed[place] = changed[place], unused[at]
+            if self._try({block: changed}, temperature):
+                unused[at] = old
+
+    def _try(self, changed: dict[int, list[int]], temperature: float) -> bool:
+        """Accepts changed blocks if they are better, or by chance."""
+        places = list(changed)
         new_hits, new_costs = self._measured([changed[place] for place in places])
         hits = self._all_hits + (new_hits - self._hits[places]).sum(axis=0)
         cost = self._all_cost + float((new_costs - self._costs[places]).sum())
         value = self._objective(hits, cost)
-        if value <= self.value or self._rng.random() < math.exp((self.value - value) / temperature):
-            self.value, self._all_hits, self._all_cost = value, hits, cost
-            self._hits[places], self._costs[places] = new_hits, new_costs
-            for place in places:
-                self._blocks[place] = changed[place]
+        if value > self.value and self._rng.random() >= math.exp((self.value - value) / temperature):
+            return False
+        self.value, self._all_hits, self._all_cost = value, hits, cost
+        self._hits[places], self._costs[places] = new_hits, new_costs
+        for place in places:
+            self._blocks[place] = changed[place]
+        return True
 
     def found(self) -> Blocks:
         width = self._problem.options
@@ -356,10 +398,12 @@ class _Search:
             for block in blocks
             for place in range(len(block))
             for source in _offered(block, place, width)[1:]
+            if self._asked[block[place]]
         ]
         bad = tuple((item, source) for item, source in pairs if self._problem.forbidden[item, source])
         cost = float(np.mean([self._problem.cost[item, source] for item, source in pairs]))
-        return Blocks(blocks, cost, self._all_hits[:, :-1] / self._n, bad, self.value)
+        shares = self._all_hits[:, :-1] / self._n
+        return Blocks(blocks, cost, shares, bad, self.value, self._problem.spare)
 
     def _objective(self, hits: Floats, cost: float) -> float:
         return cost / self._n + CUES * float(((hits / self._n - self._target) ** 2).sum())
@@ -373,15 +417,17 @@ class _Search:
 
     def _measure(self, blocks: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
         """For each of several blocks of one size: the number of right options with each rank by each cue, and the sum of
-        the mean costs of an option over its questions."""
+        the mean costs of an option over its questions that are asked."""
         width, rows = self._problem.options, np.asarray(blocks)
+        asked = self._asked[rows]
         pairs = rows[:, :, None] * len(self._cost) + rows.take(_round(rows.shape[1], width), axis=1)
         hits = np.empty((len(rows), len(self._spread), width + 1))
-        hits[:, :, :-1] = self._shares.take(self._beside.take(pairs, axis=0).sum(axis=2), axis=0).sum(axis=1)
+        ranks = self._shares.take(self._beside.take(pairs, axis=0).sum(axis=2), axis=0)
+        hits[:, :, :-1] = (ranks * asked[:, :, None, None]).sum(axis=1)
         scores = self._scores.take(pairs, axis=0)
-        hits[:, :, -1] = (scores[:, :, 0] - scores[:, :, 1:].sum(axis=2) / max(1, width - 1)).sum(axis=1)
-        hits[:, :, -1] /= 4 * self._spread
-        costs = self._cost.take(pairs[:, :, 1:]).reshape(len(rows), -1).sum(axis=1)
+        gaps = scores[:, :, 0] - scores[:, :, 1:].sum(axis=2) / max(1, width - 1)
+        hits[:, :, -1] = (gaps * asked[:, :, None]).sum(axis=1) / (4 * self._spread)
+        costs = (self._cost.take(pairs[:, :, 1:]) * asked[:, :, None]).reshape(len(rows), -1).sum(axis=1)
         return hits, costs / max(1, width - 1)
 
 
@@ -403,3 +449,16 @@ def block_sizes(count: int, width: int) -> list[int]:
         raise ValueError(f"a class of {count} questions can't exchange {width} options")
     blocks, rest = divmod(count, width)
     return [*[width] * (blocks - 1), width + rest]
+
+
+def spare_blocks(count: int, spare: int, width: int) -> int:
+    """The number of blocks that have one of `spare` questions beside questions that are asked: as many as possible, and
+    none that is larger than `width`.
+
+    >>> spare_blocks(12, 0, 4), spare_blocks(12, 9, 4), spare_blocks(7, 9, 4), spare_blocks(4, 9, 4)
+    (0, 4, 1, 0)
+    """
+    for used in range(min(spare, count // max(1, width - 1)), 0, -1):
+        if used <= sum(size == width for size in block_sizes(count + used, width)):
+            return used
+    return 0

@@ -10,7 +10,18 @@ import numpy as np
 
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, Texts, alike, exchange, gap_s, read_texts
+from proctor.construction.exchange import (
+    Blocks,
+    Bools,
+    Exchange,
+    Floats,
+    Texts,
+    alike,
+    exchange,
+    gap_s,
+    read_texts,
+    right_answer,
+)
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder
@@ -93,7 +104,8 @@ def repair_items(
 ) -> RepairedChoices:
     """Replaces the wrong options of choice items by right answers of others, so that text-only baselines do no better
     than chance; stems and right options stay. The texts of items `beside` (uncounted ones, free responses) are assumed
-    to be true of overlapping clips.
+    to be true of overlapping clips. Right answers of uncounted choices among them, and of items that are left out, serve
+    as wrong options that are right nowhere.
 
     Options are exchanged within classes (one pool, equal tags, equal numbers of options) in blocks (see `exchange` for
     the objective). The cost of an option:
@@ -116,27 +128,54 @@ def repair_items(
         raise InputError("items", found="no choice question with a reference", expected="questions with options")
     choices.sort(key=lambda item: item.id)
     left_out = {item.id: "several right options" for item in choices if item.reference and item.reference.accepted}
+    several = set(left_out)
+    asked = len(choices)
+    choices += _spare(choices, beside)
     texts = read_texts(choices, beside=[*items, *beside], encode=encode)
     costs = _OptionCosts(choices, texts, settings)
+    unfit: set[int] = set()  # spare rows without a question that they could serve
     quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
-        rows = [row for row, item in enumerate(choices) if item.id not in left_out]
+        rows = [row for row in range(asked) if choices[row].id not in left_out]
         pools = _pools(choices, rows, texts, settings)
         classes = _classes(choices, rows, pools, settings)
         for key, some in list(classes.items()):
             if len(some) < key[-1]:
                 left_out |= {choices[row].id: "too few questions of its kind to exchange with" for row in some}
                 del classes[key]
-        _check_kept(choices, left_out, settings)
+        _check_kept(choices[:asked], left_out, settings)
+        spare = [
+            row
+            for row, item in enumerate(choices)
+            if row not in unfit and item.id not in several and (row >= asked or item.id in left_out)
+        ]
+        lent = _classes(choices, spare, pools, settings)
         rng = generator(settings.seed, "repair", str(settings.search), str(attempt))
-        found = costs.search(classes, pools, rng, None if quick else progress, quick=quick)
-        out = _excluded(costs, found, left_out, len(choices), quick=quick or attempt == _ATTEMPTS - 1)
+        with_spare = {key: [*some, *lent.get(key, ())] for key, some in classes.items()}
+        found = costs.search(with_spare, pools, rng, None if quick else progress, quick=quick, spare=frozenset(spare))
+        out = _excluded(costs, found, left_out, asked, quick=quick or attempt == _ATTEMPTS - 1)
         if not out and not quick:
             break
         quick = bool(out) and quick
-        left_out |= {choices[row].id: why for row, why in out.items()}
-        _check_kept(choices, left_out, settings)
+        unfit |= out.keys() & set(spare)
+        left_out |= {choices[row].id: why for row, why in out.items() if row not in spare}
+        _check_kept(choices[:asked], left_out, settings)
     return _repaired(choices, costs, found, left_out, pools)
+
+
+def _spare(choices: Sequence[Item], beside: Sequence[Item]) -> list[Item]:
+    """The choices beside those that are repaired: uncounted ones with one right option."""
+    known, found = {item.id for item in choices}, []
+    for item in sorted(beside, key=lambda item: item.id):
+        if isinstance(item.answer, ChoiceFormat) and item.reference is not None and item.id not in known:
+            try:
+                right_answer(item)
+            except InputError:
+                continue  # nobody is asked it, so it may be invalid
+            if not item.reference.accepted:
+                found.append(item)
+                known.add(item.id)
+    return found
 
 
 def accepted_repair(
@@ -217,19 +256,20 @@ class _OptionCosts:
         progress: Callable[[int, int], None] | None,
         *,
         quick: bool,
+        spare: frozenset[int],
     ) -> _Found:
-        """Blocks for all classes; a quick search only avoids forbidden options."""
+        """Blocks for all classes, which hold `spare` rows, too; a quick search only avoids forbidden options."""
         rounds = min(_QUICK, self.settings.rounds) if quick else self.settings.rounds
-        pool = np.unique([pools[item.group] for item in self.choices], return_inverse=True)[1]
+        pool = np.unique([pools.get(item.group, "") for item in self.choices], return_inverse=True)[1]
         scores = self.texts.cues(pool)
         cues = np.stack(list(scores.values())).round(6)
         found, shares, total = {}, np.zeros((len(cues), 2)), 0
         for width in sorted({key[-1] for key in classes}):
             of_width = [rows for key, rows in sorted(classes.items()) if key[-1] == width]
             cost, seen = (0 * self.cost, cues[:0]) if quick else (self.cost, cues)
-            problem = Exchange(of_width, cost, self.forbidden, seen, width)
+            problem = Exchange(of_width, cost, self.forbidden, seen, width, spare)
             found[width] = exchange(problem, rng, rounds=rounds, progress=progress)
-            count = sum(map(len, of_width))
+            count = sum(row not in spare for rows in of_width for row in rows)
             if not quick:
                 shares += (found[width].cues[:, [-1, 0]] - 1 / width) * count
             total += count
@@ -293,7 +333,7 @@ def _classes(
     classes = defaultdict[_Class, list[int]](list)
     for row in rows:
         item = choices[row]
-        classes[pools[item.group], _values(item, settings.same), len(item.options)].append(row)
+        classes[pools.get(item.group, ""), _values(item, settings.same), len(item.options)].append(row)
     return dict(classes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit
+from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit, Together
 from proctor.core import ACCURACY, Cell, Column, Row, Table, columns, count_of, interval, p_value, percent, plain_name
 from proctor.core.formats import option_letters
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
@@ -91,8 +91,18 @@ def _pools(format_audit: FormatAudit) -> list[Block]:
             "Wrong options are right answers of other items, exchanged within "
             f"{count_of(format_audit.pools.pools, 'pool')} of groups. Who knows the right answers of all other groups reaches "
             f"{shown} (95 % interval {ends}) by elimination; so folds keep a pool together, as training and test parts must."
+            f"{_together(format_audit.pools.together)}"
         )
     ]
+
+
+def _together(found: Together | None) -> str:
+    if found is None:
+        return ""
+    return (
+        f" No option is right twice: a system that is right in {percent(found.alone)} alone reaches "
+        f"{percent(found.together)} (simulated) if it sees all questions at once and uses each option once."
+    )
 
 
 def _baselines(format_audit: FormatAudit, most: int) -> Table:

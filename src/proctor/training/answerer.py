@@ -37,6 +37,7 @@ from proctor.runs import (
     BASELINES,
     Contest,
     Limits,
+    Outcome,
     PlanOptions,
     Store,
     add_baselines,
@@ -329,7 +330,7 @@ def _evaluated(what: AnswererTraining, weights: Weights, store: Store, folder: R
     interrupted = [run for run in store.runs(benchmark.name) if run.system == name]
     delete_runs(store, interrupted)
 
-    async def ask() -> int:
+    async def ask() -> Outcome:
         client = what.client()
         client.use(weights)
         try:
@@ -342,16 +343,19 @@ def _evaluated(what: AnswererTraining, weights: Weights, store: Store, folder: R
                 scorers=code_scorers(benchmark),
                 options=PlanOptions(seed=what.seed),
             )
-            return (await execute(store, planned, Limits(concurrency=2 * what.lora.batch))).failed
+            return await execute(store, planned, Limits(concurrency=2 * what.lora.batch))
         finally:
             await client.aclose()
 
-    failed = asyncio.run(ask())
+    outcome = asyncio.run(ask())
+    tally, failed = outcome.tally, outcome.failed
     if failed:
         return CheckpointEvaluation(None, {"failed": failed}, _beside(what, step, None))
     found = _accuracy(what, store, name)
     log: dict[str, JsonValue] = {"ci_low": found.ci_low, "ci_high": found.ci_high, "questions": found.n}
-    return CheckpointEvaluation(found.value, log, _beside(what, step, found))
+    none = tally.total > 0 and tally.unreadable == tally.total
+    unusable = f"no reply of a checkpoint can be read as an answer ({tally.unreadable_example})" if none else ""
+    return CheckpointEvaluation(found.value, log, _beside(what, step, found), unusable)
 
 
 def _name(step: int) -> str:

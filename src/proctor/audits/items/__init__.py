@@ -11,15 +11,17 @@ if TYPE_CHECKING:
         OptionPools,
         RuleCue,
         TextCues,
+        Together,
         audit_items,
         text_cues,
         to_json,
     )
-    from proctor.audits.items.options import Histogram, OptionAudit, tfidf, words
+    from proctor.audits.items.options import CHARACTERS, Histogram, OptionAudit, tfidf, words
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "OptionPools", "RuleCue", "TextCues", "audit_items",
+    "CHARACTERS",
+    "FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "OptionPools", "RuleCue", "TextCues", "Together", "audit_items",
     "text_cues", "tfidf", "to_json", "words",
 ]  # fmt: skip

@@ -53,6 +53,7 @@ FEATURES = (
     Feature("word-length", "characters per word", "longest-words", "shortest-words"),
     Feature("question-words", "share of its words that the question uses", "most-question-words", "least-question-words"),
     Feature("question-similarity", "TF-IDF similarity to the question", "nearest-to-question", "farthest-from-question"),
+    Feature("question-characters", "TF-IDF similarity to the question by runs of 3 to 5 characters", "nearest-in-characters", "farthest-in-characters"),
     Feature("typicality", "mean TF-IDF similarity to the other options", "most-typical", "odd-one-out"),
     Feature("own-words", "share of its words in no other option", "most-own-words", "least-own-words"),
     Feature("length-outlier", "distance from the item's mean length in standard deviations", "odd-length", "usual-length"),
@@ -215,7 +216,11 @@ class OptionTable:
             partner = first[rows] + (places + step) % count
             to_others[rows[live], places[live]] += _row_products(offered[live], offered[partner[live]])
         to_others /= np.maximum(self.counts - 1, 1)[:, None]
-        return {"question-similarity": to_question, "typicality": to_others, "topic": self._topic(asked, offered)}
+        letters = tfidf([*questions, *options], CHARACTERS)
+        to_letters = np.zeros(self.present.shape)
+        to_letters[self.present] = _row_products(letters[: len(questions)][rows], letters[len(questions) :])
+        found = {"question-similarity": to_question, "question-characters": to_letters, "typicality": to_others}
+        return found | {"topic": self._topic(asked, offered)}
 
     def _topic(self, asked: Any, offered: Any) -> NDArray[np.float64]:
         """For each option the mean product with the texts of its group's other items."""
@@ -286,13 +291,21 @@ def phrases_of(text: str, sizes: set[int]) -> set[str]:
     return {" ".join(own[start : start + size]) for size in sizes if size >= 2 for start in range(len(own) - size + 1)}
 
 
+CHARACTERS = (3, 5)
+"""Runs of 3 to 5 characters within words, for `tfidf`: they see stems, and need no spaces between words."""
+
+
 def tfidf(texts: Sequence[str], ngrams: tuple[int, int], min_df: int = 1) -> Any:
-    """TF-IDF rows of length 1, or 0 for a text without counted words."""
+    """TF-IDF rows of length 1, or 0 for a text without counted words. `ngrams` are the shortest and longest run of words, or
+    `CHARACTERS`."""
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-    counter = CountVectorizer(
-        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, dtype=np.float64
-    )
+    if ngrams == CHARACTERS:
+        counter = CountVectorizer(analyzer="char_wb", ngram_range=ngrams, dtype=np.float64)
+    else:
+        counter = CountVectorizer(
+            tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, dtype=np.float64
+        )
     usual = "question"  # keeps the vocabulary from being empty
     place = {text: row for row, text in enumerate(dict.fromkeys([*texts, usual]))}
     counts = counter.fit_transform(place)[[place[text] for text in [*texts, *min_df * [usual]]]]
