@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from proctor.challenges import NewChallenge, new_challenge
 from proctor.containers import doctor
-from proctor.containers.podman import ARGUMENTS
+from proctor.containers.podman import ARGUMENTS, PodmanExecutor
+from proctor.core import InfrastructureError
 from tests.support.boxes import image_of, podman
 from tests.support.challenge_data import focus_data
 from tests.support.doubles_of_boxes import TEMPLATE, program
@@ -136,3 +138,21 @@ def test_a_machine_that_does_not_hold_them_is_told_so(folder: Path, monkeypatch:
     done = proctor("challenge", "doctor", folder)
     assert done.returncode == 1
     assert "FAILED capabilities: 0x" in done.stdout
+
+
+def test_limits_that_the_engine_may_not_raise_come_with_their_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words of runc in a sandbox that lets nobody raise limits."""
+    error = (
+        "Error: runc: runc create failed: error setting rlimit type 7: operation not permitted: OCI permission denied"
+    )
+
+    async def refuses(*_: object, **__: object) -> tuple[int, str, str]:
+        return 126, "", error
+
+    monkeypatch.setattr("proctor.containers.podman.engine", refuses)
+    with pytest.raises(InfrastructureError) as refused:
+        asyncio.run(PodmanExecutor(arguments=[])._run_image([], tmp_path))
+    cure = "(the engine may not raise its limits here: set PROCTOR_PODMAN_ARGS='--ulimit nofile=1024:1024 --ulimit nproc=1024:1024')"
+    assert str(refused.value).endswith(f"operation not permitted: OCI permission denied {cure}")

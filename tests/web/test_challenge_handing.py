@@ -8,10 +8,12 @@ import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from proctor.challenges import check_process, uploads
+from proctor.challenges.pages import phases
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import submissions_of
@@ -150,12 +152,30 @@ def test_a_team_sends_one_file_at_a_time(site: ChallengeSite, unchecked: list[st
     assert unchecked == []
     anna = logged_in(site, "anna")
     under_way = anna.app.state.desk.teams  # type: ignore[attr-defined]
-    under_way.add(1)
+    under_way[1] = 0
     assert handed(anna, b"second").status_code == 409
     under_way.clear()
     assert handed(anna, b"second").status_code == 303
-    assert under_way == set()
+    assert under_way == {}
     assert len(kept(site)) == 1
+
+
+def test_uploads_under_way_have_their_room_on_the_disk(
+    site: ChallengeSite, unchecked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each upload looked at the disk alone, so many teams at once could fill it."""
+    assert unchecked == []
+    anna = logged_in(site, "anna")
+    room = 10_000
+    disk = SimpleNamespace(f_bavail=2**30 + room, f_frsize=1)
+    monkeypatch.setattr(phases, "os", SimpleNamespace(statvfs=lambda _: disk))
+    under_way = anna.app.state.desk.teams  # type: ignore[attr-defined]
+    under_way[7] = room - 100  # another team's, of which the disk has nothing yet
+    full = handed(anna, b"x" * 200)
+    assert full.status_code == 503
+    assert kept(site) == []
+    del under_way[7]
+    assert handed(anna, b"x" * 200).status_code == 303
 
 
 def test_a_file_that_is_too_large_is_refused_by_its_kind(tmp_path: Path, unchecked: list[str]) -> None:

@@ -166,6 +166,17 @@ def test_a_length_that_is_none_is_refused(review: ReviewSite, length: str) -> No
     assert browser(review).post("/login", content=b"a=b", headers=headers).status_code == 413
 
 
+def test_a_body_with_two_lengths_is_refused_and_its_connection_closed(review: ReviewSite) -> None:
+    """RFC 9112, 6.1: what one program takes for the end of the body is the start of a second request for another."""
+    headers = {
+        "content-length": "3",
+        "transfer-encoding": "chunked",
+        "content-type": "application/x-www-form-urlencoded",
+    }
+    answer = browser(review).post("/login", content=b"a=b", headers=headers)
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+
+
 TRAVERSAL = [
     "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static/%2e%2e%2f%2e%2e%2fpyproject.toml",
     "/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/..\\app.py", "/static/..%5capp.py", "/static/%00",

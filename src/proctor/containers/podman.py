@@ -38,6 +38,7 @@ from proctor.core import ConfigurationError, InfrastructureError, InputError, re
 
 ARGUMENTS = "PROCTOR_PODMAN_ARGS"
 """The environment variable with further arguments of `run` for this machine, such as `--runtime runc`."""
+_LOW_LIMITS = "--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
 
 USER = "10001:10001"
 _LABEL = "proctor.box"
@@ -69,6 +70,13 @@ _REFUSED_CALLS = frozenset(
 _CLONE_CALLS = frozenset({"clone", "clone3"})
 _NEW_NAMESPACES = 0x7E020000
 _ENOSYS = 38
+
+
+def _cure(errors: str) -> str:
+    """What to do about an error of the container engine, where that is known."""
+    if "rlimit" not in errors:
+        return ""
+    return f" (the engine may not raise its limits here: set {ARGUMENTS}='{_LOW_LIMITS}')"
 
 
 class PodmanExecutor(ImageStore):
@@ -117,7 +125,7 @@ class PodmanExecutor(ImageStore):
         if code == 127 or (code == 126 and "exec:" in errors):
             raise BoxError("the image's program was not found, or can't be executed", late=False)
         if code:
-            raise InfrastructureError(f"{self.name} run: {last_line(errors)}")
+            raise InfrastructureError(f"{self.name} run: {last_line(errors)}{_cure(errors)}")
 
     async def _configuration(self, image: str) -> Mapping[str, object]:
         """The configuration of an image. Raises `ConfigurationError` for an unknown name, and `InfrastructureError` for

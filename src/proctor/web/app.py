@@ -132,8 +132,15 @@ class _SecurityHeaders:
         await self._app(scope, receive, with_headers)
 
 
+async def _closed(send: Send, status: int, text: bytes) -> None:
+    """Refuses a request in plain text, and closes its connection."""
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+
 class _BodyLimit:
-    """Refuses bodies that are too large, by their stated and by their actual length."""
+    """Refuses bodies that are too large, by their stated and by their actual length, and bodies with two lengths."""
 
     def __init__(self, app: ASGIApp, *, site: Site) -> None:
         self._app, self._site = app, site
@@ -142,12 +149,13 @@ class _BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = upload_limit(self._site, scope["path"]) or MOST_BYTES
-        stated = dict(scope["headers"]).get(b"content-length", b"0")
+        limit, headers = upload_limit(self._site, scope["path"]) or MOST_BYTES, dict(scope["headers"])
+        stated = headers.get(b"content-length", b"0")
+        if b"transfer-encoding" in headers and b"content-length" in headers:  # RFC 9112, 6.1: perhaps two requests
+            await _closed(send, 400, b"two lengths of one body")
+            return
         if not stated.isdigit() or int(stated[:20]) > limit:
-            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-            await send({"type": "http.response.start", "status": 413, "headers": headers})
-            await send({"type": "http.response.body", "body": b"too large"})
+            await _closed(send, 413, b"too large")
             return
         size = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -131,9 +132,10 @@ def _is_plain(file: Path, top: Path) -> bool:
 
 @dataclass
 class UploadDesk:
-    """What is in progress in this process: the teams that are uploading, and the checks."""
+    """What is in progress in this process: the teams that are uploading, with the bytes that each may still need on the
+    disk, and the checks."""
 
-    teams: set[int] = field(default_factory=set)
+    teams: dict[int, int] = field(default_factory=dict)
     checks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_CHECKS))
 
 
@@ -151,11 +153,12 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
         raise HTTPException(404)
     if not await run_in_threadpool(_may_submit, challenge, phase, viewer):
         return await refused("phase.no_more", 409)
-    if not _has_room(challenge, kind):
-        return await refused("phase.full", 503)
     if team in desk.teams:
         raise HTTPException(409)
-    desk.teams.add(team)
+    needed = min(_max_upload(challenge, kind), _stated(request))
+    if not _has_room(challenge, needed + sum(desk.teams.values())):
+        return await refused("phase.full", 503)
+    desk.teams[team] = needed  # no other request ran since the look at the disk
     try:
         async with receive_upload(request, challenge.uploads) as upload:
             if not upload.size:
@@ -164,7 +167,7 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
     except HandInError as error:
         return await refused(f"reason.{error.reason}", 409)
     finally:
-        desk.teams.discard(team)
+        del desk.teams[team]
     async with desk.checks:
         await run_in_threadpool(check_handed_in, challenge, number)
     return RedirectResponse(f"/submission/{number}", 303)
@@ -175,9 +178,16 @@ def _may_submit(challenge: Challenge, phase: Phase, viewer: Viewer) -> bool:
         return card_of(connection, challenge, phase, viewer).takes
 
 
-def _has_room(challenge: Challenge, kind: Kind) -> bool:
+def _stated(request: Request) -> int:
+    """The length of the body that a request states; without one it may be of any length."""
+    stated = request.headers.get("content-length", "")
+    return int(stated) if stated.isdecimal() else sys.maxsize
+
+
+def _has_room(challenge: Challenge, needed: int) -> bool:
+    """Whether the disk has room for so many bytes, those of uploads under way included."""
     disk = os.statvfs(challenge.uploads)
-    return disk.f_bavail * disk.f_frsize > _max_upload(challenge, kind) + _SPARE_BYTES
+    return disk.f_bavail * disk.f_frsize > needed + _SPARE_BYTES
 
 
 def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
