@@ -304,10 +304,9 @@ class BatchFolder:
 
 
 def _broke_off(body: object) -> bool:
-    """Whether the body of a reply under status 200 says that there is none: an error, or how it ended. A body of another
-    kind is left to whoever reads it."""
+    """Whether the body of a reply under status 200 is none: an error, a body of another kind, or a reply that broke off."""
     try:
-        return isinstance(body, dict) and bool(end_of_body(body).fault)
+        return not isinstance(body, dict) or not body.get("choices") or bool(end_of_body(body).fault)
     except ValueError:
         return True
 

@@ -141,12 +141,12 @@ def end_of(response: ModelResponse) -> End:
     word, ours = str(details.get(FINISH_REASON) or ""), response.finish_reason or ""
     known, mapped = read_ending(word), read_ending(ours)
     if told := details.get(FAULT):
-        return End(Ending.BROKEN, word or ours, str(told))
+        return End(Ending.BROKEN, word, str(told))
     if known not in {None, Ending.FINISHED}:
         return End(known, word)
     if mapped is not None:
-        # With the key and without a word, the library made one up.
-        return End(mapped, word if known or FINISH_REASON in details else ours)
+        # A word beside the key is the server's, also "" for none; without the key, only the library's is known.
+        return End(mapped, word if FINISH_REASON in details and (known or not word) else ours)
     return End(known, word) if word else End(Ending.BROKEN)
 
 
