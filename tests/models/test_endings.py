@@ -25,8 +25,11 @@ from proctor.models import (
 )
 from proctor.models.connections import Connections, Posted
 from tests.support.program import proctor
+from tests.support.provider_server import ProviderServer, candidate, message
 from tests.support.raw_server import raw_server
 from tests.support.text_folder import write_text_folder
+
+CLAUDE, GEMINI = "anthropic:claude-opus-4-5", "google:gemini-2.5-pro"
 
 # By the servers' own documentation and types, as they spell them.
 WORDS = {
@@ -195,8 +198,8 @@ def test_a_gateways_word_holds_where_the_native_one_says_no_worse(
 @pytest.mark.parametrize("status", [0, 100, 199, 202, 204, 206, 299, 300, 999])
 def test_a_text_under_an_odd_status_is_no_answer(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = ask(Bodies(body("stop"), status=status), monkeypatch, retries=0)
-    assert isinstance(outcome, ProctorError)
-    assert str(status) in str(outcome)
+    assert type(outcome) is InfrastructureError
+    assert str(outcome).startswith("m: HTTP 999: " if status == 999 else f"m: HTTP {status:03d}, which is no answer")
 
 
 @pytest.mark.parametrize("status", [200, 201, 203])
@@ -329,3 +332,68 @@ def test_the_servers_word_is_kept_with_each_answer(tmp_path: Path) -> None:
     ]
     assert [answers[f"q{n:03d}"].extra.get("cut_off") for n in range(5)] == [False, True, False, False, None]
     assert answers["q004"].status is Status.FAILED
+
+
+# -- other protocols
+
+
+ELSEWHERE = [
+    (GEMINI, candidate("Answer: B", "OTHER"), "the reply broke off ('OTHER')"),
+    (GEMINI, candidate("Answer: B", "MALFORMED_FUNCTION_CALL"), "the reply broke off ('MALFORMED_FUNCTION_CALL')"),
+    (GEMINI, candidate("Answer: B", "SIESTA"), "the reply ended for an unknown reason ('SIESTA')"),
+    (CLAUDE, message("Answer: B", "pause_turn"), "the reply broke off ('pause_turn')"),
+    (CLAUDE, message("Answer: B", "siesta"), "the reply ended for an unknown reason ('siesta')"),
+]
+CUT_ELSEWHERE = [
+    (GEMINI, candidate("Answer: B", "MAX_TOKENS"), "MAX_TOKENS"),
+    (CLAUDE, message("Answer: B", "model_context_window_exceeded"), "model_context_window_exceeded"),
+]
+UNCOUNTED = [
+    (GEMINI, candidate(usageMetadata={"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0})),
+    (GEMINI, candidate(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": None})),
+    (CLAUDE, message(usage={"input_tokens": 0, "output_tokens": 0})),
+]
+
+
+def ask_elsewhere(model: str, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Reply[None] | ProctorError:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-0123456789")
+    monkeypatch.setenv("GOOGLE_API_KEY", "AIzaSyD-secret-0123456789")
+
+    async def run(url: str) -> Reply[None] | ProctorError:
+        client = ModelClient(ModelSpec(name=model, base_url=url, retries=0))
+        try:
+            return await client.ask(["Which?"])
+        except ProctorError as error:
+            return error
+        finally:
+            await client.aclose()
+
+    with ProviderServer(said) as server:
+        return asyncio.run(run(server.url))
+
+
+@pytest.mark.parametrize(("model", "said", "reason"), ELSEWHERE)
+def test_other_protocols_end_by_the_same_table(
+    model: str, said: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = ask_elsewhere(model, said, monkeypatch)
+    assert (type(outcome), str(outcome)) == (InfrastructureError, f"{model}: {reason}")
+
+
+@pytest.mark.parametrize(("model", "said", "word"), CUT_ELSEWHERE)
+def test_other_protocols_cut_off_by_the_same_table(
+    model: str, said: dict[str, Any], word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = ask_elsewhere(model, said, monkeypatch)
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.finish_reason, reply.cut_off) == ("Answer: B", word, True)
+
+
+@pytest.mark.parametrize(("model", "said"), UNCOUNTED)
+def test_other_protocols_without_counts_cost_an_unknown_amount(
+    model: str, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both models have a price: 0 tokens were $0.00."""
+    reply = ask_elsewhere(model, said, monkeypatch)
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.usage.cost_usd) == ("Answer: A", None)

@@ -188,7 +188,10 @@ class ModelClient:
                 return _reply(response, usage, value, self._tokens(response))
             except UnreadableReplyError as error:
                 reason = str(error)
-        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}").after(usage)
+        # Some servers ignore a form that is sent beside the messages, without a word.
+        ignored = reason.startswith("Invalid JSON") and self.spec.structured == "auto" and self._mode() == "native"
+        hint = " (--structured prompted, if the server ignores the form)" if ignored else ""
+        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}{hint}").after(usage)
 
     async def converse(
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None

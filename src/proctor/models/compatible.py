@@ -15,9 +15,9 @@ import httpx2
 import orjson
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit
 from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam, ChatCompletionMessage
+from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam
 from openai.types.chat.chat_completion import Choice
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -192,17 +192,22 @@ def _refusal(url: str, posted: Posted) -> APIStatusError:
     known = {name: one for name, one in posted.headers.items() if name != "content-encoding"}
     response = httpx2.Response(posted.status, headers=known, content=posted.body, request=_request(url))
     body = said.get("error", said) if isinstance(said, dict) else said
-    return APIStatusError(f"Error code: {posted.status}", response=response, body=body)
+    return APIStatusError(f"HTTP {posted.status:03d}, which is no answer", response=response, body=body)
 
 
 def _request(url: str) -> httpx2.Request:
     return httpx2.Request("POST", url)
 
 
+class _Choice(Choice):
+    finish_reason: str | None  # type: ignore[assignment]  # servers have words of their own
+
+
 class _Completion(ChatCompletion):
     """A reply of a compatible server in the type of the model library, with what the library would not keep: the
     server's word for its end, what it says of a fault, its counts, and token probabilities, as they came."""
 
+    choices: list[_Choice]  # type: ignore[assignment]
     word: str = ""
     fault: str = ""
     counts: dict[str, Any] = Field(default_factory=dict)
@@ -231,6 +236,8 @@ def _completion(posted: Posted) -> ChatCompletion | str:
         )
     try:
         return _built(said)
+    except ValidationError as error:
+        raise UnexpectedModelBehavior("Invalid response from a compatible server") from error
     except ValueError as error:
         raise UnexpectedModelBehavior(str(error)) from None
 
@@ -249,25 +256,23 @@ def _built(said: dict[str, Any]) -> _Completion:
     text, refusal = _texts(message.get("content"))
     thoughts = {name: message[name] for name in _THOUGHTS if isinstance(message.get(name), str)}
     plain = {"role": "assistant", "content": text, "refusal": _told(message.get("refusal")) or refusal, **thoughts}
-    calls = [_call(call) for call in _list("tool_calls", message.get("tool_calls"))]
+    if calls := [_call(call) for call in _list("tool_calls", message.get("tool_calls"))]:
+        plain["tool_calls"] = calls
     model, counts, chances = said.get("model"), said.get("usage"), choice.get("logprobs")
     chances = chances.get("content") if isinstance(chances, dict) else None
-    return _Completion.model_construct(
-        id="",
-        object="chat.completion",
-        created=0,
-        model=model if isinstance(model, str) else "",
-        choices=[
-            Choice.model_construct(
-                index=0,
-                finish_reason=cast("Any", end.word or None),
-                message=ChatCompletionMessage.model_validate(plain | ({"tool_calls": calls} if calls else {})),
-            )
-        ],
-        word=end.word,
-        fault=end.told,
-        counts=counts if isinstance(counts, dict) else {},
-        chances=chances if isinstance(chances, list) else [],
+    said_choice = {"index": 0, "finish_reason": end.word or None, "message": plain}
+    return _Completion.model_validate(
+        {
+            "id": "",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model if isinstance(model, str) else "",
+            "choices": [said_choice],
+            "word": end.word,
+            "fault": end.told,
+            "counts": counts if isinstance(counts, dict) else {},
+            "chances": chances if isinstance(chances, list) else [],
+        }
     )
 
 

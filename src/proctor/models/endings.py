@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _plain(word: str) -> str:
 _KNOWN = {_plain(word): ending for ending, lines in _WORDS.items() for line in lines for word in line.split()}
 
 
+@lru_cache(maxsize=1024)
 def read_ending(word: str) -> Ending | None:
     """What a word means; None for one that the table does not know.
 
