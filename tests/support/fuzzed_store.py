@@ -49,7 +49,6 @@ class Given:
     status: Status | None
     readable: bool = True
     submitted: bool = True
-    cut_off: bool = False
     unresolved: str = ""
     scores: dict[tuple[str, str], tuple[float, str]] = field(default_factory=dict)
 
@@ -138,7 +137,6 @@ def _given(item: Item, skill: float, rng: random.Random, *, baseline: bool, wait
     if status is Status.ANSWERED:
         one.readable = free or rng.random() < 0.92
         one.submitted = one.readable or rng.random() < 0.6
-        one.cut_off = one.submitted and int(item.id[1:]) % 2 == 0
     fine = status is Status.ANSWERED and one.readable
     right = fine and rng.random() < skill
     if not free:
@@ -180,7 +178,6 @@ def _write(store: Store, system: str, condition: str, asked: list[Item], given: 
             reason="" if one.submitted else NO_ANSWER,
             usage=Usage(requests=1, input_tokens=number, output_tokens=2 * number + 1, cost_usd=0.001 * number),
             timing=Timing(model_s=0.5 + number % 7),
-            extra={"said": '"cut_off": true', "cut_off": one.cut_off},
         )
         key = content_hash([system, condition, item.id]) if one.unresolved in {RESOLVED, TIE} else ""
         scores = [

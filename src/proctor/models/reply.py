@@ -154,8 +154,9 @@ def read_count(told: object) -> int | None:
     """
     if isinstance(told, str) and told.isascii() and told.isdecimal():
         told = int(told[:12])
-    known = isinstance(told, int | float) and not isinstance(told, bool) and 0 <= told <= _MAX_TOKENS
-    return int(told) if known and told == int(told) else None  # type: ignore[arg-type, call-overload]
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= _MAX_TOKENS:
+        return None
+    return int(told) if told == int(told) else None
 
 
 def is_measured(response: ModelResponse) -> bool:
