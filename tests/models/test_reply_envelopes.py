@@ -39,7 +39,7 @@ CUT_OFF = ("length", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded"
 REFUSED = ("content_filter", "sensitive", "SAFETY")
 BROKEN = ("error", "abort", "nap", 7, ["stop"], {"reason": "stop"}, True)
 TEXTS = ("Answer: A", "B", "", None, ABSENT, "  \n", "naïve 选项", 42, 1.5, True, {"text": 3}, [7], [{"type": "text"}])
-PARTS = (
+PARTS: tuple[tuple[list[Any], str], ...] = (
     ([{"type": "text", "text": "Answer: "}, {"type": "text", "text": "A"}], "Answer: A"),
     (["Answer: ", "A"], "Answer: A"),
     ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "A"}], "A"),
@@ -47,7 +47,17 @@ PARTS = (
     ([{"type": "output_text", "text": "A", "annotations": []}], "A"),
     ([], ""),
 )
-COUNTS = ((0, 0), (7, 7), (7.0, 7), ("7", 7), (-7, None), (7.5, None), (None, None), (ABSENT, None), ("many", None))
+COUNTS: tuple[tuple[Any, int | None], ...] = (
+    (0, 0),
+    (7, 7),
+    (7.0, 7),
+    ("7", 7),
+    (-7, None),
+    (7.5, None),
+    (None, None),
+    (ABSENT, None),
+    ("many", None),
+)
 COUNTS += ((True, None), ([7], None), (10**12, None))
 
 
@@ -117,7 +127,7 @@ def expected(one: Drawn) -> str | type[ProctorError]:
         return InfrastructureError
     message = choices[0].get("message")
     if message is None:  # nothing was said: by a limit, by a filter, or without a reason
-        return {CUT_OFF: "", REFUSED: RefusalError}.get(one.end, InfrastructureError)
+        return "" if one.end is CUT_OFF else RefusalError if one.end is REFUSED else InfrastructureError
     if not isinstance(message, dict):
         return InfrastructureError
     said = one.parts if one.parts is not None else by_openai(one.body)
