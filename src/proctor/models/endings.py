@@ -27,7 +27,7 @@ CUT_OFF = "the reply was cut off by the model's token limit (--settings max_toke
 
 
 class Ending(StrEnum):
-    """What the end of a reply means for whoever asked."""
+    """What the end of a reply means."""
 
     FINISHED = "finished"
     CUT_OFF = "cut off"
