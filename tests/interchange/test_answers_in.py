@@ -216,6 +216,44 @@ def test_openai_batches(tmp_path: Path) -> None:
     assert any("4 items of lamps without an answer" in note for note in made.notes)
 
 
+def test_recorded_replies_end_by_the_words_of_live_ones(tmp_path: Path) -> None:
+    """Half a text with `abort` was an answer."""
+    words = ["stop", "length", "MAX_TOKENS", "abort", "nap", "content_filter", "sensitive", None]
+    rows = [_line(name, "Answer: yes") for name in IDS[: len(words)]]
+    for row, word in zip(rows, words, strict=True):
+        row["response"]["body"]["choices"][0]["finish_reason"] = word
+    rows.append(_line(IDS[8], ""))
+    rows[-1]["response"]["body"]["choices"][0]["finish_reason"] = "length"
+    part = {"content": [{"type": "output_text", "text": "yes"}]}
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [part]}
+    broken = {"status": "failed", "error": {"message": "busy"}, "output": [part]}
+    for name, body in ((IDS[9], cut), (IDS[10], broken)):
+        rows.append({"custom_id": name, "response": {"status_code": 200, "body": body}, "error": None})
+    made = imported(jsonl(tmp_path / "batch.jsonl", rows), name="gpt-x")
+    ended = [
+        "answered",
+        "answered",
+        "answered",
+        "failed",
+        "failed",
+        "refused",
+        "refused",
+        "answered",
+        "error",
+        "answered",
+        "failed",
+    ]
+    assert statuses(made) == dict(zip(IDS, ended, strict=False))
+    answers = made.store.answers(made.runs[0])
+    assert [answers[name].extra.get("cut_off") for name in IDS[:3]] == [False, True, True]
+    assert [answers[name].extra.get("finish_reason") for name in IDS[:5]] == words[:5]
+    assert answers[IDS[3]].reason == "the reply broke off ('abort')"
+    assert answers[IDS[4]].reason == "the reply ended for an unknown reason ('nap')"
+    assert answers[IDS[8]].reason == "the reply was cut off by the model's token limit (--settings max_tokens=…)"
+    assert answers[IDS[9]].extra == {"finish_reason": "max_output_tokens", "cut_off": True}
+    assert answers[IDS[10]].reason == "the reply broke off ('failed': busy)"
+
+
 # -- plain tables
 
 

@@ -16,7 +16,7 @@ from proctor.core.formats import BinaryFormat
 from proctor.interchange.every_eval_ever import _check
 from proctor.interchange.hugging_face import markdown_text
 from proctor.runs import Store
-from proctor.runs.engine import SHOWN
+from proctor.runs.schema import SHOWN
 from tests.support.foreign import foreign
 from tests.support.program import proctor as program
 from tests.support.report_store import a_benchmark, fill

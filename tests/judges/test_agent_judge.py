@@ -105,7 +105,7 @@ def test_steps_that_led_to_no_scores_are_counted(
     votes = PaidVotes(Votes())
     said, _ = agent(script, votes=votes, rated=RATED, options={"steps": "3"}, faults=faults)
     assert not said.values
-    assert (votes.count, votes.lost, votes.usage.requests) == (0, 1, paid)
+    assert (votes.count, votes.lost, votes.usage.requests) == (0, paid, paid)
 
 
 def test_tools_are_used_before_the_scores_are_given_and_the_transcript_is_the_vote() -> None:

@@ -64,7 +64,7 @@ REASONS = {
     Fault.CUT_OFF: "Connection error",
     Fault.TRUNCATED_JSON: "Failed to decode response as JSON: ",
     Fault.WRONG_TYPES: "a reply that can't be read: ",
-    Fault.EMPTY_CHOICES: "a reply that can't be read: IndexError: list index out of range",
+    Fault.EMPTY_CHOICES: "a reply that can't be read: ",
     Fault.NOT_JSON: "a reply that can't be read: Invalid response from",
     Fault.ERROR_AS_SUCCESS: "a reply that can't be read: ",
 }

@@ -103,7 +103,7 @@ def test_without_a_limit_anthropic_is_asked_for_all_that_the_model_can_say() -> 
     """The protocol demands a limit; a long answer comes as a stream."""
     reply, server = replied(CLAUDE)
     assert (server.asked[0].body["max_tokens"], server.asked[0].body["stream"]) == (64000, True)
-    assert (reply.text, reply.finish_reason) == ("Answer: A", "stop")
+    assert (reply.text, reply.finish_reason) == ("Answer: A", "end_turn")
 
 
 @pytest.mark.parametrize(

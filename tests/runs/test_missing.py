@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, Status
+from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Reference, Status
+from proctor.core.formats import BinaryFormat
 from proctor.judges import UNRESOLVED
-from proctor.runs import BenchmarkCard, Options, compare, policies
+from proctor.reports import results_tables
+from proctor.runs import BenchmarkCard, Options, Store, compare, policies, results
 from proctor.runs.run_scores import RunScores, run_scores
 from proctor.runs.schema import card_of
 from proctor.runs.table import STATUS_CODES, Outcomes, Series
@@ -28,7 +31,7 @@ UNRESOLVED_ONES = np.array([False, False, False, False, True, False, False])
 def run(values: list[float] | None = None, metric: str = "accuracy") -> RunScores:
     codes = [-1 if status is None else STATUS_CODES[status.value] for status in LINES]
     everything = np.ones(len(LINES), dtype=np.bool_)
-    outcomes = Outcomes(np.array(codes), everything, everything)
+    outcomes = Outcomes(np.array(codes), everything, everything, ~everything)
     series = Series(metric, "judge", np.array(VALUES if values is None else values))
     declared = ACCURACY if metric == "accuracy" else UNRESOLVED
     return run_scores(declared, series, MARKABLE, outcomes, UNRESOLVED_ONES)
@@ -96,3 +99,31 @@ def test_where_nothing_is_decided_a_comparison_holds_under_both_readings(tmp_pat
         options = Options(draws=200, systems=names, failed=FailedPolicy.EXCLUDE)
         (one,) = compare(store, NAME, options).comparisons
         assert (one.first.system, one.only_first, one.only_second, one.difference.n) == (names[0], *left_out, 216)
+
+
+def test_of_unreadable_answers_those_that_the_token_limit_cut_off_are_counted(tmp_path: Path) -> None:
+    """`run` said why they can't be read, and what is published did not. Readable ones and other causes don't count."""
+    items = tuple(
+        Item(id=f"q{n}", group=f"g{n}", question="?", answer=BinaryFormat(), reference=Reference(answer=True))
+        for n in range(6)
+    )
+    benchmark = Benchmark("cut", "Cut", items, (ACCURACY,), ACCURACY.name)
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(benchmark)
+    run = store.start_run("cut", "m", "text-only", {})
+    ended: list[tuple[bool | None, dict[str, JsonValue]]] = [
+        (True, {"cut_off": True}),
+        (True, {"cut_off": False}),
+        (None, {"finish_reason": "MAX_TOKENS", "cut_off": True}),
+        (None, {"cut_off": True, "frames": 8}),
+        (None, {"cut_off": False, "model": '"cut_off": true'}),
+        (None, {}),
+    ]
+    for item, (value, extra) in zip(items, ended, strict=True):
+        store.write(run, [(Answer(item_id=item.id, text="yes" if value else "hm", parsed=value, extra=extra), ())])
+    (row,) = results(store, "cut", Options(draws=100)).rows
+    assert (row.answered, row.unreadable, row.cut_off) == (6, 4, 2)
+    (table,) = results_tables(results(store, "cut", Options(draws=100)))
+    named = dict(zip([column.label for column in table.columns], table.rows[0], strict=True))
+    assert (named["Unreadable"], named["Of these cut off"]) == (4, 2)
+    store.close()

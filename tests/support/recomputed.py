@@ -114,6 +114,7 @@ def counts(part: tuple[str, str], given: Sequence[Given], *, baseline: bool) -> 
         "failed": sum(one.status is Status.FAILED for one in given),
         **{name: sum(one.status is status for one in given) for name, status in STATUSES.items()},
         "unreadable": sum(one.submitted for one in unread),
+        "cut_off": 0,
         "not_submitted": sum(not one.submitted for one in unread),
         "unresolved": states.count("unresolved"),
         "decided": sum(part[1] == JUDGE and one.unresolved.startswith("decided by") for one in given),

@@ -96,7 +96,7 @@ TRANSPORTS = ("own", "library")
 def choose_transport(monkeypatch: pytest.MonkeyPatch, which: str) -> None:
     """`library` has compatible servers asked as the model library asks all others: by OpenAI's client and httpx2."""
     if which == "library":
-        for name in ("_validate_completion", "_map_usage"):
+        for name in ("_validate_completion", "_map_usage", "_process_provider_details"):
             monkeypatch.setattr(CompatibleModel, name, getattr(OpenAIChatModel, name))
         monkeypatch.setattr("proctor.models.compatible._Client.chat", AsyncOpenAI.chat)
         monkeypatch.setattr("proctor.models.compatible._data_uri", lambda item: item.data_uri)

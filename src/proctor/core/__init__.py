@@ -118,6 +118,7 @@ if TYPE_CHECKING:
         reader_of_paths,
         reader_or_default,
     )
+    from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
     from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import (
@@ -171,12 +172,12 @@ __all__ = [
     "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError", "OfficialFigure", "Option", "ParseError",
     "PendingError", "PlainFunction", "PluginReport", "ProblemsError", "ProctorError", "PublishedCrossing",
     "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference",
-    "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score", "Scorer", "Sheet", "SheetRow",
+    "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score", "Scorer", "Scrubber", "Sheet", "SheetRow",
     "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "Table", "TableFault",
     "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
     "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number",
     "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of",
-    "difference", "dollars", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
+    "difference", "dollars", "environment_scrubber", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
     "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "kept_text", "limit_resources",
     "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
     "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
@@ -184,6 +185,6 @@ __all__ = [
     "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of",
     "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "seconds", "share_of_points",
     "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys",
-    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays",
-    "write_whole",
+    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "without_keys",
+    "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
+from proctor.models import CUT_OFF, FINISH_REASON, End, Ending, end_of_body
 from proctor.runs import EXPORT_COLUMNS
 
 _IDS = (
@@ -170,7 +171,8 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
     """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was
     cancelled, or met a rate limit or a server error, `refused` for refused content, and `error` for a request that
-    could not be answered (a context too long). Raises `InputError` for invalid JSON Lines."""
+    could not be answered (a context too long). A reply that broke off is `failed`, and one that a filter stopped
+    `refused`, by the words of `proctor.models.read_ending`. Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
     faults: list[core.Finding] = []
@@ -184,38 +186,43 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         body = as_object(response.get("body"))
         if isinstance(body.get("model"), str):
             models.add(body["model"])
-        status, reason = _outcome(line, response, body)
+        status, reason, end = _outcome(line, response, body)
+        cut_off = end is not None and end.ending is Ending.CUT_OFF
         text = "" if status is core.Status.FAILED else _text(body)
         if status is core.Status.ANSWERED and not text:
-            status, reason = core.Status.ERROR, "an empty reply"
-        answers.append(RecordedAnswer(place, key, text, status, reason, usage=_usage(body)))
+            status, reason = core.Status.ERROR, CUT_OFF if cut_off else "an empty reply"
+        extra = {} if end is None else {FINISH_REASON: end.word or None, "cut_off": cut_off}
+        answers.append(RecordedAnswer(place, key, text, status, reason, usage=_usage(body), extra=extra))
     return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
 
 
-def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> tuple[core.Status, str]:
+def _outcome(
+    line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]
+) -> tuple[core.Status, str, End | None]:
+    """The status of a line, its reason, and how the reply ended if there is one."""
     error = as_object(line.get("error")) or as_object(body.get("error"))
     code, message = str(error.get("code") or ""), str(error.get("message") or "")
     http = response.get("status_code")
     if code in _CONTENT:
-        return core.Status.REFUSED, message or code
+        return core.Status.REFUSED, message or code, None
     if not response or line.get("error"):
-        return core.Status.FAILED, f"{code}: {message}".strip(": ") or "no response"
+        return core.Status.FAILED, f"{code}: {message}".strip(": ") or "no response", None
     if http != 200:
         own = isinstance(http, int) and 400 <= http < 500 and http not in {401, 403, 404, 408, 409, 429}
-        return core.Status.ERROR if own else core.Status.FAILED, f"HTTP {http}: {message or code}"
+        return core.Status.ERROR if own else core.Status.FAILED, f"HTTP {http}: {message or code}", None
     return _ended(body)
 
 
-def _ended(body: dict[str, Any]) -> tuple[core.Status, str]:
-    choice = _first(body.get("choices"))
-    refusal = as_object(choice.get("message")).get("refusal")
-    parts = _parts(body)
-    refusal = refusal or next((part.get("refusal") for part in parts if part.get("type") == "refusal"), None)
-    if refusal or choice.get("finish_reason") == "content_filter":
-        return core.Status.REFUSED, str(refusal or "content_filter")
-    if body.get("status") in {"failed", "cancelled"}:
-        return core.Status.FAILED, str(as_object(body.get("error")).get("message") or body["status"])
-    return core.Status.ANSWERED, ""
+def _ended(body: dict[str, Any]) -> tuple[core.Status, str, End | None]:
+    refusal = as_object(_first(body.get("choices")).get("message")).get("refusal")
+    refusal = refusal or next((part.get("refusal") for part in _parts(body) if part.get("type") == "refusal"), None)
+    try:
+        end = end_of_body(body)
+    except ValueError as error:
+        return core.Status.FAILED, str(error), None
+    if refusal or end.ending is Ending.REFUSED:
+        return core.Status.REFUSED, str(refusal or end.word), end
+    return (core.Status.FAILED if end.fault else core.Status.ANSWERED), end.fault, end
 
 
 def _text(body: dict[str, Any]) -> str:

@@ -35,6 +35,7 @@ class RecordedAnswer:
     model_s: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     parsed: JsonValue = None
+    extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,13 @@ def _plain(text: str) -> str:
 def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     timing = None if answer.model_s is None else core.Timing(model_s=answer.model_s)
     plain = core.Answer(
-        item_id=item.id, text=answer.text, status=answer.status, reason=answer.reason, usage=answer.usage, timing=timing
+        item_id=item.id,
+        text=answer.text,
+        status=answer.status,
+        reason=answer.reason,
+        usage=answer.usage,
+        timing=timing,
+        extra={**answer.extra},
     )
     if answer.status is not core.Status.ANSWERED:
         return plain

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.connections import BatchFolder
+    from proctor.models.endings import CUT_OFF, FINISH_REASON, End, Ending, end_of_body, read_ending
     from proctor.models.faults import rejection
     from proctor.models.prefix_cache import NOT_REUSED
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
@@ -32,9 +33,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices",
-    "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part",
+    "CUT_OFF", "FINISH_REASON", "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices",
+    "End", "Ending", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part",
     "Prompt", "Query", "Reply", "SeenMedia", "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter",
-    "chosen_prompt", "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
+    "chosen_prompt", "end_of_body", "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_ending", "read_record",
     "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

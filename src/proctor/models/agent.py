@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from proctor.core import ConfigurationError, Frame, FrozenModel, ProctorError, SystemFaultError, Usage
 from proctor.models.client import ModelClient, Part, content_of
+from proctor.models.endings import CUT_OFF, Ending, end_of
 from proctor.models.reply import Reply, UnreadableReplyError, arguments_text, read_arguments
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Agent:
                 error.after(own)
                 raise
             own += usage
+            if end_of(response).ending is Ending.CUT_OFF:  # no call of half a reply is taken
+                raise SystemFaultError(f"{self._client.name}: {CUT_OFF}").after(own)
             said = (response.text or "").strip()
             try:
                 turn = await self._turn(response, left)
@@ -118,7 +121,7 @@ class Agent:
             steps.append({**({"said": said[:_SAID]} if said else {}), "calls": turn.told})
             if turn.value is not None:
                 reply = AgentReply(value=turn.value.model_dump(mode="json"), transcript=steps)
-                return Reply(said, reply, own, response.finish_reason, response.model_name or "")
+                return Reply(said, reply, own, end_of(response).word or None, response.model_name or "")
             calls, beside = calls + turn.used, beside + turn.usage
             messages += [response, ModelRequest(parts=turn.answers)]
         raise SystemFaultError(f"{self._client.name}: no call of {self._final!r} in {self._limits.steps} steps").after(

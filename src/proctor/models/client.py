@@ -24,7 +24,8 @@ from proctor.core import (
 )
 from proctor.media import ClipFile, Sound
 from proctor.models.adapters import local_hashes
-from proctor.models.faults import Fault, understand
+from proctor.models.endings import CUT_OFF, Ending, end_of
+from proctor.models.faults import Fault, one_line, understand
 from proctor.models.prefix_cache import NOT_REUSED
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
 from proctor.models.spec import ModelSpec
@@ -152,7 +153,7 @@ class ModelClient:
         """Sends texts, pictures, video files and sounds, in this order, and returns the reply.
 
         Each picture follows its label and time, each sound its label. With `schema` the reply is a value of that form,
-        requested up to 3 times. Infrastructure errors are retried as the specification says; their time, waits
+        requested up to 3 times, and once if the token limit cuts the reply off. Infrastructure errors are retried as the specification says; their time, waits
         included, counts as the stopwatch's "retry".
 
         Raises `InfrastructureError` (no reply), `SystemFaultError` (no reply of the form, context too long, content
@@ -165,7 +166,7 @@ class ModelClient:
             return await self._ask_for(schema, parts, system)
         response, usage = await self.converse([self._message(parts, system)])
         try:
-            return _reply(response, usage, None, read_tokens(response))
+            return _reply(response, usage, None, self._tokens(response))
         except UnreadableReplyError as error:
             raise SystemFaultError(f"{self.name}: {error}").after(usage) from error
 
@@ -180,12 +181,17 @@ class ModelClient:
                 error.after(usage)
                 raise
             usage += spent
+            if end_of(response).ending is Ending.CUT_OFF:  # half a reply has no value, and the next would end the same
+                raise SystemFaultError(f"{self.name}: {CUT_OFF}").after(usage)
             try:
                 value = read_value(response, schema, [part for part in parts if isinstance(part, str)])
-                return _reply(response, usage, value, read_tokens(response))
+                return _reply(response, usage, value, self._tokens(response))
             except UnreadableReplyError as error:
                 reason = str(error)
-        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}").after(usage)
+        # Some servers ignore a form that is sent beside the messages, without a word.
+        ignored = reason.startswith("Invalid JSON") and self.spec.structured == "auto" and self._mode() == "native"
+        hint = " (--structured prompted, if the server ignores the form)" if ignored else ""
+        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}{hint}").after(usage)
 
     async def converse(
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None
@@ -197,12 +203,13 @@ class ModelClient:
             if isinstance(outcome, Fault):
                 fault, faults = outcome, faults + (not outcome.elsewhere)
             else:
-                usage += self.spec.priced(read_usage(outcome, self._unpriced))
-                if outcome.finish_reason == "content_filter":
+                usage += read_usage(outcome, self._unpriced, self.spec.priced)
+                end = end_of(outcome)
+                if end.ending is Ending.REFUSED:
                     raise RefusalError(f"{self.name}: the model or its provider declined to answer").after(usage)
-                if not _is_whole(outcome):
-                    fault, faults = Fault(InfrastructureError("the reply broke off"), again=True), faults + 1
-                elif empty == self._empty_tries or outcome.finish_reason == "length" or _says_something(outcome):
+                if end.fault:
+                    fault, faults = Fault(InfrastructureError(one_line(end.fault)), again=True), faults + 1
+                elif empty == self._empty_tries or end.ending is Ending.CUT_OFF or _says_something(outcome):
                     return outcome, usage
                 else:
                     fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
@@ -249,6 +256,15 @@ class ModelClient:
         except (AgentRunError, UserError, httpx2.HTTPError, OSError, *_BROKEN) as error:
             return understand(error), time.monotonic() - started
         return outcome, time.monotonic() - started
+
+    def _tokens(self, response: ModelResponse) -> tuple[Token, ...]:
+        """The tokens of a reply. Those that nobody requested decide nothing: without a form they are left out."""
+        try:
+            return read_tokens(response)
+        except UnreadableReplyError:
+            if self.spec.settings.get("openai_logprobs"):
+                raise
+            return ()
 
     def _message(self, parts: Sequence[Part], system: str) -> ModelRequest:
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
@@ -312,12 +328,6 @@ def _placed(error: ProctorError, url: str, below: str = "/v1") -> ProctorError:
     return error
 
 
-def _is_whole(response: ModelResponse) -> bool:
-    """Whether a reply says why it ended, in the library's words or the provider's own. A stream that was cut off and a
-    reply without any candidate say nothing of it."""
-    return response.finish_reason is not None or bool((response.provider_details or {}).get("finish_reason"))
-
-
 def _says_something(response: ModelResponse) -> bool:
     from pydantic_ai.messages import ToolCallPart
 
@@ -327,7 +337,7 @@ def _says_something(response: ModelResponse) -> bool:
 def _reply(response: ModelResponse, usage: Usage, value: V, tokens: tuple[Token, ...]) -> Reply[V]:
     model, said = response.model_name or "", response.provider_details or {}
     reason = str(said.get(NOT_REUSED, ""))
-    return Reply(response.text or "", value, usage, response.finish_reason, model, tokens, reason)
+    return Reply(response.text or "", value, usage, end_of(response).word or None, model, tokens, reason)
 
 
 def content_of(parts: Sequence[Part]) -> list[UserContent]:

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Annotated, Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 import httpx2
 import orjson
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit
 from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam, ChatCompletionMessage
+from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam
 from openai.types.chat.chat_completion import Choice
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -27,10 +27,13 @@ from pydantic_ai.usage import RequestUsage
 
 from proctor.media import StoredPicture
 from proctor.models.connections import ENCODINGS, BatchFolder, Connections, Posted
+from proctor.models.endings import FAULT, FINISH_REASON, Ending, end_of_body
 from proctor.models.faults import told_in
+from proctor.models.reply import read_count
 from proctor.models.servers import ModelServers
 
-_ERROR = 300  # this status and higher ones are errors
+_ANSWERS = {200, 201, 203}
+"""The statuses of answers. Others are errors: also 202 (not yet), 206 (a part), and those that HTTP does not know."""
 _TOO_BUSY = {429, 503}
 
 
@@ -74,13 +77,23 @@ class CompatibleModel(OpenAIChatModel):
         return response
 
     def _map_usage(self, response: ChatCompletion) -> RequestUsage:
-        """The protocol's counts alone; the library would search for those of all providers."""
-        if (told := response.usage) is None:
-            return RequestUsage(unmeasured_requests=1)
-        cached = told.prompt_tokens_details and told.prompt_tokens_details.cached_tokens
+        """The protocol's counts alone; the library would search for those of all providers. A count that is missing, or
+        none, stays unknown."""
+        told = cast("_Completion", response).counts
+        details = told.get("prompt_tokens_details")
+        given, made = read_count(told.get("prompt_tokens")), read_count(told.get("completion_tokens"))
+        cached = read_count(details.get("cached_tokens")) if isinstance(details, dict) else 0
         return RequestUsage(
-            input_tokens=told.prompt_tokens, output_tokens=told.completion_tokens, cache_read_tokens=cached or 0
+            input_tokens=given or 0,
+            output_tokens=made or 0,
+            cache_read_tokens=min(cached or 0, given or 0),
+            unmeasured_requests=int(given is None or made is None),
         )
+
+    def _process_provider_details(self, response: ChatCompletion) -> dict[str, Any]:
+        told = cast("_Completion", response)
+        found = {FAULT: told.fault, "logprobs": told.chances}
+        return {FINISH_REASON: told.word} | {name: value for name, value in found.items() if value}
 
     async def _map_binary_content_item(self, item: BinaryContent) -> ChatCompletionContentPartParam:
         if item.is_video:
@@ -166,7 +179,7 @@ class _Completions(AsyncCompletions):
             server.refused(clock(), begun)
         else:
             server.replied(clock())
-        if posted.status >= _ERROR:
+        if posted.status not in _ANSWERS:
             raise _refusal(url, posted)
         return _completion(posted)
 
@@ -179,43 +192,35 @@ def _refusal(url: str, posted: Posted) -> APIStatusError:
     known = {name: one for name, one in posted.headers.items() if name != "content-encoding"}
     response = httpx2.Response(posted.status, headers=known, content=posted.body, request=_request(url))
     body = said.get("error", said) if isinstance(said, dict) else said
-    return APIStatusError(f"Error code: {posted.status}", response=response, body=body)
+    return APIStatusError(f"HTTP {posted.status:03d}, which is no answer", response=response, body=body)
 
 
 def _request(url: str) -> httpx2.Request:
     return httpx2.Request("POST", url)
 
 
-class _Message(ChatCompletionMessage):
-    @field_validator("content", mode="before")
-    @classmethod
-    def _join(cls, content: object) -> object:
-        """Some servers send a text in parts. A thought that the token limit cut off gets its closing tag: without it,
-        the model library would take the thought for the answer."""
-        if isinstance(content, list):
-            texts = [one if isinstance(one, str) else one.get("text") for one in content if isinstance(one, str | dict)]
-            content = "".join(text for text in texts if isinstance(text, str)) or None
-        if isinstance(content, str) and content.rfind("<think>") > content.rfind("</think>"):
-            content += "</think>"
-        return content
-
-
 class _Choice(Choice):
-    message: _Message
-    finish_reason: Annotated[str, Field(min_length=1)]  # type: ignore[assignment]  # servers have words of their own
+    finish_reason: str | None  # type: ignore[assignment]  # servers have words of their own
 
 
 class _Completion(ChatCompletion):
-    """A reply of a compatible server in the type of the model library, read in one step instead of three."""
+    """A reply of a compatible server in the type of the model library, with what the library would not keep: the
+    server's word for its end, what it says of a fault, its counts, and token probabilities, as they came."""
 
     choices: list[_Choice]  # type: ignore[assignment]
-    service_tier: str | None = None  # type: ignore[assignment]
-    metadata: dict[str, Any] | None = None
+    word: str = ""
+    fault: str = ""
+    counts: dict[str, Any] = Field(default_factory=dict)
+    chances: list[Any] = Field(default_factory=list)
 
 
 def _completion(posted: Posted) -> ChatCompletion | str:
     """The reply, or its text if it is no JSON and does not claim to be. Raises `ValueError` for broken JSON, and
-    `UnexpectedModelBehavior` for JSON that is no reply."""
+    `UnexpectedModelBehavior` for JSON that is no reply.
+
+    Only what a number hangs on decides whether it is one: the text, calls of tools, and how it ended. Labels and counts
+    beside them (`id`, `object`, `created`, `index`, `role`, `usage` …) may be missing or of any type.
+    """
     try:
         said = _read(posted.body)
     except ValueError:
@@ -224,17 +229,106 @@ def _completion(posted: Posted) -> ChatCompletion | str:
         return posted.body.decode(errors="replace")
     if not isinstance(said, dict):
         return str(said)
-    if said.get("error") and not said.get("choices"):
-        raise UnexpectedModelBehavior(f"an error under status {posted.status}: {told_in(said)}")
-    said["created"] = said.get("created") or 0
-    choices = said.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict) and choice.get("finish_reason") is None:
-            choice["finish_reason"] = "stop"
+    if not said.get("choices"):
+        told = told_in(said) if any(said.get(key) for key in ("error", "message", "detail")) else ""
+        raise UnexpectedModelBehavior(
+            f"an error under status {posted.status}: {told}" if told else "found no choices, expected one"
+        )
     try:
-        return _Completion.model_validate(said)
+        return _built(said)
     except ValidationError as error:
         raise UnexpectedModelBehavior("Invalid response from a compatible server") from error
+    except ValueError as error:
+        raise UnexpectedModelBehavior(str(error)) from None
+
+
+def _built(said: dict[str, Any]) -> _Completion:
+    choices = said["choices"]
+    choice = choices[0] if isinstance(choices, list) else None
+    if not isinstance(choice, dict):
+        raise _wrong("choices", choices, "a list of objects")
+    end = end_of_body(said)
+    message = choice.get("message")
+    if message is None and end.ending is not Ending.FINISHED:
+        message = {}  # such as one whose tokens went into thinking
+    if not isinstance(message, dict):
+        raise _wrong("message", message, "an object")
+    text, refusal = _texts(message.get("content"))
+    thoughts = {name: message[name] for name in _THOUGHTS if isinstance(message.get(name), str)}
+    plain = {"role": "assistant", "content": text, "refusal": _told(message.get("refusal")) or refusal, **thoughts}
+    if calls := [_call(call) for call in _list("tool_calls", message.get("tool_calls"))]:
+        plain["tool_calls"] = calls
+    model, counts, chances = said.get("model"), said.get("usage"), choice.get("logprobs")
+    chances = chances.get("content") if isinstance(chances, dict) else None
+    said_choice = {"index": 0, "finish_reason": end.word or None, "message": plain}
+    return _Completion.model_validate(
+        {
+            "id": "",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model if isinstance(model, str) else "",
+            "choices": [said_choice],
+            "word": end.word,
+            "fault": end.told,
+            "counts": counts if isinstance(counts, dict) else {},
+            "chances": chances if isinstance(chances, list) else [],
+        }
+    )
+
+
+_THOUGHTS = ("reasoning", "reasoning_content")
+_TEXT_PARTS = {None, "", "text", "output_text"}
+
+
+def _wrong(place: str, found: object, expected: str) -> ValueError:
+    shown = repr(found)
+    return ValueError(f"{place}: found {shown if len(shown) <= 60 else shown[:59] + '…'}, expected {expected}")
+
+
+def _list(place: str, found: object) -> list[Any]:
+    if found and not isinstance(found, list):
+        raise _wrong(place, found, "a list")
+    return found if isinstance(found, list) else []
+
+
+def _told(found: object) -> str | None:
+    """A text that is not empty, or a sign in its place."""
+    return found if isinstance(found, str) else str(found) if found else None
+
+
+def _texts(content: object) -> tuple[str | None, str | None]:
+    """The text of a message and its refusal. Some servers send a text in parts; parts of other kinds are no answer."""
+    texts: list[str] = []
+    refusal = None
+    for part in content if isinstance(content, list) else [] if content is None else [content]:
+        text, kind = (part.get("text"), part.get("type")) if isinstance(part, dict) else (part, None)
+        if isinstance(part, dict) and kind == "refusal":
+            refusal = _told(part.get("refusal")) or refusal
+        elif isinstance(text, str) and kind in _TEXT_PARTS:
+            texts.append(text)
+        elif not isinstance(part, dict) or kind in _TEXT_PARTS or part is content:
+            raise _wrong("content", part, "text")
+    return _closed("".join(texts)) or None, refusal
+
+
+def _closed(text: str) -> str:
+    """A thought that the token limit cut off gets its closing tag: without it, the model library would take the thought
+    for the answer."""
+    return f"{text}</think>" if text.rfind("<think>") > text.rfind("</think>") else text
+
+
+def _call(call: object) -> dict[str, Any]:
+    """A call of a tool; its id and type may be missing, and its arguments may be an object instead of its text."""
+    function = call.get("function") if isinstance(call, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not (isinstance(call, dict) and isinstance(function, dict) and isinstance(name, str) and name):
+        raise _wrong("tool_calls", call, "a call of a function")
+    given = function.get("arguments")
+    if not isinstance(given, str):
+        given = json.dumps(given if isinstance(given, dict) else {}, ensure_ascii=False)
+    known = call.get("id")
+    plain = {"name": name, "arguments": given}
+    return {"id": known if isinstance(known, str) else "", "type": "function", "function": plain}
 
 
 def _read(body: bytes) -> Any:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from proctor.core import InputError, JsonError, PendingError, load_json, whole_file
+from proctor.models.endings import end_of_body
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -267,8 +268,9 @@ class BatchFolder:
         ours = sorted(self.folder.glob(f"{_REQUESTS}*.jsonl"))
         for file in sorted(set(self.folder.glob("*.jsonl")) - set(ours)):
             for place, line, number in _numbered_lines(file):
-                key, status, _ = _read_reply(file, number, line)
-                if status == _OK or (_ERROR <= status < _SERVER_ERROR and status not in _MAY_COME):
+                key, status, body = _read_reply(file, number, line)
+                whole = status == _OK and not _broke_off(body)
+                if whole or (_ERROR <= status < _SERVER_ERROR and status not in _MAY_COME):
                     places[key] = file, place
                 else:
                     failed[key] += 1
@@ -299,6 +301,14 @@ class BatchFolder:
 
     def _names(self) -> list[str]:
         return [path.name for path in (*self.folder.glob(f"{_REQUESTS}*.jsonl"), *self.written)]
+
+
+def _broke_off(body: object) -> bool:
+    """Whether the body of a reply under status 200 is none: an error, a body of another kind, or a reply that broke off."""
+    try:
+        return not isinstance(body, dict) or not body.get("choices") or bool(end_of_body(body).fault)
+    except ValueError:
+        return True
 
 
 def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:

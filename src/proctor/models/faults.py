@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 
-from proctor.core import ConfigurationError, InfrastructureError, ProctorError, RefusalError, SystemFaultError
+from proctor.core import (
+    ConfigurationError,
+    InfrastructureError,
+    ProctorError,
+    RefusalError,
+    SystemFaultError,
+    without_keys,
+)
 from proctor.models.connections import BodyError
 
-_SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
-_SECRET_SHAPE = re.compile(
-    r"(?i:bearer\s+)\S+"  # a whole header
-    r"|\b(?:sk|pk|rk|key|gsk|xai|hf)[-_][A-Za-z0-9_*\-]{6,}"  # prefixes that providers use
-    r"|\bAIza[A-Za-z0-9_\-]{10,}"
-    r"|(?<=://)[^/\s@]+@"  # user:password@host
-)
 _DATA_URI = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
 _MAX_CHARS = 240
 _READ_CHARS = 100_000  # a body of megabytes says no more in its one line than its beginning
@@ -24,16 +23,12 @@ _READ_CHARS = 100_000  # a body of megabytes says no more in its one line than i
 def one_line(text: str) -> str:
     """The text in one line of at most 240 characters, without secrets and pictures.
 
-    Secrets are the values of environment variables that are named like one, and text in the form of a provider's key.
+    Secrets are those of `without_keys`.
 
     >>> one_line("Incorrect API key provided: sk-abcdef1234567890.")
     'Incorrect API key provided: ***.'
     """
-    for name, value in os.environ.items():
-        if len(value) >= 6 and _SECRET_VARIABLE.search(name):
-            text = text.replace(value, "***")
-    text = text[:_READ_CHARS]
-    text = _SECRET_SHAPE.sub("***", _DATA_URI.sub("(a picture)", text))
+    text = without_keys(_DATA_URI.sub("(a picture)", text[:_READ_CHARS]))
     text = " ".join(text.split())
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
 

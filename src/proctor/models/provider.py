@@ -86,6 +86,7 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient, likes: Mapping[str, J
 
     # A server that miscounts tokens is recorded as one without counts; a warning for each reply helps nobody.
     warnings.filterwarnings("ignore", category=UsageExtractionFailedWarning)
+    warnings.filterwarnings("ignore", message=".* is not a valid FinishReason")  # `endings` says so of each reply
     try:
         model = _made(spec, http)
     except _NoKeyError as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from proctor.core import JsonError, Usage, first_problem, unique_keys
+from proctor.models.endings import Ending, read_ending
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -41,7 +42,7 @@ class Reply(Generic[V_co]):
     """One reply. `value` is of the requested form (None without one), `usage` is that of all requests for it, `model` is
     the name that the server gives.
 
-    `finish_reason` is "stop", "length" (cut off), another word of the library's, or None without one. `tokens` make up
+    `finish_reason` is the server's own word for how it ended, or None without one. `tokens` make up
     the text where a setting (`openai_logprobs`) requests their probabilities and the server gives them; else there are
     none. `not_reused` is the reason why local weights can't reuse their computations of the pictures.
     """
@@ -57,7 +58,7 @@ class Reply(Generic[V_co]):
     @property
     def cut_off(self) -> bool:
         """Whether the token limit ended it."""
-        return self.finish_reason == "length"
+        return read_ending(self.finish_reason or "") is Ending.CUT_OFF
 
 
 class UnreadableReplyError(Exception):
@@ -145,29 +146,50 @@ def _values_within(text: str, schema: type[T]) -> list[tuple[int, int, T]]:
     return found
 
 
-def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
-    """Tokens and price of one request; the price is None where the library's (offline) list lacks it.
+def read_count(told: object) -> int | None:
+    """A server's count of tokens: a whole number, also as a float or a text. None where it is none.
+
+    >>> read_count(5), read_count(5.0), read_count("5"), read_count(-1), read_count(None)
+    (5, 5, 5, None, None)
+    """
+    if isinstance(told, str) and told.isascii() and told.isdecimal():
+        told = int(told[:12])
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= _MAX_TOKENS:
+        return None
+    return int(told) if told == int(told) else None
+
+
+def is_measured(response: ModelResponse) -> bool:
+    """Whether the counts of a response can be true. A server that counts nothing says 0: every request has tokens, and so
+    has every reply that says something."""
+    used = response.usage
+    told = (used.input_tokens, used.output_tokens, used.cache_read_tokens)
+    possible = all(0 <= count <= _MAX_TOKENS for count in told) and not used.unmeasured_requests
+    return possible and used.input_tokens > 0 and (used.output_tokens > 0 or not response.parts)
+
+
+def read_usage(
+    response: ModelResponse, unpriced: set[str], priced: Callable[[Usage], Usage] = lambda one: one
+) -> Usage:
+    """Tokens and price of one request. The price is that of the library's (offline) list, else by `priced`; it is None
+    where neither has one, and where a count is missing.
 
     `unpriced` collects models without a price, since the search for one is slow.
     """
     usage, model, cost = response.usage, response.model_name or "", None
-    if model not in unpriced:
+    counts = [read_count(count) or 0 for count in (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)]
+    told = Usage(requests=1, input_tokens=counts[0], output_tokens=counts[1], cached_tokens=counts[2])
+    if not is_measured(response):
+        return told
+    if model and model not in unpriced:
         try:
-            cost = float(response.cost().total_price) if model else None
+            cost = float(response.cost().total_price)
         except LookupError:
             unpriced.add(model)
-        except (ValueError, ArithmeticError):  # usage that came incomplete, or that no price fits
+        except (ValueError, ArithmeticError):  # usage that no price fits
             cost = None
-    told = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
-    if not all(0 <= count <= _MAX_TOKENS for count in told):  # impossible counts: nothing is known
-        return Usage(requests=1)
-    return Usage(
-        requests=1,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cache_read_tokens,
-        cost_usd=cost if cost is not None and math.isfinite(cost) else None,
-    )
+    known = cost is not None and math.isfinite(cost)
+    return priced(told.model_copy(update={"cost_usd": cost if known else None}))
 
 
 def read_tokens(response: ModelResponse) -> tuple[Token, ...]:
@@ -189,7 +211,7 @@ def read_tokens(response: ModelResponse) -> tuple[Token, ...]:
 
 
 def _token(said: Mapping[str, Any]) -> Token:
-    others = {_bytes(one): _chance(one) for one in said["top_logprobs"] or ()}
+    others = {_bytes(one): _chance(one) for one in said.get("top_logprobs") or ()}
     return Token(_bytes(said), {_bytes(said): _chance(said)} | others)
 
 
@@ -203,7 +225,8 @@ def _chance(said: Mapping[str, Any]) -> float:
 
 def _bytes(said: Mapping[str, Any]) -> bytes:
     """The bytes of a token, which may end within a character; its text if the server lists no bytes."""
-    return bytes(said["bytes"]) if said["bytes"] is not None else str(said["token"]).encode()
+    told = said.get("bytes")
+    return bytes(told) if told is not None else str(said["token"]).encode()
 
 
 def _unfenced(text: str) -> str:

@@ -77,6 +77,7 @@ _COUNTS = {
     "refused": "Refused",
     "error": "Error",
     "unreadable": "Unreadable",
+    "cut_off": "Of these cut off",
     "not_submitted": "Not submitted",
     "unresolved": "Unresolved",
     "decided": "Decided by a person",

@@ -21,11 +21,9 @@ from pydantic import JsonValue
 from proctor import core
 from proctor.media import RecordsShown
 from proctor.runs.database import HEARTBEAT_S
+from proctor.runs.schema import SHOWN, without_secrets
 from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
 from proctor.runs.store import Fence, Run, Store
-
-SHOWN = "shown"
-"""The key of an answer's `extra` that lists what was shown: `proctor.media.ShownRecord` as JSON."""
 
 _REST = 4.0
 _MOST_REST_S = 0.01
@@ -296,6 +294,7 @@ class _Worker:
     on_change: Callable[[Tally], None]
     claims: ItemClaims | None
     fatal: core.ProctorError | None = None
+    hide: core.Scrubber = field(default_factory=core.environment_scrubber)
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
@@ -319,6 +318,7 @@ class _Worker:
             except core.ConfigurationError as error:
                 self._end(error)
                 continue
+            answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
             if not self.limits.timed:
                 answer = answer.model_copy(update={"timing": None})
             before = job.paid.get(item.id)

@@ -76,7 +76,7 @@ class Result:
     `answered` and `failed` count answers to the items that the metric applies to.
 
     Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
-    file of answers lacks it). Answered items without a score are `unresolved` (no verdict by the judge) or `unmarked`
+    file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unmarked`
     (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
     were not asked; `unsupported` ones have a format that a baseline does not answer. `levels` counts scores by label,
     where the metric has named levels.
@@ -98,6 +98,7 @@ class Result:
     refused: int
     error: int
     unreadable: int
+    cut_off: int
     not_submitted: int
     unresolved: int
     decided: int
@@ -274,6 +275,7 @@ class PartResults:
             "answered": outcomes.answered,
             **{status.value: outcomes.where(status) for status in Status if status is not Status.ANSWERED},
             "unreadable": unread & outcomes.submitted,
+            "cut_off": unread & outcomes.cut_off,
             "not_submitted": unread & ~outcomes.submitted,
             "unresolved": part.unresolved,
             "decided": self.decided,

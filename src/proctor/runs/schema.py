@@ -277,6 +277,23 @@ def tags_text(item: core.Item) -> str:
     return json.dumps(item.model_dump(mode="json")["tags"], sort_keys=True, ensure_ascii=False)
 
 
+SHOWN = "shown"
+"""The key of an answer's `extra` that lists what was shown: `proctor.media.ShownRecord` as JSON."""
+
+
+def without_secrets(answer: core.Answer, hide: core.Scrubber) -> core.Answer:
+    """The answer without keys and passwords of this process, wherever a server repeated one; the same if none did."""
+    told = {name: hide.value(getattr(answer, name)) for name in ("text", "parsed", "problem", "reason")}
+    told["extra"] = {name: value if name == SHOWN else hide.value(value) for name, value in answer.extra.items()}
+    changed = {name: value for name, value in told.items() if value != getattr(answer, name)}
+    return answer.model_copy(update=changed) if changed else answer
+
+
+def vote_without_secrets(vote: core.Judgement, hide: core.Scrubber) -> core.Judgement:
+    """As `without_secrets`, for a judgement."""
+    return vote.model_copy(update={"reply": hide.value(vote.reply), "flags": tuple(map(hide.text, vote.flags))})
+
+
 def answer_row(run_id: int, item_number: int, answer: core.Answer) -> dict[str, Any]:
     return {
         "run": run_id,

@@ -83,7 +83,7 @@ class PaidVotes:
 
     def add_cost(self, usage: core.Usage) -> None:
         """Counts what was paid for a question that no judgement came of."""
-        self.lost += 1
+        self.lost += usage.requests
         self.usage += usage
 
 

@@ -27,6 +27,7 @@ from proctor.core import (
     Score,
     Status,
     Usage,
+    environment_scrubber,
     one_of,
     shell_word,
     when_gone,
@@ -71,7 +72,8 @@ class Fence(Protocol):
 
 
 class Store:
-    """An open store. Several threads and processes may read and write at once."""
+    """An open store. Several threads and processes may read and write at once. Answers and judgements are written without
+    the secrets of this process (`core.Scrubber`)."""
 
     def __init__(self, store: str | Path, *, create: bool = True) -> None:
         self._engine = open_engine(store, create=create)
@@ -313,6 +315,8 @@ class Store:
         for run, answer, _ in rows:
             if answer.item_id not in self.item_numbers(run.benchmark):
                 raise InputError(self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item")
+        hide = environment_scrubber()
+        rows = [(run, schema.without_secrets(answer, hide), scores) for run, answer, scores in rows]
         with self.writing() as connection:
             if fence is not None:
                 let = fence(connection, [(run, answer) for run, answer, _ in rows])
@@ -345,6 +349,8 @@ class Store:
         keep = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
         if not (votes or rows):
             return
+        hide = environment_scrubber()
+        votes = [schema.vote_without_secrets(vote, hide) for vote in votes]
         with self.writing() as connection:
             if votes:
                 connection.execute(keep, [schema.vote_row(vote) for vote in votes])

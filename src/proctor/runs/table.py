@@ -208,11 +208,12 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
 @dataclass(frozen=True)
 class Outcomes:
     """The status of each item of the table (`STATUS_CODES`; -1: not asked). `submitted` is False for placeholders of
-    answers that a submission lacks."""
+    answers that a submission lacks, `cut_off` is True for unreadable answers that the model's token limit ended."""
 
     status: Ints
     readable: NDArray[np.bool_]
     submitted: NDArray[np.bool_]
+    cut_off: NDArray[np.bool_]
 
     def where(self, status: Status) -> NDArray[np.bool_]:
         """The items with this status."""
@@ -324,19 +325,22 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     code = case({status: str(number) for status, number in STATUS_CODES.items()}, value=table.c.status)
     readable_or_not = case((table.c.readable == 0, "0"), else_="1")
     lacking = case((table.c.reason == NO_ANSWER, "1"), else_="0")
-    joined = cast(table.c.item, Text) + code + readable_or_not + lacking
+    cut_off_or_not = case(((table.c.readable == 0) & table.c.extra.contains('"cut_off": true'), "1"), else_="0")
+    joined = cast(table.c.item, Text) + code + readable_or_not + lacking + cut_off_or_not
     with store.reading() as connection:
         most, others = parted_numbers(connection, [(table.c.item, usual), (joined, ~usual)], table.c.run == run.id)
-    rows = np.concatenate([most * 1000 + STATUS_CODES[Status.ANSWERED.value] * 100 + 10, others])
-    position, inside = _places(rows // 1000, items)
+    rows = np.concatenate([most * 10_000 + STATUS_CODES[Status.ANSWERED.value] * 1000 + 100, others])
+    position, inside = _places(rows // 10_000, items)
     rows = rows[inside]
     status = np.full(len(items), _ABSENT, dtype=np.int64)
     readable = np.zeros(len(items), dtype=np.bool_)
     submitted = np.ones(len(items), dtype=np.bool_)
-    status[position] = rows // 100 % 10
-    readable[position] = rows // 10 % 10
-    submitted[position] = rows % 10 == 0
-    return Outcomes(status, readable, submitted)
+    cut_off = np.zeros(len(items), dtype=np.bool_)
+    status[position] = rows // 1000 % 10
+    readable[position] = rows // 100 % 10
+    submitted[position] = rows // 10 % 10 == 0
+    cut_off[position] = rows % 10
+    return Outcomes(status, readable, submitted, cut_off)
 
 
 def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:

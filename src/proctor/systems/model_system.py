@@ -27,6 +27,7 @@ from proctor.core import (
 from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
 from proctor.models import (
+    FINISH_REASON,
     NOT_REUSED,
     Footage,
     ModelClient,
@@ -199,8 +200,8 @@ class ModelSystem:
         return True
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """The model's reply as it is. `extra` says whether the token limit cut it off; for an ordering it has the
-        rationale ("" where one was asked for and none came); for local weights it says (`NOT_REUSED`) why the same
+        """The model's reply as it is. `extra` has the server's word for its end (`finish_reason`), and whether the token
+        limit cut it off; for an ordering it has the rationale ("" where one was asked for and none came); for local weights it says (`NOT_REUSED`) why the same
         pictures are computed again for each question, if they are."""
         request = await self._request(item, view)
         reply = await self._client.ask(request.parts, system=request.system)
@@ -210,7 +211,7 @@ class ModelSystem:
             usage=reply.usage,
             extra={
                 "model": reply.model,
-                "finish_reason": reply.finish_reason,
+                FINISH_REASON: reply.finish_reason,
                 "cut_off": reply.cut_off,
                 **({NOT_REUSED: reply.not_reused} if reply.not_reused else {}),
                 **request.extra,
