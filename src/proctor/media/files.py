@@ -163,7 +163,7 @@ def _candidates(root: Path, name: PurePosixPath) -> list[Path]:
     return [exact, *beside, *shouted]
 
 
-_INDEX_VERSION = 3  # of how timestamps are read
+_INDEX_VERSION = 4  # of how timestamps are read
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -32,9 +33,9 @@ Paint = tuple[Callable[[bytes], bytes], str]
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
 _BATCH = 64
-_SOUND_VERSION = 1  # of how sound is cut
-_VIDEO_VERSION = 2  # of which picture of a video a timestamp has: what was kept under another is made again
-_PLAYBACK_VERSION = 2  # of how videos are made playable
+_SOUND_VERSION = 2  # of which sound a stretch has
+_VIDEO_VERSION = 3  # of which picture of a video a timestamp has, and how it is displayed
+_PLAYBACK_VERSION = 3  # of how videos are made playable
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
@@ -193,25 +194,29 @@ class MediaLibrary:
 
     def warnings(self, items: Iterable[Item]) -> list[str]:
         """What a person should review before files are shown: medical files that declare burned-in text or recognisable
-        features, and image files with several images. Broken files are skipped."""
-        sources = {medium.source: item.id for item in reversed(list(items)) for medium in item.media}
-        marked, several = dict[str, list[str]](), list[str]()
-        for source in sorted(sources):
-            try:
-                path = self._files.known(source)
-                for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
-                    marked.setdefault(name, []).append(source)
-                if path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).animated:
-                    several.append(source)
-            except InputError:
-                continue
-        first = f"first {several[0]}, of item {sources[several[0]]!r}" if several else ""
-        told = [f"{count_of(len(several), 'file')} with several images, of which the first is shown ({first})"]
-        return told[: len(several)] + [
-            f"{count_of(len(files), 'DICOM file')} with {name} YES: the pixels may show who the patient is "
-            f"(first {files[0]}, of item {sources[files[0]]!r}); look at them before they are sent"
-            for name, files in sorted(marked.items())
+        features, image files with several images, and videos whose container says more than which pictures there are
+        (see `ContainerFacts.remarks`). Broken files are skipped."""
+        needed = {medium.source: (medium, item.id) for item in reversed(list(items)) for medium in item.media}
+        found: dict[tuple[str, str, str], list[str]] = {}
+        for source in sorted(needed):
+            with suppress(InputError):
+                for told in self._remarks(needed[source][0]):
+                    found.setdefault(told, []).append(source)
+        return [
+            f"{count_of(len(files), noun)} with {what} (first {files[0]}, of item {needed[files[0]][1]!r}){advice}"
+            for (noun, what, advice), files in sorted(found.items())
         ]
+
+    def _remarks(self, medium: Media) -> Iterator[tuple[str, str, str]]:
+        """A noun for the file, what it has, and what to do about it."""
+        path = self._files.known(medium.source)
+        for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
+            advice = "; look at them before they are sent"
+            yield "DICOM file", f"{name} YES: the pixels may show who the patient is", advice
+        if path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).animated:
+            yield "file", "several images, of which the first is shown", ""
+        for remark in self.probe(medium.source).remarks if isinstance(medium, VideoClip) else ():
+            yield "video", remark, ""
 
     def check(self, items: Iterable[Item]) -> None:
         """Opens every file that the items need. Raises `InputError` naming the file, the problem and an item:

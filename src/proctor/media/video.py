@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.media.container import ContainerFacts, container_facts, video_track
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-_STILLS = ("_pipe", "image2", "gif", "apng", "webp")
 _DECLARE_DURATION = ("mov,mp4", "matroska,webm", "avi", "flv")  # others estimate it from the bit rate
 _TRUNCATED_S = 0.5
 _TAIL_S = 2.0
 _MAX_BEHIND = 8  # successive pictures whose timestamps do not increase
+_MOST_HELD = 16  # pictures that decoders hold back at most, to show others before them
 _USUAL_RATE = 25  # for the duration of the last picture where the file does not state one
 
 
@@ -35,8 +37,8 @@ class VideoInfo:
 
     A video's clock starts at 0 where a player starts: at the file's first timestamp, which is `start_s` in the file's
     own count. `duration_s` is on that clock: the end of the last picture that is really there, whatever the header
-    says. Width and height are as displayed (rotation and pixel shape applied); `fps` is the average rate, 0 where the
-    file does not state it.
+    says. Width and height are as displayed (see `Display`); `fps` is the average rate, 0 where the file does not state
+    it. `remarks` are those of `ContainerFacts`.
     """
 
     duration_s: float
@@ -45,11 +47,12 @@ class VideoInfo:
     fps: float
     start_s: float
     codec: str
+    remarks: tuple[str, ...] = ()
 
 
 @contextmanager
 def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The container and its first video stream that is no cover picture.
+    """The container and the video track that is shown (see `video_track`).
 
     Raises `InputError` where the file can't be opened or read, holds no video, or uses an unknown codec. Only local
     files are opened, whatever a playlist inside refers to.
@@ -58,7 +61,7 @@ def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
 
     try:
         with av.open(str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace") as container:
-            yield container, _video_stream(container, path)
+            yield container, video_track(container, path)
     except (av.FFmpegError, OSError) as error:
         raise InputError(path, found=f"an unreadable video ({reason_of(error)})") from error
 
@@ -79,7 +82,8 @@ def probe(path: Path) -> VideoInfo:
                 found=f"a truncated video: it ends at {there:.1f} s",
                 expected=f"{claimed:.1f} s as its header says",
             )
-        width, height = _displayed(first, pixel_aspect(stream))
+        facts = container_facts(container, stream, first, path)
+        width, height = facts.display.size(first.width, first.height)
         return VideoInfo(
             duration_s=end_s - start_s,
             width=width,
@@ -87,7 +91,14 @@ def probe(path: Path) -> VideoInfo:
             fps=float(stream.average_rate or 0),
             start_s=start_s,
             codec=stream.codec_context.codec.canonical_name,
+            remarks=facts.remarks,
         )
+
+
+def read_container(path: Path) -> ContainerFacts:
+    """What the file says about its tracks and pictures. Raises `InputError` as `open_video`."""
+    with open_video(path) as (container, stream):
+        return container_facts(container, stream, _first_picture(container, stream, path), path)
 
 
 def seek(container: InputContainer, target: int, stream: VideoStream | AudioStream | None = None) -> bool:
@@ -106,25 +117,6 @@ def clock_zero(container: InputContainer, stream: VideoStream) -> int:
     """The timestamp, in the stream's ticks, at which a player's clock shows 0."""
     start: int | None = getattr(container, "start_time", None)  # None where no stream tells
     return 0 if start is None else round(Fraction(start, 1_000_000) / _time_base(stream))
-
-
-def pixel_aspect(stream: VideoStream) -> Fraction:
-    """Width over height of one pixel; 1 where the file does not state it."""
-    aspect = stream.sample_aspect_ratio
-    return Fraction(aspect) if aspect else Fraction(1)
-
-
-def _video_stream(container: InputContainer, path: Path) -> VideoStream:
-    from av.stream import Disposition
-
-    streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
-    if not streams:
-        raise InputError(path, found="no video stream", expected="a video")
-    if any(part in container.format.name for part in _STILLS):
-        raise InputError(path, found="a still image", expected="a video")
-    if getattr(streams[0], "codec_context", None) is None:
-        raise InputError(path, found="an unknown video codec")
-    return streams[0]
 
 
 def _first_picture(container: InputContainer, stream: VideoStream, path: Path) -> VideoFrame:
@@ -168,12 +160,6 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
     except av.FFmpegError:
         return end, of_all  # the file breaks off here: that is its end
     return end, of_all
-
-
-def _displayed(frame: VideoFrame, aspect: Fraction) -> tuple[int, int]:
-    one = Fraction(1)
-    width, height = round(frame.width * max(aspect, one)), round(frame.height / min(aspect, one))
-    return (height, width) if frame.rotation % 180 == 90 else (width, height)
 
 
 def decoding_times(shown: Sequence[int]) -> list[int]:
@@ -302,7 +288,35 @@ def read_index(path: Path) -> FrameIndex:
     keys = np.array([pts for pts, _, key, _ in all_packets if key and pts is not None], dtype=np.int64)
     if stamps is None or not len(keys) or in_order or np.any(np.diff(keys) < 0):
         return _counted(path, zero)
+    given = np.array([pts for pts, _, _ in packets], dtype=np.int64)
+    at_keys = np.array([is_key for _, _, is_key in packets], dtype=bool)
+    if not _tell_the_order(given, at_keys, reordered=reordered) and not _is_ascending(_decoded_stamps(path)):
+        return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)
+
+
+def _tell_the_order(given: NDArray[np.int64], at_keys: NDArray[np.bool_], *, reordered: bool) -> bool:
+    """Whether the timestamps of packets, in the order of decoding, can be those of pictures that a decoder shows in
+    ascending order: where it reorders none, they ascend; else each keyframe's group lies after all before it, and none
+    has a place among the others that is more than 16 pictures (of two fields each) from its place in decoding."""
+    if np.all(np.diff(given) > 0):
+        return True
+    begin = np.flatnonzero(at_keys[1:]) + 1
+    before = np.maximum.accumulate(given)[begin - 1]
+    from_there = np.minimum.accumulate(given[::-1])[::-1][begin]
+    moved = np.abs(np.argsort(np.argsort(given)) - np.arange(len(given)))
+    return reordered and bool(np.all(before < from_there)) and int(moved.max()) <= 2 * _MOST_HELD
+
+
+def _decoded_stamps(path: Path) -> list[int | None]:
+    """The timestamps of all pictures in the order in which the decoder shows them."""
+    with open_video(path) as (container, stream):
+        return [frame.pts for frame in container.decode(stream)]
+
+
+def _is_ascending(stamps: Sequence[int | None]) -> bool:
+    known = [stamp for stamp in stamps if stamp is not None]
+    return len(known) == len(stamps) and all(first < second for first, second in pairwise(known))
 
 
 def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
@@ -313,10 +327,10 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 
 def _counted(path: Path, zero: int) -> FrameIndex:
     """The index by decoding everything once: timestamps of the decoder (see `_corrected`), or by the average rate."""
-    with open_video(path) as (container, stream):
+    with open_video(path) as (_, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
-        given = [frame.pts for frame in container.decode(stream)]
+    given = _decoded_stamps(path)
     if not given:
         raise InputError(path, found="a video without a picture")
     if len(set(given)) > 1 or (len(given) == 1 and given[0] is not None):
