@@ -32,16 +32,8 @@ from proctor.media.redaction import (
     shown_pictures,
     verify_redaction,
 )
-from proctor.media.video import (
-    FrameIndex,
-    check_size,
-    decoding_times,
-    open_video,
-    probe,
-    read_container,
-    read_index,
-    reason_of,
-)
+from proctor.media.timestamps import decoding_times
+from proctor.media.video import FrameIndex, check_size, open_video, probe, read_container, read_index, reason_of
 
 if TYPE_CHECKING:
     from av.bitstream import BitStreamFilterContext

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.media.container import ContainerFacts, container_facts, video_track
+from proctor.media.timestamps import check_order, corrected, is_ascending, tell_the_order
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _DECLARE_DURATION = ("mov,mp4", "matroska,webm", "avi", "flv")  # others estimate it from the bit rate
 _TRUNCATED_S = 0.5
 _TAIL_S = 2.0
-_MAX_BEHIND = 8  # successive pictures whose timestamps do not increase
-_MOST_HELD = 16  # pictures that decoders hold back at most, to show others before them
 _USUAL_RATE = 25  # for the duration of the last picture where the file does not state one
 
 
@@ -162,14 +160,6 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
     return end, of_all
 
 
-def decoding_times(shown: Sequence[int]) -> list[int]:
-    """Decoding times for packets in the order of decoding, given when they are shown: the same times sorted, shifted so
-    that none is late. For files that do not store all decoding times (Matroska)."""
-    ordered = sorted(shown)
-    most = max((due - pts for due, pts in zip(ordered, shown, strict=True)), default=0)
-    return [due - most for due in ordered]
-
-
 def _time_base(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 1_000_000)
 
@@ -290,33 +280,15 @@ def read_index(path: Path) -> FrameIndex:
         return _counted(path, zero)
     given = np.array([pts for pts, _, _ in packets], dtype=np.int64)
     at_keys = np.array([is_key for _, _, is_key in packets], dtype=bool)
-    if not _tell_the_order(given, at_keys, reordered=reordered) and not _is_ascending(_decoded_stamps(path)):
+    if not tell_the_order(given, at_keys, reordered=reordered) and not is_ascending(_decoded_stamps(path)):
         return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)
-
-
-def _tell_the_order(given: NDArray[np.int64], at_keys: NDArray[np.bool_], *, reordered: bool) -> bool:
-    """Whether the timestamps of packets, in the order of decoding, can be those of pictures that a decoder shows in
-    ascending order: where it reorders none, they ascend; else each keyframe's group lies after all before it, and none
-    has a place among the others that is more than 16 pictures (of two fields each) from its place in decoding."""
-    if np.all(np.diff(given) > 0):
-        return True
-    begin = np.flatnonzero(at_keys[1:]) + 1
-    before = np.maximum.accumulate(given)[begin - 1]
-    from_there = np.minimum.accumulate(given[::-1])[::-1][begin]
-    moved = np.abs(np.argsort(np.argsort(given)) - np.arange(len(given)))
-    return reordered and bool(np.all(before < from_there)) and int(moved.max()) <= 2 * _MOST_HELD
 
 
 def _decoded_stamps(path: Path) -> list[int | None]:
     """The timestamps of all pictures in the order in which the decoder shows them."""
     with open_video(path) as (container, stream):
         return [frame.pts for frame in container.decode(stream)]
-
-
-def _is_ascending(stamps: Sequence[int | None]) -> bool:
-    known = [stamp for stamp in stamps if stamp is not None]
-    return len(known) == len(stamps) and all(first < second for first, second in pairwise(known))
 
 
 def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
@@ -326,7 +298,7 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 
 
 def _counted(path: Path, zero: int) -> FrameIndex:
-    """The index by decoding everything once: timestamps of the decoder (see `_corrected`), or by the average rate."""
+    """The index by decoding everything once: timestamps of the decoder (see `corrected`), or by the average rate."""
     with open_video(path) as (_, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
@@ -334,55 +306,14 @@ def _counted(path: Path, zero: int) -> FrameIndex:
     if not given:
         raise InputError(path, found="a video without a picture")
     if len(set(given)) > 1 or (len(given) == 1 and given[0] is not None):
-        _check_order(path, given, base)
-        stamps, finer = _corrected(given, 1 / (rate * base) if rate else None)
+        check_order(path, given, base)
+        stamps, finer = corrected(given, 1 / (rate * base) if rate else None)
         base, zero = base / finer, zero * finer
     elif rate:
         base, zero, stamps = 1 / Fraction(rate), 0, np.arange(len(given), dtype=np.int64)
     else:
         raise InputError(path, found="a video without timestamps or frame rate")
     return FrameIndex(base, zero, stamps, stamps[:1], stamped=False)
-
-
-def _check_order(path: Path, given: Sequence[int | None], base: Fraction) -> None:
-    """Raises `InputError` where time goes back for more than a few pictures, as in joined recordings."""
-    latest, behind = None, 0
-    for number, stamp in enumerate(given, start=1):
-        if stamp is None or latest is None or stamp > latest:
-            latest, behind = latest if stamp is None else stamp, 0
-            continue
-        behind += 1
-        if behind > _MAX_BEHIND:
-            back = given[number - behind] or 0
-            found = f"timestamps that go back to {float(back * base):.3f} s after {float(latest * base):.3f} s"
-            expected = "times that go on (joined recordings: encode them as one)"
-            raise InputError(path, f"picture {number - behind + 1}", found=found, expected=expected)
-
-
-def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDArray[np.int64], int]:
-    """Ascending timestamps for those of a decoder, and the factor by which their ticks are finer (more than 1 only where
-    there is no room). A repeated timestamp comes a tick later each time; one that is missing or goes back is
-    interpolated between its neighbours, before the first and after the last in the median step of the others (`usual`
-    ticks where there is only one)."""
-    places: list[int] = []
-    told: list[tuple[int, int]] = []
-    for place, stamp in enumerate(given):
-        if stamp is not None and (not told or stamp >= told[-1][0]):
-            again = told[-1][1] + place - places[-1] if told and stamp == told[-1][0] else 0
-            places.append(place)
-            told.append((stamp, again))
-    steps = np.diff([stamp for stamp, _ in told]) / np.diff(places)
-    step = float(np.median(steps[steps > 0])) if np.any(steps > 0) else float(usual or 1)
-    finer = 1
-    while True:
-        known = [stamp * finer + again for stamp, again in told]
-        before = known[0] - (places[0] + 1) * step * finer
-        after = known[-1] + (len(given) - places[-1]) * step * finer
-        between = np.interp(np.arange(len(given)), [-1, *places, len(given)], [before, *known, after])
-        stamps = np.floor(between).astype(np.int64)
-        if np.all(np.diff(stamps) > 0):
-            return stamps, finer
-        finer *= 10
 
 
 _MAX_PIXELS = 2**26  # 8192 × 8192: a header that promises more is refused before anything is decoded
