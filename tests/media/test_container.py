@@ -237,6 +237,7 @@ def see_through() -> Pixels:
     ("name", "codec", "planes"),
     [
         ("v.webm", "libvpx-vp9", "yuva420p"),
+        ("v.webm", "libvpx", "yuva420p"),
         ("v.mov", "qtrle", "argb"),
         ("v.mov", "prores_ks", "yuva444p10le"),
         ("v.mkv", "ffv1", "yuva420p"),

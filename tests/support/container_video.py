@@ -64,7 +64,11 @@ class Track:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-_FINE = {"libx264": {"crf": "4", "preset": "ultrafast"}, "libvpx-vp9": {"lossless": "1", "cpu-used": "8"}}
+_FINE = {
+    "libx264": {"crf": "4", "preset": "ultrafast"},
+    "libvpx-vp9": {"lossless": "1", "cpu-used": "8"},
+    "libvpx": {"auto-alt-ref": "0", "b": "2M"},
+}
 
 
 def write_tracks(path: Path, *tracks: Track) -> Path:
@@ -75,6 +79,7 @@ def write_tracks(path: Path, *tracks: Track) -> Path:
         streams = []
         for track in tracks:
             stream = out.add_stream(track.codec, rate=25, options={**_FINE.get(track.codec, {}), **track.options})
+            assert isinstance(stream, av.VideoStream)
             stream.height, stream.width = track.pictures[0].shape[:2]
             stream.pix_fmt = track.planes
             stream.disposition = Disposition.default if track.default else Disposition(0)
@@ -127,7 +132,7 @@ def _in_video_element(raw: bytes, told: bytes) -> bytes:
     inner = {name: (size, start, end) for name, size, start, end in reversed(list(_elements(raw, *segment[2:])))}
     out, parents = bytearray(raw), [inner[0x1654AE6B]]
     for name in (0xAE, 0xE0):
-        parents.append(next(rest for found, *rest in _elements(raw, *parents[-1][1:]) if found == name))
+        parents.append(next(one[1:] for one in _elements(raw, *parents[-1][1:]) if one[0] == name))
     for place, start, end in parents:
         _restate(out, place, start, end - start + len(told))
     end = parents[-1][2]

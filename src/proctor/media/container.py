@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _STILLS = ("_pipe", "image2", "gif", "apng", "webp")
 _TRANSFERS = {16: "PQ", 18: "HLG"}  # ITU-T H.273, 8.2
+_WITH_ALPHA = {"vp8": "libvpx", "vp9": "libvpx-vp9"}  # the decoder of each that does not leave transparency out
 _MIRRORING = {"FLIP_LEFT_RIGHT", "FLIP_TOP_BOTTOM", "TRANSPOSE", "TRANSVERSE"}
 _SIDEWAYS = {"ROTATE_90", "ROTATE_270", "TRANSPOSE", "TRANSVERSE"}
 
@@ -161,14 +162,14 @@ def container_facts(container: InputContainer, stream: VideoStream, first: Video
         heard_track=0 if heard is None else container.streams.audio.index(heard) + 1,
         display=display_of(first, cropping_of(container, stream, path), pixel_aspect(stream)),
         transfer=_TRANSFERS.get(int(first.color_trc), ""),
-        alpha=has_alpha(first.format) or hides_alpha(stream),
+        alpha=has_alpha(first.format) or bool(alpha_decoder(stream)),
     )
 
 
 def display_of(frame: VideoFrame, cropping: Cropping, aspect: Fraction) -> Display:
     """How this picture is displayed; its own display matrix counts, as in FFmpeg."""
     told = frame.side_data.get("DISPLAYMATRIX")
-    return Display(cropping, Turn() if told is None else turn_of(struct.unpack("=9i", bytes(told)[:36])), aspect)
+    return Display(cropping, Turn() if told is None else turn_of(struct.unpack("=9i", memoryview(told)[:36])), aspect)
 
 
 def turn_of(matrix: tuple[int, ...]) -> Turn:
@@ -208,9 +209,11 @@ def has_alpha(form: VideoFormat) -> bool:
     return any(component.is_alpha for component in form.components)
 
 
-def hides_alpha(stream: VideoStream) -> bool:
-    """Whether FFmpeg's own decoder leaves out the transparency of this track: VP9 keeps it beside the pictures."""
-    return stream.codec_context.name == "vp9" and stream.metadata.get("alpha_mode") == "1"
+def alpha_decoder(stream: VideoStream) -> str:
+    """The decoder that this track needs for its transparency, which VP8 and VP9 keep beside the pictures and FFmpeg's own
+    decoders leave out; "" for other tracks."""
+    told = stream.metadata.get("alpha_mode") == "1"
+    return _WITH_ALPHA.get(stream.codec_context.codec.canonical_name, "") if told else ""
 
 
 def cropping_of(container: InputContainer, stream: VideoStream, path: Path) -> Cropping:

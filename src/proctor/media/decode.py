@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, Region
-from proctor.media.container import Display, cropping_of, display_of, hides_alpha, pixel_aspect
+from proctor.media.container import Display, alpha_decoder, cropping_of, display_of, pixel_aspect
 from proctor.media.entries import EncodedFrame, key_of
 from proctor.media.pictures import FrameEncoder, MediaSettings, upright
 from proctor.media.video import FrameIndex, check_size, open_video, read_container, read_index, reason_of, seek
@@ -196,7 +196,7 @@ class VideoSource:
         self._aspect, self._turn = pixel_aspect(self._stream), None
         self._codec = self._stream.codec_context
         self._shape = self._codec.sample_aspect_ratio or Fraction(1)
-        if hides_alpha(self._stream):
+        if alpha_decoder(self._stream):
             self._codec, self._turn = _with_alpha(self._stream), read_container(self.path).display.turn
         self._codec.thread_type = "AUTO" if self.threads else "NONE"
         self._fresh = True
@@ -246,10 +246,10 @@ class VideoSource:
 
 
 def _with_alpha(stream: VideoStream) -> VideoCodecContext:
-    """The decoder of VP9 that gives transparency, too."""
+    """A decoder that gives transparency, too."""
     from av import CodecContext
 
-    codec: VideoCodecContext = CodecContext.create("libvpx-vp9", "r")
+    codec: VideoCodecContext = CodecContext.create(alpha_decoder(stream), "r")
     codec.extradata = stream.codec_context.extradata
     return codec
 

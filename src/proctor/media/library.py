@@ -19,7 +19,7 @@ from proctor.media.audio import MAX_SOUND_S, RATE, audio_duration, cut_sound
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, is_there
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
 from proctor.media.pictures import MediaSettings, encode, read_image, still_facts
@@ -100,7 +100,8 @@ class MediaLibrary:
         folder, shared = cache_folder(cache_dir), shared_frames(cache_dir)
         self._catalogue = Catalogue(folder)
         self._store = FrameStore(folder, cache_bytes, shared=shared)
-        self._files = LocatedFiles(root, self._catalogue, shared, self._store.hold)
+        also = {source: excerpt.also for source, excerpt in self.excerpts.known.items() if excerpt.also}
+        self._files = LocatedFiles(root, self._catalogue, shared, self._store.hold, also)
         self._probed = self._files.infos
 
     def unscaled(self, *, painted: bool = True) -> MediaLibrary:
@@ -120,14 +121,12 @@ class MediaLibrary:
 
     def missing(self, items: Iterable[Item]) -> list[str]:
         """The names of the items' media files that are not found, sorted."""
-        sources = {medium.source for item in items for medium in item.media}
-        return sorted(s for s in sources if self.root is None or not is_there(self.root, s))
+        return sorted({one.source for item in items for one in item.media if not self._files.is_there(one.source)})
 
     def probe(self, source: str) -> VideoInfo:
         """The facts of a video. Raises `InputError` where it can't be read."""
-        return self._remembered(
-            self._probed, self._files.known(source), lambda path: cine_info(path) if self._kind(path) else probe(path)
-        )
+        path = self._files.known(source)
+        return self._remembered(self._probed, path, lambda path: cine_info(path) if self._kind(path) else probe(path))
 
     def is_still(self, source: str) -> bool:
         """Whether a file is one image, or several without times. Raises `InputError` for a DICOM file that can't be
@@ -186,16 +185,13 @@ class MediaLibrary:
                 seconds = sum(end - start for start, end in map(self.sound_span, item.sounding))
                 if seconds > MAX_SOUND_S:
                     source = item.sounding[0].source
-                    error = (
-                        f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MAX_SOUND_S:g} s"
-                    )
-                    found.setdefault((source, error), []).append(item.id)
+                    error = f"found {seconds:.1f} s of sound in a question, expected at most {MAX_SOUND_S:g} s"
+                    found.setdefault((source, f"{source}: {error}"), []).append(item.id)
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 
     def warnings(self, items: Iterable[Item]) -> list[str]:
         """What a person should review before files are shown: medical files that declare burned-in text or recognisable
-        features, image files with several images, and videos whose container says more than which pictures there are
-        (see `ContainerFacts.remarks`). Broken files are skipped."""
+        features, image files with several images, and `ContainerFacts.remarks`. Broken files are skipped."""
         needed = {medium.source: (medium, item.id) for item in reversed(list(items)) for medium in item.media}
         found: dict[tuple[str, str, str], list[str]] = {}
         for source in sorted(needed):
@@ -211,8 +207,8 @@ class MediaLibrary:
         """A noun for the file, what it has, and what to do about it."""
         path = self._files.known(medium.source)
         for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
-            advice = "; look at them before they are sent"
-            yield "DICOM file", f"{name} YES: the pixels may show who the patient is", advice
+            what = f"{name} YES: the pixels may show who the patient is"
+            yield "DICOM file", what, "; look at them before they are sent"
         if path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).animated:
             yield "file", "several images, of which the first is shown", ""
         for remark in self.probe(medium.source).remarks if isinstance(medium, VideoClip) else ():
