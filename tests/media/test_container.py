@@ -303,6 +303,7 @@ def test_a_rotation_within_the_picture_is_said(tmp_path: Path) -> None:
 def _shaped(path: Path, shape: Fraction, codec: str) -> bytes:
     with av.open(str(path), "w") as out:
         stream = out.add_stream(codec, rate=25, options={"bf": "2"})
+        assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
         stream.codec_context.sample_aspect_ratio = shape
         for number in range(20):

@@ -74,7 +74,9 @@ def served(path: Path, index: FrameIndex, requests: Sequence[Sequence[int]]) -> 
     for wanted in requests:
         try:
             for shot in decode_at(source, index, wanted):
-                found.setdefault(shot.pts, set()).add(number_in(shot.frame.to_ndarray(format="gray")))
+                found.setdefault(shot.pts, set()).add(
+                    number_in(np.asarray(shot.frame.to_ndarray(format="gray"), dtype=np.uint8))
+                )
         except InputError as error:
             check_line(path, error)
             source.close()
@@ -93,7 +95,7 @@ def decoded(path: Path) -> dict[int, int]:
     with av.open(str(path)) as container:
         for frame in container.decode(video=0):
             if frame.pts is not None:
-                found.setdefault(frame.pts, number_in(frame.to_ndarray(format="gray")))
+                found.setdefault(frame.pts, number_in(np.asarray(frame.to_ndarray(format="gray"), dtype=np.uint8)))
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from proctor.core import InputError, count_of
 
@@ -168,8 +168,8 @@ def container_facts(container: InputContainer, stream: VideoStream, first: Video
 
 def display_of(frame: VideoFrame, cropping: Cropping, aspect: Fraction) -> Display:
     """How this picture is displayed; its own display matrix counts, as in FFmpeg."""
-    told = frame.side_data.get("DISPLAYMATRIX")
-    return Display(cropping, Turn() if told is None else turn_of(struct.unpack("=9i", memoryview(told)[:36])), aspect)
+    told: Any = frame.side_data.get("DISPLAYMATRIX")
+    return Display(cropping, Turn() if told is None else turn_of(struct.unpack("=9i", bytes(told)[:36])), aspect)
 
 
 def turn_of(matrix: tuple[int, ...]) -> Turn:

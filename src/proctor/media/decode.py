@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, dropwhile, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 from weakref import WeakSet
 
 import numpy as np
@@ -249,7 +249,7 @@ def _with_alpha(stream: VideoStream) -> VideoCodecContext:
     """A decoder that gives transparency, too."""
     from av import CodecContext
 
-    codec: VideoCodecContext = CodecContext.create(alpha_decoder(stream), "r")
+    codec = cast("VideoCodecContext", CodecContext.create(alpha_decoder(stream), "r"))
     codec.extradata = stream.codec_context.extradata
     return codec
 
