@@ -255,8 +255,6 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
 
     Raises `InputError` where the original can't be read, the result would replace it, or the check fails.
     """
-    import av
-
     check_size(source)
     if out.exists() and out.samefile(source):
         raise InputError(out, found="the original", expected="another file: originals are never changed")
@@ -265,11 +263,11 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
     with whole_file(out) as draft:
         if copied:
             try:
-                copy_pictures(source, draft, plan)
-                return RedactedVideo(
-                    how="copied", pieces=plan.pieces, check=verify_redaction(source, draft, plan, exact=True)
-                )
-            except (InputError, av.FFmpegError):
+                with _written(source):
+                    copy_pictures(source, draft, plan)
+                check = verify_redaction(source, draft, plan, exact=True)
+                return RedactedVideo(how="copied", pieces=plan.pieces, check=check)
+            except InputError:
                 draft.unlink(missing_ok=True)  # what can't be copied exactly is encoded
         try:
             with _written(source):
@@ -430,18 +428,17 @@ def write_playback(source: Path, index: FrameIndex, out: Path, region: Region | 
     another start. Returns whether the packets were copied. Raises `InputError` where the video can't be read, or an MP4
     can't hold these times.
     """
-    import av
-
     check_size(source)
     facts = read_container(source)
     if region is None and _plays_as_it_is(source, index, facts):
         hidden = int(index.pts[0] - index.keys[0]) if index.edited else 0
         plan = _playback_plan(source, index, hidden)
         try:
-            copy_pictures(source, out, plan)
+            with _written(source):
+                copy_pictures(source, out, plan)
             if _has_times(out, plan, hidden=bool(hidden)) and read_container(out).display == facts.display:
                 return True
-        except (InputError, av.FFmpegError):
+        except InputError:
             pass  # what can't be copied exactly is encoded
         out.unlink(missing_ok=True)
     plan = _playback_plan(source, index, 0, outside_of(region) if region is not None else ())
