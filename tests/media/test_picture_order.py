@@ -166,7 +166,22 @@ def test_with_b_frames_it_is_an_error_where_its_place_decides(tmp_path: Path) ->
         )
 
 
-def test_the_fewest_timestamps_arecorrected() -> None:
+@pytest.mark.parametrize("keyint", [12, 250])
+def test_an_mp4_that_has_lost_its_offsets_shows_its_pictures_in_order(keyint: int, tmp_path: Path) -> None:
+    """Without `ctts` all times are those of decoding: picture 3 was shown as the first after the start."""
+    video = ClockVideo(range(0, 4000, 40), keyint=keyint, b_frames=3)
+    raw = write_clock_video(tmp_path / "plain.mp4", video).read_bytes()
+    (tmp_path / "v.mp4").write_bytes(raw.replace(b"ctts", b"free"))
+    index = read_index(tmp_path / "v.mp4")
+    times = [index.seconds(int(pts)) for pts in index.pts]
+    assert np.diff(times) == pytest.approx(0.04)
+    library = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache")
+    assert [read_clock(jpeg) for jpeg in library.jpegs([Picture("v", time) for time in times])] == list(range(100))
+    alone = MediaLibrary(tmp_path, cache_dir=tmp_path / "alone")
+    assert [read_clock(alone.jpegs([Picture("v", times[k])])[0]) for k in (1, 2, 50)] == [1, 2, 50]
+
+
+def test_the_fewest_timestamps_are_corrected() -> None:
     """One that is too late among three that are right: the one is corrected, not the three."""
     stamps, finer = corrected([0, 40, 170, 120, 160, 200], Fraction(40))
     assert (stamps.tolist(), finer) == ([0, 40, 80, 120, 160, 200], 1)

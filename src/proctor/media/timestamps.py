@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 
 _MAX_BEHIND = 8  # successive pictures whose timestamps do not increase
-_MOST_HELD = 16  # pictures that decoders hold back at most, to show others before them
+MOST_HELD = 16
+"""Pictures that decoders hold back at most, to show others before them."""
 
 
 def tell_the_order(given: NDArray[np.int64], at_keys: NDArray[np.bool_], *, reordered: bool) -> bool:
@@ -27,7 +28,7 @@ def tell_the_order(given: NDArray[np.int64], at_keys: NDArray[np.bool_], *, reor
     before = np.maximum.accumulate(given)[begin - 1]
     from_there = np.minimum.accumulate(given[::-1])[::-1][begin]
     moved = np.abs(np.argsort(np.argsort(given)) - np.arange(len(given)))
-    return reordered and bool(np.all(before < from_there)) and int(moved.max()) <= 2 * _MOST_HELD
+    return reordered and bool(np.all(before < from_there)) and int(moved.max()) <= 2 * MOST_HELD
 
 
 def is_ascending(stamps: Sequence[int | None]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.media.container import ContainerFacts, container_facts, video_track
-from proctor.media.timestamps import check_order, corrected, is_ascending, tell_the_order
+from proctor.media.timestamps import MOST_HELD, check_order, corrected, is_ascending, tell_the_order
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -142,7 +143,7 @@ def _ends(path: Path) -> tuple[float, float]:
 def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float | None, float]:
     import av
 
-    end, of_all, in_order = None, 0.0, container.format.name == "avi"  # see `read_index`
+    end, of_all, in_order = None, 0.0, _in_order_of_decoding(container, stream)
     picture_s = float(1 / (stream.average_rate or _USUAL_RATE))
     try:
         for packet in container.demux():
@@ -259,7 +260,7 @@ def read_index(path: Path) -> FrameIndex:
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         zero = clock_zero(container, stream)
-        in_order, reordered = container.format.name == "avi", bool(stream.has_b_frames)
+        in_order, reordered = _in_order_of_decoding(container, stream), bool(stream.has_b_frames)
         all_packets: list[tuple[int | None, int | None, bool, bool]] = []
         with suppress(av.FFmpegError):  # a truncated file, which `probe` reports
             all_packets.extend(
@@ -268,27 +269,38 @@ def read_index(path: Path) -> FrameIndex:
                 if packet.size
             )
     packets = [(pts, dts, is_key) for pts, dts, is_key, hidden in all_packets if not hidden]
-    if in_order:  # AVI stores decoding times: the n-th picture is shown at the n-th of them
+    given = [pts for pts, _, _ in packets]
+    if reordered and is_ascending(given) and not _shown_in_order(path, 4 * MOST_HELD):
+        in_order = True  # an MP4 without its table of offsets
+    if in_order:  # the n-th picture is shown at the n-th of the decoding times
         stamps = _ascending([dts for _, dts, _ in packets])
         if stamps is not None:
             starts = [dts for _, dts, is_key in packets if is_key and dts is not None and not reordered]
             keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
             return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
-    stamps = _ascending([pts for pts, _, _ in packets])
+    stamps = _ascending(given)
     keys = np.array([pts for pts, _, key, _ in all_packets if key and pts is not None], dtype=np.int64)
     if stamps is None or not len(keys) or in_order or np.any(np.diff(keys) < 0):
         return _counted(path, zero)
-    given = np.array([pts for pts, _, _ in packets], dtype=np.int64)
     at_keys = np.array([is_key for _, _, is_key in packets], dtype=bool)
-    if not tell_the_order(given, at_keys, reordered=reordered) and not is_ascending(_decoded_stamps(path)):
+    known = np.array(given, dtype=np.int64)
+    if not tell_the_order(known, at_keys, reordered=reordered) and not _shown_in_order(path):
         return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)
 
 
-def _decoded_stamps(path: Path) -> list[int | None]:
-    """The timestamps of all pictures in the order in which the decoder shows them."""
-    with open_video(path) as (container, stream):
-        return [frame.pts for frame in container.decode(stream)]
+def _in_order_of_decoding(container: InputContainer, stream: VideoStream) -> bool:
+    """Whether the file stores decoding times alone: AVI, and ASF (WMV) where pictures are reordered."""
+    return container.format.name == "avi" or (container.format.name == "asf" and bool(stream.has_b_frames))
+
+
+def _shown_in_order(path: Path, most: int | None = None) -> bool:
+    """Whether the decoder shows all pictures, or the first ones, in the order of their timestamps; up to where the file
+    breaks off."""
+    stamps: list[int | None] = []
+    with suppress(InputError), open_video(path) as (container, stream):
+        stamps.extend(frame.pts for frame in islice(container.decode(stream), most))
+    return is_ascending(stamps)
 
 
 def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
@@ -299,10 +311,10 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 
 def _counted(path: Path, zero: int) -> FrameIndex:
     """The index by decoding everything once: timestamps of the decoder (see `corrected`), or by the average rate."""
-    with open_video(path) as (_, stream):
+    with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
-    given = _decoded_stamps(path)
+        given = [frame.pts for frame in container.decode(stream)]
     if not given:
         raise InputError(path, found="a video without a picture")
     if len(set(given)) > 1 or (len(given) == 1 and given[0] is not None):
