@@ -10,6 +10,8 @@ import av
 import numpy as np
 import pytest
 
+from proctor.media import Excerpts, MediaLibrary
+from proctor.tasks.rexsonovqa.reader import READER
 from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor, within
 
@@ -216,6 +218,20 @@ def media(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             if not (folder / f"{file.stem}.mp4").exists():
                 small_video(folder / f"{file.stem}.mp4", known["end_time"] - known["start_time"])
     return folder
+
+
+def test_a_video_may_have_its_name_in_the_metadata(tree: Path, tmp_path: Path) -> None:
+    """One published name differs: a suffix `_CC` in the metadata."""
+    names = {file.stem for file in (tree / "benchmark_questions" / "mcq").glob("*.json")}
+    known = json.loads((tree / "video_metadata_new.json").read_text())
+    (other,) = {name for name in known if name not in names and name.removesuffix("_CC") in names}
+    benchmark = READER.load(tree, tmp_path)
+    library = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache", excerpts=Excerpts(benchmark.excerpts))
+    items = [item for item in benchmark.items if item.group == other.removesuffix("_CC")]
+    assert library.missing(items) == [other.removesuffix("_CC")]
+    small_video(tmp_path / f"{other}.mp4", 2)
+    assert library.missing(items) == []
+    assert library.locate(other.removesuffix("_CC")).name == f"{other}.mp4"
 
 
 def test_a_model_on_clips_with_and_without_video(tree: Path, media: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from proctor.core import InputError
 from proctor.media.audio import audio_duration, cut_sound
-from tests.support.sounds import CODECS, heard, hertz, sounding, tones, write_sound, write_video
+from tests.support.sounds import CODECS, heard, hertz, sounding, tones, write_sound, write_sounds, write_video
 
 BURSTS = [(1.25, 1.75, 1000.0), (2.0, 2.5, 2000.0)]
 
@@ -38,6 +38,28 @@ def test_every_format_is_cut_where_it_sounds(tmp_path: Path, suffix: str) -> Non
     got = heard(cut_sound(path, (1.9, 2.6)))
     assert sounding(got) == pytest.approx((0.1, 0.6), abs=0.002)
     assert hertz(got[1600:9600]) == pytest.approx(2000, abs=4)
+
+
+@pytest.mark.parametrize("name", ["v.mkv", "v.mp4"])
+@pytest.mark.parametrize(
+    ("tracks", "right"),
+    [
+        ([(1, False), (1, True)], 1),
+        ([(1, True), (2, True)], 1),
+        ([(2, True), (1, True)], 0),
+        ([(1, True), (1, True)], 0),
+    ],
+)
+def test_the_default_track_is_heard_then_the_one_with_most_channels(
+    tmp_path: Path, name: str, tracks: list[tuple[int, bool]], right: int
+) -> None:
+    """The first one was, as a commentary or a silent one."""
+    written = [
+        (tones(2.0, [(0.0, 2.0, 1000.0 * (number + 1))]), channels, default)
+        for number, (channels, default) in enumerate(tracks)
+    ]
+    path = write_sounds(tmp_path / name, *written)
+    assert hertz(heard(cut_sound(path, (0.5, 1.5)))) == pytest.approx(1000 * (right + 1), abs=4)
 
 
 @pytest.mark.parametrize("suffix", sorted(CODECS))

@@ -165,6 +165,16 @@ def test_pictures_follow_the_condition(root: Path) -> None:
     assert files(root, one, "text-only") == []
 
 
+def test_every_condition_has_the_pictures_of_the_file(root: Path) -> None:
+    """A clip that begins between two pictures: the one that is shown then, and each that begins in it."""
+    one = clip("mixed", 0.15, 3.51)
+    pictures = {name: [number for _, number in shown(files(root, one, name)[0])] for name in ("video", "reversed")}
+    assert pictures == {"video": list(range(1, 36)), "reversed": list(range(35, 0, -1))}
+    (black,) = files(root, one, "black")
+    with av.open(io.BytesIO(black.mp4), "r") as container:
+        assert len(list(container.decode(video=0))) == 35
+
+
 def test_black_is_black_for_as_long(root: Path) -> None:
     (file,) = files(root, clip("plain", 2.0, 4.0), "black")
     with av.open(io.BytesIO(file.mp4), "r") as container:

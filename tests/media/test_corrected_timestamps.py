@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from proctor.core import InputError
 from proctor.media import MediaLibrary, Picture, Redaction, redact
-from proctor.media.video import _corrected, read_index
+from proctor.media.timestamps import corrected
+from proctor.media.video import read_index
 from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding, write_clock_video
 
 
@@ -40,13 +41,13 @@ from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding,
 )
 def test_each_is_corrected_between_its_neighbours(given: list[int | None], expected: list[int], finer: int) -> None:
     usual = Fraction(3600 if 3600 in given else 40)
-    stamps, found = _corrected(given, usual)
+    stamps, found = corrected(given, usual)
     assert (stamps.tolist(), found) == (expected, finer)
 
 
 @drawn(st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=40).filter(any))
 def test_whatever_is_given_they_ascend(given: list[int | None]) -> None:
-    stamps, finer = _corrected(given, None)
+    stamps, finer = corrected(given, None)
     assert len(stamps) == len(given)
     assert np.all(np.diff(stamps) > 0)
     assert finer <= 100
@@ -56,7 +57,7 @@ def test_whatever_is_given_they_ascend(given: list[int | None]) -> None:
 def test_what_is_told_stays_and_all_ascend(gaps: list[int], data: st.DataObject) -> None:
     told = np.cumsum(gaps).tolist()
     lost = data.draw(st.sets(st.integers(0, len(told) - 1), max_size=len(told) - 1))
-    stamps, finer = _corrected([None if k in lost else stamp for k, stamp in enumerate(told)], Fraction(40))
+    stamps, finer = corrected([None if k in lost else stamp for k, stamp in enumerate(told)], Fraction(40))
     assert np.all(np.diff(stamps) > 0)
     assert all(stamps[k] == told[k] * finer for k in range(len(told)) if k not in lost)
 

@@ -23,8 +23,9 @@ REFRESHED = {"x264-params": "intra-refresh=1:keyint=30:bframes=0"}
         ("v.mp4", ClockVideo(STEADY, options=REFRESHED)),
         ("v.mkv", ClockVideo(STEADY, options=REFRESHED)),
         ("v.avi", ClockVideo(STEADY, options=REFRESHED)),
+        ("v.wmv", ClockVideo(STEADY, codec="wmv2", keyint=15)),
     ],
-    ids=["transport-stream", "program-stream", "interlaced", "refresh-mp4", "refresh-matroska", "refresh-avi"],
+    ids=["transport-stream", "program-stream", "interlaced", "refresh-mp4", "refresh-matroska", "refresh-avi", "wmv"],
 )
 def test_each_picture_asked_for_alone_and_all_that_follow_it(tmp_path: Path, name: str, video: ClockVideo) -> None:
     """The n-th timestamp shows the number n, whatever was asked before."""
@@ -39,6 +40,18 @@ def test_each_picture_asked_for_alone_and_all_that_follow_it(tmp_path: Path, nam
         together = MediaLibrary(tmp_path, cache_dir=tmp_path / f"from {first}")
         shown = together.jpegs([Picture(name, time) for time in times[first:]])
         assert [read_clock(jpeg) for jpeg in shown] == list(range(first, len(times)))
+
+
+def test_a_wmv_with_b_frames_has_decoding_times(tmp_path: Path) -> None:
+    """Its packets' times are those of decoding: the third picture was shown as the first after the start."""
+    path = write_clock_video(tmp_path / "v.wmv", ClockVideo(STEADY, codec="mpeg2video", b_frames=2, keyint=15))
+    index = read_index(path)
+    times = [index.seconds(pts) for pts in index.pts]
+    assert times == pytest.approx([k / 25 for k in range(len(STEADY))])
+    together = MediaLibrary(tmp_path, cache_dir=tmp_path / "all").jpegs([Picture("v.wmv", time) for time in times])
+    assert [read_clock(jpeg) for jpeg in together] == list(range(len(STEADY)))
+    alone = MediaLibrary(tmp_path, cache_dir=tmp_path / "alone")
+    assert [read_clock(alone.jpegs([Picture("v.wmv", times[k])])[0]) for k in (1, 2, 50, 51)] == [1, 2, 50, 51]
 
 
 def test_an_avi_with_b_frames_lasts_as_long_as_its_pictures(tmp_path: Path) -> None:

@@ -77,8 +77,12 @@ def _encode(path: Path, video: ClockVideo) -> Path:
 def read_clock(jpeg: bytes) -> int:
     """The number that a picture shows. Fails where the picture shows none."""
     with Image.open(io.BytesIO(jpeg)) as opened:
-        grey = opened.convert("L").resize((BITS, 2), Image.Resampling.BOX)
-    top, bottom = np.asarray(grey, dtype=int)
+        return number_in(np.asarray(opened.convert("L")))
+
+
+def number_in(grey: NDArray[np.uint8]) -> int:
+    """The same of the grey values of a picture."""
+    top, bottom = np.asarray(Image.fromarray(grey).resize((BITS, 2), Image.Resampling.BOX), dtype=int)
     assert (np.abs(top - bottom) > 100).all(), f"no clock in the picture: {top} over {bottom}"
     return int(sum(1 << bit for bit in range(BITS) if top[bit] > bottom[bit]))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import av
 import numpy as np
+from av.stream import Disposition
 from numpy.typing import NDArray
 
 Samples = NDArray[np.float32]
@@ -61,6 +62,19 @@ def write_video(
         out.mux(pictures.encode(None))
         if samples is not None and stream is not None:
             _feed(out, stream, samples, offset, rate, 1)
+    return path
+
+
+def write_sounds(path: Path, *tracks: tuple[Samples, int, bool], rate: int = 48_000) -> Path:
+    """A file of several audio tracks in AAC: the samples of each, its channels, and whether it is flagged as default."""
+    with av.open(str(path), "w") as out:
+        streams = []
+        for _, channels, default in tracks:
+            stream = _stream(out, "aac", rate, channels)
+            stream.disposition = Disposition.default if default else Disposition(0)
+            streams.append(stream)
+        for stream, (samples, channels, _) in zip(streams, tracks, strict=True):
+            _feed(out, stream, samples, 0.0, rate, channels)
     return path
 
 

@@ -72,6 +72,8 @@ def frames(
         info = library.probe(video.name)
         row = {"video": str(video), "codec": info.codec, "width": info.width, "height": info.height}
         row |= {name: round(getattr(info, name), 3) for name in ("fps", "duration_s", "start_s")}
+        for remark in info.remarks:
+            note(f"{video}: {remark}")
         rows.append(row | {"frames": len(shown), "bytes": sum(len(frame.jpeg) for frame in shown)})
     _show("Frames", rows, output)
 

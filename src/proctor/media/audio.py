@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.media.container import audio_track
 from proctor.media.video import reason_of, seek
 
 if TYPE_CHECKING:
@@ -109,19 +110,19 @@ def sound_samples(path: Path, span: tuple[float, float]) -> tuple[NDArray[np.flo
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[InputContainer, AudioStream]]:
-    """The container and its first audio track. Playlists are refused, whatever their names."""
+    """The container and the audio track that is heard (see `audio_track`). Playlists are refused, whatever their names."""
     import av
 
     options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
     try:
         with av.open(str(path), "r", options=options, metadata_errors="replace") as container:
-            streams = [one for one in container.streams.audio if getattr(one, "codec_context", None) is not None]
-            if not streams:
+            stream = audio_track(container)
+            if stream is None:
                 raise InputError(path, found="no audio track", expected="sound")
-            if not 0 < streams[0].codec_context.sample_rate <= _HIGHEST_RATE:
-                found = f"{streams[0].codec_context.sample_rate:,} samples a second"
+            if not 0 < stream.codec_context.sample_rate <= _HIGHEST_RATE:
+                found = f"{stream.codec_context.sample_rate:,} samples a second"
                 raise InputError(path, found=found, expected=f"1 to {_HIGHEST_RATE:,}")
-            yield container, streams[0]
+            yield container, stream
     except (av.FFmpegError, OSError) as error:
         raise InputError(path, found=f"a sound that can't be read ({reason_of(error)})") from error
 

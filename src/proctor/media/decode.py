@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,41 +14,44 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, dropwhile, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, Region
+from proctor.media.container import Display, alpha_decoder, cropping_of, display_of, pixel_aspect
 from proctor.media.entries import EncodedFrame, key_of
 from proctor.media.pictures import FrameEncoder, MediaSettings, upright
-from proctor.media.video import FrameIndex, check_size, open_video, pixel_aspect, read_index, reason_of, seek
+from proctor.media.video import FrameIndex, check_size, open_video, read_container, read_index, reason_of, seek
 
 if TYPE_CHECKING:
     from av.packet import Packet
+    from av.video.codeccontext import VideoCodecContext
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
 _WORTH_A_SEEK = 12  # pictures to skip; for fewer, decoding on is as fast as seeking
 _INDEXED = ("mov,mp4", "matroska,webm")
-_LOST = 8  # pictures that may be missing at the end before the file counts as broken
+_LOST = 8  # pictures in a row that may be announced and not shown before the file counts as broken
 
 
 class Shot(NamedTuple):
-    """A decoded picture: the requested timestamp, the picture, and its pixels' width over height."""
+    """A decoded picture: the requested timestamp, the picture, and how it is displayed."""
 
     pts: int
     frame: VideoFrame
-    aspect: Fraction
+    display: Display
 
 
 def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
     """The pictures with these timestamps in ascending order, each decoded once.
 
     `wanted` is ascending and without duplicates, from `index.at`. In place of a picture that the stream announces and
-    never shows, the last one shown before it is given. Raises `InputError` with the time of the first picture that
-    can't be decoded.
+    never shows, the last one shown before it is given, for at most eight in a row. Which picture is given does not
+    depend on what else is wanted. Raises `InputError` with the time of the first picture that can't be decoded, or whose
+    place among the others its timestamp does not tell.
     """
     import av
 
@@ -119,14 +123,14 @@ class VideoSource:
         that are neither wanted nor needed for others, and raises `_NeverShownError` where a wanted one is not shown."""
         key = index.key_before(wanted[0])
         if not sparing:
-            pictures = self._pictures_up_to(wanted[0], index)
+            pictures = _proved(self._pictures_up_to(wanted[0], index), self.path, index)
         else:
-            packets = _sparing(self.packets_from(key, index), self._stream, frozenset(wanted))
-            pictures = _pictures(packets, key)
+            packets = _sparing(self.packets_from(key, index), self._codec, frozenset(wanted))
+            pictures = self._pictures(packets, key, index)
         try:
             yield from self.shots(_pick(pictures, wanted, self.path, index, exact=sparing))
         finally:
-            self._stream.codec_context.skip_frame = "DEFAULT"
+            self._codec.skip_frame = "DEFAULT"
 
     def _pictures_up_to(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
         """Pictures from one at or before this timestamp on, or from the file's first one. After a keyframe that is not
@@ -135,7 +139,7 @@ class VideoSource:
         back = 1
         while True:
             key = int(index.keys[max(place, 0)])
-            pictures = _pictures(self.packets_from(key, index), key)
+            pictures = self._pictures(self.packets_from(key, index), key, index)
             first = next(pictures, None)
             if place <= 0 or (first is not None and first[0] <= pts):
                 return pictures if first is None else chain([first], pictures)
@@ -145,16 +149,22 @@ class VideoSource:
         """The same where pictures are counted: from the file's first one if the keyframe before is not a whole picture."""
         from av.video.frame import PictureType
 
-        pictures = _counted(self.packets_from(index.key_before(pts), index), index)
+        pictures = self._counted(self.packets_from(index.key_before(pts), index), index)
         first = next(pictures, None)
         if first is None or first[1].pict_type not in {PictureType.I, PictureType.NONE}:
-            return _counted(self.packets(), index)
+            return self._counted(self.packets(), index)
         return chain([first], pictures)
 
     def shots(self, picked: Iterator[tuple[int, VideoFrame]]) -> Iterator[Shot]:
-        aspect = pixel_aspect(self._stream)
+        """The pictures as they are displayed. Raises `InputError` where the shape of pixels changes within the file: what
+        was shown as a circle would be an ellipse."""
         for pts, frame in picked:
-            yield Shot(pts, frame, aspect)
+            stated = self._codec.sample_aspect_ratio or self._shape
+            if stated != self._shape:
+                found = f"pixels whose shape changes from {_ratio(self._shape)} to {_ratio(stated)}"
+                raise InputError(self.path, found=found, expected="one shape: encode it as one video")
+            display = display_of(frame, self._cropping, self._aspect)
+            yield Shot(pts, frame, display if self._turn is None else display._replace(turn=self._turn))
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """All packets from the start."""
@@ -182,12 +192,70 @@ class VideoSource:
 
     def _open(self) -> None:
         self._container, self._stream = self._stack.enter_context(open_video(self.path))
-        self._stream.thread_type = "AUTO" if self.threads else "NONE"
+        self._cropping = cropping_of(self._container, self._stream, self.path)
+        self._aspect, self._turn = pixel_aspect(self._stream), None
+        self._codec = self._stream.codec_context
+        self._shape = self._codec.sample_aspect_ratio or Fraction(1)
+        if alpha_decoder(self._stream):
+            self._codec, self._turn = _with_alpha(self._stream), read_container(self.path).display.turn
+        self._codec.thread_type = "AUTO" if self.threads else "NONE"
         self._fresh = True
 
     def _seek(self, pts: int) -> bool:
         self._fresh = False
+        if self._codec is not self._stream.codec_context and self._codec.is_open:
+            self._codec.flush_buffers()
         return seek(self._container, pts, self._stream)
+
+    def _decode(self, packet: Packet[VideoStream]) -> list[VideoFrame]:
+        if self._codec is self._stream.codec_context:
+            return packet.decode()
+        return self._codec.decode(packet if packet.size else None)
+
+    def _pictures(
+        self, packets: Iterator[Packet[VideoStream]], key: int, index: FrameIndex
+    ) -> Iterator[tuple[int, VideoFrame]]:
+        """Decodes, without pictures before the keyframe, which may refer to others that were not read."""
+        import av
+
+        from_start, shown = key <= int(index.keys[0]), False
+        for packet in packets:
+            try:
+                frames = self._decode(packet)
+            except av.error.InvalidDataError:
+                if shown or not from_start:
+                    raise
+                continue  # a recording may start in the middle of a group: nothing to show until a keyframe
+            for frame in frames:
+                if frame.pts is not None and frame.pts >= key:
+                    shown = True
+                    yield frame.pts, frame
+
+    def _counted(self, packets: Iterator[Packet[VideoStream]], index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
+        """Decodes, and assigns timestamps by counting from the first packet."""
+        first = next(packets, None)
+        if first is None:
+            return
+        begins_at = first.dts if len(index.keys) > 1 and first.dts is not None else int(index.pts[0])
+        number = int(index.pts.searchsorted(begins_at))
+        for packet in chain([first], packets):
+            for picture in self._decode(packet):
+                if number < len(index.pts):
+                    yield int(index.pts[number]), picture
+                number += 1
+
+
+def _with_alpha(stream: VideoStream) -> VideoCodecContext:
+    """A decoder that gives transparency, too."""
+    from av import CodecContext
+
+    codec = cast("VideoCodecContext", CodecContext.create(alpha_decoder(stream), "r"))
+    codec.extradata = stream.codec_context.extradata
+    return codec
+
+
+def _ratio(shape: Fraction) -> str:
+    return f"{shape.numerator}:{shape.denominator}"
 
 
 def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
@@ -202,45 +270,36 @@ def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
 
 
 def _sparing(
-    packets: Iterator[Packet[VideoStream]], stream: VideoStream, wanted: frozenset[int]
+    packets: Iterator[Packet[VideoStream]], codec: VideoCodecContext, wanted: frozenset[int]
 ) -> Iterator[Packet[VideoStream]]:
     """The packets; before each, the decoder is set to skip it if it is neither wanted nor a reference for others."""
     for packet in packets:
         may_skip = packet.pts is not None and packet.pts not in wanted
-        stream.codec_context.skip_frame = "NONREF" if may_skip else "DEFAULT"
+        codec.skip_frame = "NONREF" if may_skip else "DEFAULT"
         yield packet
 
 
-def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[tuple[int, VideoFrame]]:
-    """Decodes, without pictures before the keyframe, which may refer to others that were not read."""
-    import av
-
-    shown = False
-    for packet in packets:
-        try:
-            frames = packet.decode()
-        except av.error.InvalidDataError:
-            if shown:
-                raise
-            continue  # a recording may start in the middle of a group: nothing to show until a keyframe
-        for frame in frames:
-            if frame.pts is not None and frame.pts >= key:
-                shown = True
-                yield frame.pts, frame
-
-
-def _counted(packets: Iterator[Packet[VideoStream]], index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
-    """Decodes, and assigns timestamps by counting from the first packet."""
-    first = next(packets, None)
-    if first is None:
-        return
-    begins_at = first.dts if len(index.keys) > 1 and first.dts is not None else int(index.pts[0])
-    number = int(index.pts.searchsorted(begins_at))
-    for packet in chain([first], packets):
-        for picture in packet.decode():
-            if number < len(index.pts):
-                yield int(index.pts[number]), picture
-            number += 1
+def _proved(
+    pictures: Iterator[tuple[int, VideoFrame]], path: Path, index: FrameIndex
+) -> Iterator[tuple[int, VideoFrame]]:
+    """The pictures; where announced ones are left out, only after the next eight show that these do not come later.
+    Raises `InputError` where they do: a timestamp is wrong, and nobody can say whose."""
+    ahead: deque[tuple[int, VideoFrame]] = deque()
+    reached: int | None = None
+    while True:
+        ahead.extend(islice(pictures, 0 if ahead else 1))
+        if not ahead:
+            return
+        pts, picture = ahead.popleft()
+        if reached is None or index.between(reached, pts) > 1:
+            ahead.extend(islice(pictures, _LOST - len(ahead)))
+            back = next((later for later, _ in ahead if later < pts), None)
+            if back is not None:
+                found = f"a timestamp that goes back to {index.seconds(back):.3f} s"
+                expected = "pictures in the order of their times"
+                raise InputError(path, f"after {index.seconds(pts):.3f} s", found=found, expected=expected)
+        yield pts, picture
+        reached = pts if reached is None else max(reached, pts)
 
 
 def _pick(
@@ -251,26 +310,42 @@ def _pick(
     *,
     exact: bool = False,
 ) -> Iterator[tuple[int, VideoFrame]]:
-    """For each wanted timestamp the last picture at or before it."""
-    waiting = list(reversed(wanted))
-    last: VideoFrame | None = None
-    reached = -1
-    for pts, picture in pictures:
-        while waiting and waiting[-1] < pts:
-            if exact:
-                raise _NeverShownError
-            yield waiting.pop(), last or picture
-        if waiting and waiting[-1] == pts:
-            yield waiting.pop(), picture
+    """For each wanted timestamp the picture that has it; without `exact`, for one that is never shown, the last before
+    it."""
+    waiting = deque(wanted)
+    last: tuple[int, VideoFrame] | None = None
+    for shown in pictures:
+        missing = [waiting.popleft() for _ in range(bisect_left(waiting, shown[0]))]
+        if missing and exact:
+            raise _NeverShownError
+        yield from _filled(missing, last, shown, path, index)
+        if waiting and waiting[0] == shown[0]:
+            yield waiting.popleft(), shown[1]
         if not waiting:
             return
-        last, reached = picture, pts
+        last = shown if last is None or shown[0] >= last[0] else last
     if exact:
         raise _NeverShownError
-    if last is None or index.between(reached, waiting[-1]) > _LOST:
-        raise InputError(path, f"at {index.seconds(waiting[-1]):.3f} s", found="no picture that can be decoded")
-    for pts in reversed(waiting):
-        yield pts, last
+    yield from _filled(waiting, last, None, path, index)
+
+
+def _filled(
+    missing: Collection[int],
+    last: tuple[int, VideoFrame] | None,
+    following: tuple[int, VideoFrame] | None,
+    path: Path,
+    index: FrameIndex,
+) -> Iterator[tuple[int, VideoFrame]]:
+    """For timestamps that are never shown the last picture before them, or the first of all. Raises `InputError` for one
+    of more than eight in a row."""
+    for pts in missing:
+        after = int(index.pts[-1]) + 1 if following is None else following[0]
+        in_a_row = index.between(pts, after) if last is None else index.between(last[0], after) - 1
+        shown = last or following
+        if shown is None or in_a_row > _LOST:
+            place = f"at {index.seconds(pts):.3f} s"
+            raise InputError(path, place, found="no picture that can be decoded")
+        yield pts, shown[1]
 
 
 _OPEN: WeakSet[VideoSource] = WeakSet()
@@ -313,9 +388,9 @@ class Decoding:
 
         def encoded(source: VideoSource, some: Sequence[int]) -> Iterator[EncodedFrame]:
             encoder = FrameEncoder(region, settings)
-            for pts, frame, aspect in decode_at(source, index, some):
+            for pts, frame, display in decode_at(source, index, some):
                 for text in texts[pts]:
-                    yield EncodedFrame(key_of(pts, text), index.seconds(pts), encoder.jpeg(frame, aspect, text))
+                    yield EncodedFrame(key_of(pts, text), index.seconds(pts), encoder.jpeg(frame, display, text))
 
         wanted = sorted(texts)
         lots = _lots(index, wanted, -(-len(wanted) // (2 * self.cores)))
@@ -420,5 +495,5 @@ def sampled(
         raise InputError(path, found=found, expected=f"at most {MAX_SAMPLES:,} pictures: a lower rate")
     moments = start + np.arange(int(max(0.0, last - start) * fps) + 1) / fps
     with VideoSource(path) as source:
-        for pts, frame, aspect in decode_at(source, index, sorted(set(index.at(moments.tolist())))):
-            yield SampledPicture(index.seconds(pts), np.asarray(upright(frame, aspect, None, max_side)))
+        for pts, frame, display in decode_at(source, index, sorted(set(index.at(moments.tolist())))):
+            yield SampledPicture(index.seconds(pts), np.asarray(upright(frame, display, None, max_side)))

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -163,7 +163,7 @@ def _candidates(root: Path, name: PurePosixPath) -> list[Path]:
     return [exact, *beside, *shouted]
 
 
-_INDEX_VERSION = 3  # of how timestamps are read
+_INDEX_VERSION = 4  # of how timestamps are read
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -309,18 +309,25 @@ def _load_index(note: Path) -> FrameIndex | None:
 class LocatedFiles:
     """The files of one library below `root` (None: no media).
 
-    With frames in object storage (`SharedFrames`), a video in object storage is fetched only when it is opened: what is
+    A file that is not there under its name is looked for under `also`, another name of it. With frames in object storage
+    (`SharedFrames`), a video in object storage is fetched only when it is opened: what is
     needed before, another machine has stored there, and `infos` holds it by path. `hold` keeps a folder of the cache
     from being removed.
     """
 
     def __init__(
-        self, root: Path | None, catalogue: Catalogue, shared: SharedFrames | None, hold: Callable[[Path], None]
+        self,
+        root: Path | None,
+        catalogue: Catalogue,
+        shared: SharedFrames | None,
+        hold: Callable[[Path], None],
+        also: Mapping[str, str],
     ) -> None:
         self._root = root
         self._catalogue = catalogue
         self._shared = shared
         self._hold = hold
+        self._also = also
         self._lock = threading.Lock()
         self._located: dict[str, Path] = {}
         self._unfetched: dict[str, Path | None] = {}
@@ -330,21 +337,30 @@ class LocatedFiles:
     def locate(self, source: str) -> Path:
         """The file of this name, fetched if necessary. Raises `InputError` where there is none, the name leads out of
         the root, or the file is not the one that was described."""
-        path = self._located.get(source) or self._located.setdefault(source, locate(self._root, source))
+        path = self._located.get(source) or self._located.setdefault(source, locate(self._root, self._named(source)))
         if self._root is not None and remote_at(self._root) is not None:
             self._hold(path.parent)
             if not path.is_file():  # removed to make room
-                path = locate(self._root, source)
+                path = locate(self._root, self._named(source))
             if self._unfetched.get(source) is not None:
                 self._catalogue.check(path)
         return path
+
+    def is_there(self, source: str) -> bool:
+        """Whether there is a file of this name; nothing is fetched."""
+        return self._root is not None and is_there(self._root, self._named(source))
+
+    def _named(self, source: str) -> str:
+        """The name under which the file is there; the first where it is under none."""
+        also, root = self._also.get(source), self._root
+        return also if also and root is not None and not is_there(root, source) and is_there(root, also) else source
 
     def known(self, source: str) -> Path:
         """The path by which the catalogue and `infos` know a file, fetched or not. Raises `InputError` as `locate`."""
         if self._shared is None or self._root is None:
             return self.locate(source)
         if source not in self._unfetched:
-            found = self._stand_in(self._shared, self._root, source)
+            found = self._stand_in(self._shared, self._root, self._named(source))
             with self._lock:
                 self._unfetched.setdefault(source, found)
         return self._unfetched[source] or self.locate(source)
@@ -357,7 +373,7 @@ class LocatedFiles:
             if source in self._kept:
                 return
             self._kept.add(source)
-        found = remote_object(self._root, source)
+        found = remote_object(self._root, self._named(source))
         if found is not None:
             path = self.locate(source)
             video = PreparedVideo(self._catalogue.identity(path), info, self._catalogue.kept_index(path))

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from proctor.media.audio import MAX_SOUND_S, RATE, audio_duration, cut_sound
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, is_there
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
 from proctor.media.pictures import MediaSettings, encode, read_image, still_facts
@@ -32,9 +33,9 @@ Paint = tuple[Callable[[bytes], bytes], str]
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
 _BATCH = 64
-_SOUND_VERSION = 1  # of how sound is cut
-_VIDEO_VERSION = 2  # of which picture of a video a timestamp has: what was kept under another is made again
-_PLAYBACK_VERSION = 2  # of how videos are made playable
+_SOUND_VERSION = 2  # of which sound a stretch has
+_VIDEO_VERSION = 3  # of which picture of a video a timestamp has, and how it is displayed
+_PLAYBACK_VERSION = 3  # of how videos are made playable
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
@@ -99,7 +100,8 @@ class MediaLibrary:
         folder, shared = cache_folder(cache_dir), shared_frames(cache_dir)
         self._catalogue = Catalogue(folder)
         self._store = FrameStore(folder, cache_bytes, shared=shared)
-        self._files = LocatedFiles(root, self._catalogue, shared, self._store.hold)
+        also = {source: excerpt.also for source, excerpt in self.excerpts.known.items() if excerpt.also}
+        self._files = LocatedFiles(root, self._catalogue, shared, self._store.hold, also)
         self._probed = self._files.infos
 
     def unscaled(self, *, painted: bool = True) -> MediaLibrary:
@@ -119,14 +121,12 @@ class MediaLibrary:
 
     def missing(self, items: Iterable[Item]) -> list[str]:
         """The names of the items' media files that are not found, sorted."""
-        sources = {medium.source for item in items for medium in item.media}
-        return sorted(s for s in sources if self.root is None or not is_there(self.root, s))
+        return sorted({one.source for item in items for one in item.media if not self._files.is_there(one.source)})
 
     def probe(self, source: str) -> VideoInfo:
         """The facts of a video. Raises `InputError` where it can't be read."""
-        return self._remembered(
-            self._probed, self._files.known(source), lambda path: cine_info(path) if self._kind(path) else probe(path)
-        )
+        path = self._files.known(source)
+        return self._remembered(self._probed, path, lambda path: cine_info(path) if self._kind(path) else probe(path))
 
     def is_still(self, source: str) -> bool:
         """Whether a file is one image, or several without times. Raises `InputError` for a DICOM file that can't be
@@ -185,33 +185,34 @@ class MediaLibrary:
                 seconds = sum(end - start for start, end in map(self.sound_span, item.sounding))
                 if seconds > MAX_SOUND_S:
                     source = item.sounding[0].source
-                    error = (
-                        f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MAX_SOUND_S:g} s"
-                    )
-                    found.setdefault((source, error), []).append(item.id)
+                    error = f"found {seconds:.1f} s of sound in a question, expected at most {MAX_SOUND_S:g} s"
+                    found.setdefault((source, f"{source}: {error}"), []).append(item.id)
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 
     def warnings(self, items: Iterable[Item]) -> list[str]:
         """What a person should review before files are shown: medical files that declare burned-in text or recognisable
-        features, and image files with several images. Broken files are skipped."""
-        sources = {medium.source: item.id for item in reversed(list(items)) for medium in item.media}
-        marked, several = dict[str, list[str]](), list[str]()
-        for source in sorted(sources):
-            try:
-                path = self._files.known(source)
-                for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
-                    marked.setdefault(name, []).append(source)
-                if path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).animated:
-                    several.append(source)
-            except InputError:
-                continue
-        first = f"first {several[0]}, of item {sources[several[0]]!r}" if several else ""
-        told = [f"{count_of(len(several), 'file')} with several images, of which the first is shown ({first})"]
-        return told[: len(several)] + [
-            f"{count_of(len(files), 'DICOM file')} with {name} YES: the pixels may show who the patient is "
-            f"(first {files[0]}, of item {sources[files[0]]!r}); look at them before they are sent"
-            for name, files in sorted(marked.items())
+        features, image files with several images, and `ContainerFacts.remarks`. Broken files are skipped."""
+        needed = {medium.source: (medium, item.id) for item in reversed(list(items)) for medium in item.media}
+        found: dict[tuple[str, str, str], list[str]] = {}
+        for source in sorted(needed):
+            with suppress(InputError):
+                for told in self._remarks(needed[source][0]):
+                    found.setdefault(told, []).append(source)
+        return [
+            f"{count_of(len(files), noun)} with {what} (first {files[0]}, of item {needed[files[0]][1]!r}){advice}"
+            for (noun, what, advice), files in sorted(found.items())
         ]
+
+    def _remarks(self, medium: Media) -> Iterator[tuple[str, str, str]]:
+        """A noun for the file, what it has, and what to do about it."""
+        path = self._files.known(medium.source)
+        for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
+            what = f"{name} YES: the pixels may show who the patient is"
+            yield "DICOM file", what, "; look at them before they are sent"
+        if path.suffix.lower() in IMAGE_EXTENSIONS and still_facts(path).animated:
+            yield "file", "several images, of which the first is shown", ""
+        for remark in self.probe(medium.source).remarks if isinstance(medium, VideoClip) else ():
+            yield "video", remark, ""
 
     def check(self, items: Iterable[Item]) -> None:
         """Opens every file that the items need. Raises `InputError` naming the file, the problem and an item:

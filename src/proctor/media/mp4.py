@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import dropwhile
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from proctor.core import FrozenModel, InputError, Region, whole_file
+from proctor.media.container import ContainerFacts
 from proctor.media.pictures import fitted, open_picture, upright
 from proctor.media.redaction import (
     CoarseError,
@@ -31,7 +32,8 @@ from proctor.media.redaction import (
     shown_pictures,
     verify_redaction,
 )
-from proctor.media.video import FrameIndex, check_size, decoding_times, open_video, pixel_aspect, probe, read_index
+from proctor.media.timestamps import decoding_times
+from proctor.media.video import FrameIndex, check_size, open_video, probe, read_container, read_index, reason_of
 
 if TYPE_CHECKING:
     from av.bitstream import BitStreamFilterContext
@@ -112,14 +114,30 @@ def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region
     """The clip's pictures at their own times, from 0 on: packets are copied where that is exact (see `_may_copy_clip`
     and `_begins_at`), else pictures are encoded. Raises `InputError` where the file can't be read."""
     first, end = index.at([span[0]])[0], index.end_tick(span[1])
-    if (
-        region is None
-        and first in index.keys
-        and _may_copy_clip(path, index, end, max_side)
-        and _begins_at(path, first)
-    ):
-        return _copied_clip(path, first, end)
-    return _encoded_clip(path, index, first, end, region, max_side)
+    with _written(path):
+        if (
+            region is None
+            and first in index.keys
+            and _may_copy_clip(path, index, end, max_side)
+            and _begins_at(path, first)
+        ):
+            return _copied_clip(path, first, end)
+        return _encoded_clip(path, index, first, end, region, max_side)
+
+
+@contextmanager
+def _written(source: Path | str) -> Iterator[None]:
+    """Raises `InputError` where FFmpeg refuses to write what was made of this file, such as times that an MP4 can't
+    hold. A disk's own errors stay what they are."""
+    import av
+
+    try:
+        yield
+    except (av.FFmpegError, OverflowError) as error:
+        if isinstance(error, OSError):
+            raise
+        found = f"pictures or times that a video file can't hold ({reason_of(error)})"
+        raise InputError(source, found=found, expected="another file") from error
 
 
 def from_jpegs(pictures: Iterable[tuple[float, bytes]]) -> bytes:
@@ -131,19 +149,18 @@ def from_jpegs(pictures: Iterable[tuple[float, bytes]]) -> bytes:
             pixels = np.asarray(open_picture(jpeg))
             yield round(time * _TICKS), av.VideoFrame.from_ndarray(pixels, format="rgb24")
 
-    return _h264(frames(), Fraction(1, _TICKS))
+    with _written("clip"):
+        return _h264(frames(), Fraction(1, _TICKS))
 
 
 def _may_copy_clip(path: Path, index: FrameIndex, end: int, max_side: int | None) -> bool:
-    """H.264, upright, unscaled, and no picture before the end depends on one after it."""
-    with open_video(path) as (container, stream):
-        if stream.codec_context.name != "h264" or not index.stamped:
-            return False
-        frame = next(container.decode(stream))
-        size = fitted(stream.width, stream.height, max_side, pixel_aspect(stream))
-        in_order = not stream.codec_context.has_b_frames
-        to_the_end = end > int(index.pts[-1])
-        return size == (frame.width, frame.height) and not frame.rotation and (in_order or to_the_end)
+    """H.264, displayed as it is, unscaled, and no picture before the end depends on one after it."""
+    if not index.stamped or not read_container(path).display.plain:
+        return False
+    with open_video(path) as (_, stream):
+        size = stream.width, stream.height
+        in_order = not stream.has_b_frames or end > int(index.pts[-1])
+        return stream.codec_context.name == "h264" and fitted(*size, max_side, Fraction(1)) == size and in_order
 
 
 def _begins_at(path: Path, first: int) -> bool:
@@ -183,8 +200,8 @@ def _encoded_clip(
 
     def frames() -> Iterable[tuple[int, VideoFrame]]:
         with VideoSource(path) as source:
-            for pts, frame, aspect in decode_at(source, index, wanted):
-                picture = upright(frame, aspect, region, max_side)
+            for pts, frame, display in decode_at(source, index, wanted):
+                picture = upright(frame, display, region, max_side)
                 yield pts - first, av.VideoFrame.from_ndarray(np.asarray(picture), format="rgb24")
 
     return _h264(frames(), index.time_base)
@@ -238,8 +255,6 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
 
     Raises `InputError` where the original can't be read, the result would replace it, or the check fails.
     """
-    import av
-
     check_size(source)
     if out.exists() and out.samefile(source):
         raise InputError(out, found="the original", expected="another file: originals are never changed")
@@ -248,14 +263,15 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
     with whole_file(out) as draft:
         if copied:
             try:
-                copy_pictures(source, draft, plan)
-                return RedactedVideo(
-                    how="copied", pieces=plan.pieces, check=verify_redaction(source, draft, plan, exact=True)
-                )
-            except (InputError, av.FFmpegError):
+                with _written(source):
+                    copy_pictures(source, draft, plan)
+                check = verify_redaction(source, draft, plan, exact=True)
+                return RedactedVideo(how="copied", pieces=plan.pieces, check=check)
+            except InputError:
                 draft.unlink(missing_ok=True)  # what can't be copied exactly is encoded
         try:
-            return RedactedVideo(how="encoded", pieces=plan.pieces, check=_encoded(source, draft, plan))
+            with _written(source):
+                return RedactedVideo(how="encoded", pieces=plan.pieces, check=_encoded(source, draft, plan))
         except InputError as error:
             raise InputError(str(error).replace(str(draft), str(out))) from error
 
@@ -274,11 +290,13 @@ def _encoded(source: Path, draft: Path, plan: PlannedPictures) -> RedactionCheck
 
 def _may_copy_all(source: Path, plan: PlannedPictures) -> bool:
     """Whether all packets of a file can be copied unchanged."""
-    with open_video(source) as (container, stream):
-        name = stream.codec_context.name
-        turned = next(container.decode(stream)).rotation
-    if name not in COPIED or not plan.index.stamped or turned or len(plan.kept) < len(plan.index.pts):
+    facts = read_container(source)
+    plain = facts.display._replace(aspect=Fraction(1)).plain and not facts.alpha
+    if not plain or not plan.index.stamped or len(plan.kept) < len(plan.index.pts):
         return False
+    with open_video(source) as (_, stream):
+        if stream.codec_context.name not in COPIED:
+            return False
     with open_video(source) as (container, stream):
         return not any(one.is_discard or one.dts is None for one in container.demux(stream) if one.size)
 
@@ -410,22 +428,22 @@ def write_playback(source: Path, index: FrameIndex, out: Path, region: Region | 
     another start. Returns whether the packets were copied. Raises `InputError` where the video can't be read, or an MP4
     can't hold these times.
     """
-    import av
-
     check_size(source)
-    turned = _rotation(source)
-    if region is None and _plays_as_it_is(source, index):
+    facts = read_container(source)
+    if region is None and _plays_as_it_is(source, index, facts):
         hidden = int(index.pts[0] - index.keys[0]) if index.edited else 0
         plan = _playback_plan(source, index, hidden)
         try:
-            copy_pictures(source, out, plan)
-            if _has_times(out, plan, hidden=bool(hidden)) and _rotation(out) == turned:
+            with _written(source):
+                copy_pictures(source, out, plan)
+            if _has_times(out, plan, hidden=bool(hidden)) and read_container(out).display == facts.display:
                 return True
-        except (InputError, av.FFmpegError):
+        except InputError:
             pass  # what can't be copied exactly is encoded
         out.unlink(missing_ok=True)
     plan = _playback_plan(source, index, 0, outside_of(region) if region is not None else ())
-    encode_pictures(source, out, plan)
+    with _written(source):
+        encode_pictures(source, out, plan)
     if not _has_times(out, plan, hidden=False):
         raise InputError(source, found="pictures that can't be given their times in an MP4", expected="another file")
     return False
@@ -448,14 +466,14 @@ def _playback_plan(
     return PlannedPictures(index, base, [int(pts) for pts in index.pts], stamps, [covered] * len(index.pts), ())
 
 
-def _plays_as_it_is(source: Path, index: FrameIndex) -> bool:
+def _plays_as_it_is(source: Path, index: FrameIndex, facts: ContainerFacts) -> bool:
+    """Whether browsers decode the packets, and display the pictures as they are or after a quarter turn: they differ in
+    what they make of mirrors, other rotations, cropping and transparency."""
+    display = facts.display
+    if display.turn.mirrored or display.turn.degrees or any(display.cropping) or facts.alpha:
+        return False
     with open_video(source) as (_, stream):
         return index.stamped and stream.codec_context.name in PLAYED and stream.codec_context.pix_fmt in _PLANES
-
-
-def _rotation(path: Path) -> int:
-    with open_video(path) as (container, stream):
-        return next(container.decode(stream)).rotation % 360
 
 
 def _has_times(path: Path, plan: PlannedPictures, *, hidden: bool) -> bool:

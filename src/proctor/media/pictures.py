@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from proctor.core import FrozenModel, InputError, Region, Scan
+from proctor.media.container import Display, has_alpha
 
 if TYPE_CHECKING:
     from av.video.frame import VideoFrame
+    from av.video.reformatter import VideoReformatter
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
@@ -108,37 +110,43 @@ class FrameEncoder:
         self._settings = settings
         self._scaler, self._painter = VideoReformatter(), VideoReformatter()
 
-    def jpeg(self, frame: VideoFrame, aspect: Fraction, text: str = "") -> bytes:
-        """The picture upright, as a player shows it, then as `encode`. `aspect` is width over height of one pixel as
-        stored."""
-        from PIL.Image import fromarray
-
-        turn = frame.rotation % 360  # scaling forgets it
-        if self._region is None and frame.format.is_planar and not frame.format.is_rgb:
+    def jpeg(self, frame: VideoFrame, display: Display, text: str = "") -> bytes:
+        """The picture as a player shows it, then as `encode`."""
+        form = frame.format
+        in_planes = form.is_planar and not form.is_rgb and not has_alpha(form)
+        if self._region is None and in_planes and not any(display.cropping) and not display.turn.degrees:
             # In the decoder's own planes: three times as fast as scaling the finished picture.
-            size = fitted(frame.width, frame.height, self._settings.max_side, aspect)
+            size = fitted(frame.width, frame.height, self._settings.max_side, display.aspect)
             if size != (frame.width, frame.height):
-                frame, aspect = self._scaler.reformat(frame, *size, interpolation="BICUBIC"), Fraction(1)
-        picture, aspect = _turned(fromarray(self._painter.reformat(frame, format="rgb24").to_ndarray()), turn, aspect)
+                frame = self._scaler.reformat(frame, *size, interpolation="BICUBIC")
+                display = display._replace(aspect=Fraction(1))
+        picture, aspect = _displayed(frame, display, self._painter)
         return encode(picture, self._region, self._settings, aspect, text)
 
 
-def upright(frame: VideoFrame, aspect: Fraction, region: Region | None, max_side: int | None) -> Image:
+def upright(frame: VideoFrame, display: Display, region: Region | None, max_side: int | None) -> Image:
     """One decoded picture as a player shows it, cropped and scaled, but not encoded."""
-    from PIL.Image import fromarray
+    from av.video.reformatter import VideoReformatter
 
-    picture, aspect = _turned(fromarray(frame.to_ndarray(format="rgb24")), frame.rotation % 360, aspect)
+    picture, aspect = _displayed(frame, display, VideoReformatter())
     return _cropped_and_scaled(picture, region, max_side, aspect)
 
 
-def _turned(picture: Image, turn: int, aspect: Fraction) -> tuple[Image, Fraction]:
-    """The picture turned by `turn` degrees, and its pixels' width over height then."""
-    from PIL.Image import Transpose
+def _displayed(frame: VideoFrame, display: Display, painter: VideoReformatter) -> tuple[Image, Fraction]:
+    """The picture in RGB, on white where it is transparent, cropped and turned; and its pixels' width over height then."""
+    from PIL.Image import Resampling, Transpose, fromarray
 
-    turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
-    if turn not in turns:
-        return picture, aspect
-    return picture.transpose(turns[turn]), 1 / aspect if turn % 180 else aspect
+    transparent = has_alpha(frame.format)
+    pixels = painter.reformat(frame, format="rgba" if transparent else "rgb24").to_ndarray()
+    picture = _on_white(fromarray(pixels)) if transparent else fromarray(pixels)
+    top, bottom, left, right = display.cropping
+    if any(display.cropping):
+        picture = picture.crop((left, top, picture.width - right, picture.height - bottom))
+    for step in display.turn.steps:
+        picture = picture.transpose(Transpose[step])
+    if display.turn.degrees:
+        picture = picture.rotate(-display.turn.degrees, Resampling.BILINEAR, fillcolor="black")
+    return picture, 1 / display.aspect if display.turn.sideways else display.aspect
 
 
 def read_image(path: Path, scan: Scan | None = None) -> Image:

@@ -195,8 +195,8 @@ def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
 def shown_pictures(source: Path, plan: PlannedPictures) -> Iterator[tuple[int, Pixels]]:
     """The original's kept pictures, upright, in order."""
     with VideoSource(source) as opened:
-        for pts, frame, aspect in decode_at(opened, plan.index, plan.kept):
-            yield pts, np.asarray(upright(frame, aspect, None, None))
+        for pts, frame, display in decode_at(opened, plan.index, plan.kept):
+            yield pts, np.asarray(upright(frame, display, None, None))
 
 
 MIN_PSNR = 30.0
@@ -308,7 +308,7 @@ def _pairs(source: Path, result: Path, index: FrameIndex, plan: PlannedPictures)
     with VideoSource(result) as opened:
         after = decode_at(opened, index, [int(pts) for pts in index.pts])
         for (_, before), shot in zip(shown_pictures(source, plan), after, strict=True):
-            pixels = np.asarray(upright(shot.frame, shot.aspect, None, None))
+            pixels = np.asarray(upright(shot.frame, shot.display, None, None))
             height, width = before.shape[:2]
             if pixels.shape[0] - height not in {0, 1} or pixels.shape[1] - width not in {0, 1}:
                 found = f"pictures of {pixels.shape[1]} × {pixels.shape[0]}"

@@ -231,7 +231,11 @@ def _timed(path: Path) -> tuple[DicomFacts, tuple[float, ...]]:
     facts = dicom_facts(path)
     if facts.ends is None:
         found = f"{facts.frames} frames without times" if facts.frames > 1 else "one picture"
-        raise InputError(path, found=found, expected="a video, or a DICOM file whose frames have times")
+        raise InputError(
+            path,
+            found=found,
+            expected="a video, or a DICOM file whose frames have times (write FrameTime or CineRate into it)",
+        )
     return facts, facts.ends
 
 

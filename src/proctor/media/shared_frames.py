@@ -256,7 +256,8 @@ def _frames_in(index: Any, frame_set: FrameSet) -> dict[Key, tuple[str, StoredFr
 def _info(told: Any) -> VideoInfo:
     """Raises `ValueError`, `KeyError` or `TypeError` for invalid facts."""
     duration_s, fps, start_s = (float(told[name]) for name in ("duration_s", "fps", "start_s"))
-    info = VideoInfo(duration_s, int(told["width"]), int(told["height"]), fps, start_s, str(told["codec"]))
+    remarks = tuple(map(str, told.get("remarks", ())))
+    info = VideoInfo(duration_s, int(told["width"]), int(told["height"]), fps, start_s, str(told["codec"]), remarks)
     if not (math.isfinite(duration_s + fps + start_s) and min(duration_s, info.width, info.height) > 0):
         raise ValueError("no video")
     return info

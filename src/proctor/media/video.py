@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
+from proctor.media.container import ContainerFacts, container_facts, video_track
+from proctor.media.timestamps import MOST_HELD, check_order, corrected, is_ascending, tell_the_order
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -21,11 +24,9 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-_STILLS = ("_pipe", "image2", "gif", "apng", "webp")
 _DECLARE_DURATION = ("mov,mp4", "matroska,webm", "avi", "flv")  # others estimate it from the bit rate
 _TRUNCATED_S = 0.5
 _TAIL_S = 2.0
-_MAX_BEHIND = 8  # successive pictures whose timestamps do not increase
 _USUAL_RATE = 25  # for the duration of the last picture where the file does not state one
 
 
@@ -35,8 +36,8 @@ class VideoInfo:
 
     A video's clock starts at 0 where a player starts: at the file's first timestamp, which is `start_s` in the file's
     own count. `duration_s` is on that clock: the end of the last picture that is really there, whatever the header
-    says. Width and height are as displayed (rotation and pixel shape applied); `fps` is the average rate, 0 where the
-    file does not state it.
+    says. Width and height are as displayed (see `Display`); `fps` is the average rate, 0 where the file does not state
+    it. `remarks` are those of `ContainerFacts`.
     """
 
     duration_s: float
@@ -45,11 +46,12 @@ class VideoInfo:
     fps: float
     start_s: float
     codec: str
+    remarks: tuple[str, ...] = ()
 
 
 @contextmanager
 def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The container and its first video stream that is no cover picture.
+    """The container and the video track that is shown (see `video_track`).
 
     Raises `InputError` where the file can't be opened or read, holds no video, or uses an unknown codec. Only local
     files are opened, whatever a playlist inside refers to.
@@ -58,7 +60,7 @@ def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
 
     try:
         with av.open(str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace") as container:
-            yield container, _video_stream(container, path)
+            yield container, video_track(container, path)
     except (av.FFmpegError, OSError) as error:
         raise InputError(path, found=f"an unreadable video ({reason_of(error)})") from error
 
@@ -79,7 +81,8 @@ def probe(path: Path) -> VideoInfo:
                 found=f"a truncated video: it ends at {there:.1f} s",
                 expected=f"{claimed:.1f} s as its header says",
             )
-        width, height = _displayed(first, pixel_aspect(stream))
+        facts = container_facts(container, stream, first, path)
+        width, height = facts.display.size(first.width, first.height)
         return VideoInfo(
             duration_s=end_s - start_s,
             width=width,
@@ -87,7 +90,14 @@ def probe(path: Path) -> VideoInfo:
             fps=float(stream.average_rate or 0),
             start_s=start_s,
             codec=stream.codec_context.codec.canonical_name,
+            remarks=facts.remarks,
         )
+
+
+def read_container(path: Path) -> ContainerFacts:
+    """What the file says about its tracks and pictures. Raises `InputError` as `open_video`."""
+    with open_video(path) as (container, stream):
+        return container_facts(container, stream, _first_picture(container, stream, path), path)
 
 
 def seek(container: InputContainer, target: int, stream: VideoStream | AudioStream | None = None) -> bool:
@@ -106,25 +116,6 @@ def clock_zero(container: InputContainer, stream: VideoStream) -> int:
     """The timestamp, in the stream's ticks, at which a player's clock shows 0."""
     start: int | None = getattr(container, "start_time", None)  # None where no stream tells
     return 0 if start is None else round(Fraction(start, 1_000_000) / _time_base(stream))
-
-
-def pixel_aspect(stream: VideoStream) -> Fraction:
-    """Width over height of one pixel; 1 where the file does not state it."""
-    aspect = stream.sample_aspect_ratio
-    return Fraction(aspect) if aspect else Fraction(1)
-
-
-def _video_stream(container: InputContainer, path: Path) -> VideoStream:
-    from av.stream import Disposition
-
-    streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
-    if not streams:
-        raise InputError(path, found="no video stream", expected="a video")
-    if any(part in container.format.name for part in _STILLS):
-        raise InputError(path, found="a still image", expected="a video")
-    if getattr(streams[0], "codec_context", None) is None:
-        raise InputError(path, found="an unknown video codec")
-    return streams[0]
 
 
 def _first_picture(container: InputContainer, stream: VideoStream, path: Path) -> VideoFrame:
@@ -152,7 +143,7 @@ def _ends(path: Path) -> tuple[float, float]:
 def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float | None, float]:
     import av
 
-    end, of_all, in_order = None, 0.0, container.format.name == "avi"  # see `read_index`
+    end, of_all, in_order = None, 0.0, _in_order_of_decoding(container, stream)
     picture_s = float(1 / (stream.average_rate or _USUAL_RATE))
     try:
         for packet in container.demux():
@@ -168,20 +159,6 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
     except av.FFmpegError:
         return end, of_all  # the file breaks off here: that is its end
     return end, of_all
-
-
-def _displayed(frame: VideoFrame, aspect: Fraction) -> tuple[int, int]:
-    one = Fraction(1)
-    width, height = round(frame.width * max(aspect, one)), round(frame.height / min(aspect, one))
-    return (height, width) if frame.rotation % 180 == 90 else (width, height)
-
-
-def decoding_times(shown: Sequence[int]) -> list[int]:
-    """Decoding times for packets in the order of decoding, given when they are shown: the same times sorted, shifted so
-    that none is late. For files that do not store all decoding times (Matroska)."""
-    ordered = sorted(shown)
-    most = max((due - pts for due, pts in zip(ordered, shown, strict=True)), default=0)
-    return [due - most for due in ordered]
 
 
 def _time_base(stream: VideoStream) -> Fraction:
@@ -283,7 +260,7 @@ def read_index(path: Path) -> FrameIndex:
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         zero = clock_zero(container, stream)
-        in_order, reordered = container.format.name == "avi", bool(stream.has_b_frames)
+        in_order, reordered = _in_order_of_decoding(container, stream), bool(stream.has_b_frames)
         all_packets: list[tuple[int | None, int | None, bool, bool]] = []
         with suppress(av.FFmpegError):  # a truncated file, which `probe` reports
             all_packets.extend(
@@ -292,17 +269,38 @@ def read_index(path: Path) -> FrameIndex:
                 if packet.size
             )
     packets = [(pts, dts, is_key) for pts, dts, is_key, hidden in all_packets if not hidden]
-    if in_order:  # AVI stores decoding times: the n-th picture is shown at the n-th of them
+    given = [pts for pts, _, _ in packets]
+    if reordered and is_ascending(given) and not _shown_in_order(path, 4 * MOST_HELD):
+        in_order = True  # an MP4 without its table of offsets
+    if in_order:  # the n-th picture is shown at the n-th of the decoding times
         stamps = _ascending([dts for _, dts, _ in packets])
         if stamps is not None:
             starts = [dts for _, dts, is_key in packets if is_key and dts is not None and not reordered]
             keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
             return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
-    stamps = _ascending([pts for pts, _, _ in packets])
+    stamps = _ascending(given)
     keys = np.array([pts for pts, _, key, _ in all_packets if key and pts is not None], dtype=np.int64)
     if stamps is None or not len(keys) or in_order or np.any(np.diff(keys) < 0):
         return _counted(path, zero)
+    at_keys = np.array([is_key for _, _, is_key in packets], dtype=bool)
+    known = np.array(given, dtype=np.int64)
+    if not tell_the_order(known, at_keys, reordered=reordered) and not _shown_in_order(path):
+        return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)
+
+
+def _in_order_of_decoding(container: InputContainer, stream: VideoStream) -> bool:
+    """Whether the file stores decoding times alone: AVI, and ASF (WMV) where pictures are reordered."""
+    return container.format.name == "avi" or (container.format.name == "asf" and bool(stream.has_b_frames))
+
+
+def _shown_in_order(path: Path, most: int | None = None) -> bool:
+    """Whether the decoder shows all pictures, or the first ones, in the order of their timestamps; up to where the file
+    breaks off."""
+    stamps: list[int | None] = []
+    with suppress(InputError), open_video(path) as (container, stream):
+        stamps.extend(frame.pts for frame in islice(container.decode(stream), most))
+    return is_ascending(stamps)
 
 
 def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
@@ -312,7 +310,7 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 
 
 def _counted(path: Path, zero: int) -> FrameIndex:
-    """The index by decoding everything once: timestamps of the decoder (see `_corrected`), or by the average rate."""
+    """The index by decoding everything once: timestamps of the decoder (see `corrected`), or by the average rate."""
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
@@ -320,55 +318,14 @@ def _counted(path: Path, zero: int) -> FrameIndex:
     if not given:
         raise InputError(path, found="a video without a picture")
     if len(set(given)) > 1 or (len(given) == 1 and given[0] is not None):
-        _check_order(path, given, base)
-        stamps, finer = _corrected(given, 1 / (rate * base) if rate else None)
+        check_order(path, given, base)
+        stamps, finer = corrected(given, 1 / (rate * base) if rate else None)
         base, zero = base / finer, zero * finer
     elif rate:
         base, zero, stamps = 1 / Fraction(rate), 0, np.arange(len(given), dtype=np.int64)
     else:
         raise InputError(path, found="a video without timestamps or frame rate")
     return FrameIndex(base, zero, stamps, stamps[:1], stamped=False)
-
-
-def _check_order(path: Path, given: Sequence[int | None], base: Fraction) -> None:
-    """Raises `InputError` where time goes back for more than a few pictures, as in joined recordings."""
-    latest, behind = None, 0
-    for number, stamp in enumerate(given, start=1):
-        if stamp is None or latest is None or stamp > latest:
-            latest, behind = latest if stamp is None else stamp, 0
-            continue
-        behind += 1
-        if behind > _MAX_BEHIND:
-            back = given[number - behind] or 0
-            found = f"timestamps that go back to {float(back * base):.3f} s after {float(latest * base):.3f} s"
-            expected = "times that go on (joined recordings: encode them as one)"
-            raise InputError(path, f"picture {number - behind + 1}", found=found, expected=expected)
-
-
-def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDArray[np.int64], int]:
-    """Ascending timestamps for those of a decoder, and the factor by which their ticks are finer (more than 1 only where
-    there is no room). A repeated timestamp comes a tick later each time; one that is missing or goes back is
-    interpolated between its neighbours, before the first and after the last in the median step of the others (`usual`
-    ticks where there is only one)."""
-    places: list[int] = []
-    told: list[tuple[int, int]] = []
-    for place, stamp in enumerate(given):
-        if stamp is not None and (not told or stamp >= told[-1][0]):
-            again = told[-1][1] + place - places[-1] if told and stamp == told[-1][0] else 0
-            places.append(place)
-            told.append((stamp, again))
-    steps = np.diff([stamp for stamp, _ in told]) / np.diff(places)
-    step = float(np.median(steps[steps > 0])) if np.any(steps > 0) else float(usual or 1)
-    finer = 1
-    while True:
-        known = [stamp * finer + again for stamp, again in told]
-        before = known[0] - (places[0] + 1) * step * finer
-        after = known[-1] + (len(given) - places[-1]) * step * finer
-        between = np.interp(np.arange(len(given)), [-1, *places, len(given)], [before, *known, after])
-        stamps = np.floor(between).astype(np.int64)
-        if np.all(np.diff(stamps) > 0):
-            return stamps, finer
-        finer *= 10
 
 
 _MAX_PIXELS = 2**26  # 8192 × 8192: a header that promises more is refused before anything is decoded

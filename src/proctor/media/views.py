@@ -51,8 +51,8 @@ class ShowsFiles(Protocol):
 
     async def files(self) -> list[ClipFile]:
         """Each clip under the condition as an MP4 whose times start at 0: `video` has the file's own pictures, other
-        conditions those that `frames` would show at the file's rate (at most 25 a second). Empty where the condition
-        shows nothing, and for an item with images, which come as frames."""
+        conditions show these, too, or 25 a second of a faster file. Empty where the condition shows nothing, and for
+        an item with images, which come as frames."""
 
 
 @runtime_checkable
@@ -311,7 +311,7 @@ class _MediaView:
             rate = library.probe(clip.source).fps or _USUAL_RATE
             item = self._item.model_copy(update={"media": (clip,)})
             alone = _MediaView(item, self._name, library, self._seed, self._others, whole=self._item)
-            slots = alone.arranged(Request(_MAX_PICTURES, min(rate, _USUAL_RATE)))
+            slots = alone.arranged(Request(_MAX_PICTURES, min(rate, _USUAL_RATE), own=rate <= _USUAL_RATE))
             span = library.span(clip)
             times = [(slot.time or 0.0) - span[0] for slot in slots]
             first = min(times, default=0.0)
@@ -362,7 +362,8 @@ class _MediaView:
                 continue
             self._check_number(medium, (start, end), request)
             prefix = f"clip {self._clips.index(medium) + 1}, " if len(self._clips) > 1 else ""
-            for time in sample_times(start, end, settings, count=request.count, fps=request.fps):
+            own = self._own_times(medium, (start, end)) if request.own else None
+            for time in own or sample_times(start, end, settings, count=request.count, fps=request.fps):
                 picture = Picture(medium.source, time, medium.region, scan=medium.scan)
                 slots.append(FrameSlot(picture, time, prefix + time_label(time), clip))
         return slots, whole
@@ -377,18 +378,20 @@ class _MediaView:
         wanted = wanted if count is None else min(wanted, count)
         if wanted <= _MAX_PICTURES or (fps is None and count is None):
             return
-        own = self._own_pictures(clip, span)
+        own = len(self._own_times(clip, span))
         if wanted > max(_MAX_PICTURES, own):
             asked = ", ".join(f"{name}={value:g}" for name, value in (("fps", fps), ("count", count)) if value)
             expected = f"at most {thousands(max(_MAX_PICTURES, own))} frames; the video has {thousands(own)} there"
             raise InputError(clip.source, found=f"{asked} from {span[0]:g} to {span[1]:g} s", expected=expected)
 
-    def _own_pictures(self, clip: VideoClip, span: tuple[float, float]) -> int:
+    def _own_times(self, clip: VideoClip, span: tuple[float, float]) -> list[float]:
+        """The span's start, and when each later picture in it begins."""
         library = self._library
         offset = library.excerpts.place(clip.source, clip.region, library.probe(clip.source)).offset
         index = library.index(clip.source)
-        first, end = (index.end_tick(time + offset) for time in span)
-        return int(index.pts.searchsorted(end) - index.pts.searchsorted(first))
+        first = index.pts.searchsorted(index.tick(span[0] + offset), side="right")
+        later = index.pts[first : index.pts.searchsorted(index.end_tick(span[1] + offset))]
+        return [span[0], *(index.seconds(int(pts)) - offset for pts in later)]
 
 
 def _check_window(window: tuple[float, float] | None, what: str) -> None:
@@ -419,11 +422,12 @@ _AHEAD = 8
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The arguments of `View.frames`."""
+    """The arguments of `View.frames`; with `own`, instead, one frame for each of the file's own pictures."""
 
     count: int | None = None
     fps: float | None = None
     window: tuple[float, float] | None = None
+    own: bool = False
 
 
 class LookAhead:

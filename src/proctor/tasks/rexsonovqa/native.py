@@ -116,20 +116,20 @@ def read_metadata(data: Path) -> dict[str, NativeVideo]:
     return videos
 
 
-def metadata_for(video: str, metadata: dict[str, NativeVideo], file: Path) -> NativeVideo:
-    """The metadata of a question file's video.
+def metadata_for(video: str, metadata: dict[str, NativeVideo], file: Path) -> tuple[str, NativeVideo]:
+    """The name in the metadata of a question file's video, and the metadata.
 
     One published name differs (a suffix `_CC`): without an exact match, names are compared without white space,
     underscores and that suffix.
     """
     if video in metadata:
-        return metadata[video]
+        return video, metadata[video]
     alike = [name for name in metadata if _plain_name(name) == _plain_name(video)]
     if len(alike) != 1:
         raise core.InputError(
             file, found=f"questions on video {video!r}", expected="its entry in video_metadata_new.json"
         )
-    return metadata[alike[0]]
+    return alike[0], metadata[alike[0]]
 
 
 def read_questions(data: Path, kind: str) -> Iterator[tuple[Path, str, list[NativeQuestion]]]:

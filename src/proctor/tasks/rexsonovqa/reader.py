@@ -65,16 +65,21 @@ class _Reader(core.BenchmarkReader):
     exchange_within = ("question_type", "category")
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
-        """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos are below `media`, named as in
-        the metadata."""
+        """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos are below `media`, named as the
+        question files or as in the metadata."""
         metadata = read_metadata(data)
         categories = _categories()
         excerpts: dict[str, core.Excerpt] = {}
         items: list[core.Item] = []
         for kind in KINDS:
             for file, video, questions in read_questions(data, kind):
-                source = metadata_for(video, metadata, file)
-                excerpts[video] = core.Excerpt(start=source.start_time, end=source.end_time, url=source.youtube_url)
+                name, source = metadata_for(video, metadata, file)
+                excerpts[video] = core.Excerpt(
+                    start=source.start_time,
+                    end=source.end_time,
+                    url=source.youtube_url,
+                    also="" if name == video else name,
+                )
                 seen: dict[tuple[str, float, float], int] = {}
                 for number, question in enumerate(questions, start=1):
                     key = (question.question, question.time_start, question.time_end)
@@ -141,7 +146,7 @@ class _Reader(core.BenchmarkReader):
             "(whole videos will do as well, with --media-as full):",
         ]
         for video in missing:
-            source = metadata_for(video, metadata, data / "video_metadata_new.json")
+            _, source = metadata_for(video, metadata, data / "video_metadata_new.json")
             section = f"*{max(0.0, source.start_time):g}-{source.end_time:g}"
             words = ["yt-dlp", "-f", "mp4", "--force-keyframes-at-cuts", "--download-sections", section]
             lines.append(f"  {shlex.join([*words, '-o', f'{video}.mp4', source.youtube_url])}")
