@@ -10,20 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.stats.bootstrap import (
-    CHUNK,
-    Estimate,
-    Resampling,
-    Trials,
-    group_totals,
-    group_units,
-    ratio,
-    sums_interval,
-    weights,
-)
+from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, Trials, group_totals, group_units, sums_interval
 from proctor.stats.clusters import Floats, Groups, Ints, Values, cell_hash, finite, group_codes
 from proctor.stats.means import Matrix, SystemTable, check_bounds, dense_sums, estimates, system_table
-from proctor.stats.signflip import sign_flip
+from proctor.stats.signflip import accepted_shifts, fewest_groups, rejects, sign_flip
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +119,9 @@ def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
     if not len(sums.counts):
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
-    intervals = _intervals(sums, plan, first, second)
-    p: list[float | None] = [None] * len(first)
-    if len(sums.counts) >= 2:
-        p = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1].tolist()
+    tested = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1]
+    intervals = _intervals(sums, plan, first, second, tested)
+    p = [None if np.isnan(one) else one for one in tested.tolist()]
     adjusted = holm_known(p)
     result = []
     for k, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
@@ -144,8 +133,8 @@ def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
     return result
 
 
-def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> list[Estimate]:
-    """The mean differences and their intervals, in chunks of pairs to limit memory."""
+def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints, p: Floats) -> list[Estimate]:
+    """The mean differences and their intervals, in chunks of pairs to limit memory; `p` are those of their tests."""
     if plan.bounds is not None:
         width = plan.bounds[1] - plan.bounds[0]
         plan = replace(plan, bounds=(-width, width))
@@ -153,20 +142,22 @@ def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> l
     step = max(1, CHUNK // max(len(sums.counts), plan.draws))
     result: list[Estimate] = []
     for start in range(0, len(first), step):
-        i, j = first[start : start + step], second[start : start + step]
-        squared = np.maximum(squares[i] + squares[j] - 2 * sums.products[i, j], 0)
-        apart = sums.totals[:, i] - sums.totals[:, j]
+        part = slice(start, start + step)
+        i, j = first[part], second[part]
+        apart, wider = sums.totals[:, i] - sums.totals[:, j], None
         if sums.means is not None:
+            squared = np.maximum(squares[i] + squares[j] - 2 * sums.products[i, j], 0)
             drawn = sums.means[:, i] - sums.means[:, j]
-            result += estimates(dense_sums(apart, sums.counts, squared), drawn, plan, nothing=0.0)
-        else:
-            result += _alone(apart, sums.counts, squared, plan)
+            found = estimates(dense_sums(apart, sums.counts, squared), drawn, plan, nothing=0.0)
+            wider = np.array([(one.ci_low, one.ci_high) for one in found], dtype=np.float64).T  # None becomes NaN
+        result += _alone(apart, sums.counts, p[part], plan, wider)
     return result
 
 
-def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> list[Estimate]:
+def _alone(apart: Floats, counts: Floats, p: Floats, plan: Resampling, wider: Floats | None) -> list[Estimate]:
     """The intervals of differences (groups × pairs). The canonical order of groups depends on the differences of the
-    pair only, up to sign. So intervals do not depend on other systems, and that of b − a mirrors that of a − b."""
+    pair only, up to sign. So intervals do not depend on other systems, and that of b − a mirrors that of a − b. They
+    include those in `wider` (low and high × pairs) as far as the tests allow."""
     odd = np.stack([apart.sum(axis=0), (apart**3).sum(axis=0), counts @ apart, counts @ apart**3])
     odd[np.abs(odd) <= 1e-9 * np.abs(odd).max(axis=0, initial=0) + 1e-300] = 0.0
     turned = np.sign(odd[np.argmax(odd != 0, axis=0), np.arange(apart.shape[1])])
@@ -176,14 +167,49 @@ def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> 
     sizes = np.broadcast_to(counts[:, None], exact.shape)
     order = np.argsort(cell_hash(np.zeros(exact.shape, dtype=np.int64), sizes, exact), axis=0, kind="stable")
     totals, sizes = np.take_along_axis(facing, order, axis=0), counts[order]
+    values = totals.sum(axis=0) / sizes.sum(axis=0)
+    candidates = [_unseen(totals, sizes, plan)]
+    if wider is not None:
+        candidates.append(np.where(turned < 0, -wider[::-1], wider))
     unit, n_units = group_units(len(counts), plan.seed)
     if n_units < len(counts):
         by_unit = np.argsort(unit, kind="stable")
         starts = np.flatnonzero(np.diff(unit[by_unit], prepend=-1))
         totals, sizes = (np.add.reduceat(sums[by_unit], starts, axis=0) for sums in (totals, sizes))
-    drawn = [ratio(part @ totals, part @ sizes) for part in weights(n_units, plan.draws, plan.seed)]
-    means = estimates(dense_sums(facing, counts, squared), np.concatenate(drawn), plan, nothing=0.0)
-    return [_turned_back(mean, int(sign)) for mean, sign in zip(means, turned, strict=True)]
+    low, high = accepted_shifts(totals, sizes, p, plan.level, plan.draws, plan.seed)
+    for lower, higher in candidates:
+        # What few groups do not show moves the end beside 0 by at most half of the way, if the test excludes 0.
+        nearest = np.where(rejects(p, plan.level), values / 2, -np.inf)
+        low, high = np.fmin(low, np.maximum(lower, nearest)), np.fmax(high, higher)
+    return [
+        _turned_back(_estimate(*ends, int(counts.sum()), len(counts)), int(sign))
+        for *ends, sign in zip(values.tolist(), low.tolist(), high.tolist(), turned.tolist(), strict=True)
+    ]
+
+
+def _unseen(totals: Floats, sizes: Floats, plan: Resampling) -> Floats:
+    """The ends of differences (groups × pairs) that groups of a kind not in the sample could reach (low and high ×
+    pairs): NaN without two finite bounds.
+
+    Such groups may be a share u of all (see `mean_interval`), with all differences at a bound. u counts in full if so few
+    groups differ that the test can't decide, and declines linearly to 0 if all groups differ. The same holds for the
+    groups that are off a bound, or off the value that all others have.
+    """
+    values, groups = totals.sum(axis=0) / sizes.sum(axis=0), len(totals)
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    if not np.isfinite((lowest, highest)).all():
+        return np.full((2, len(values)), np.nan)
+    off = [np.abs(totals - settled * sizes) > 1e-9 * highest * sizes for settled in (0.0, lowest, highest, values)]
+    carrying = np.min([away.sum(axis=0) for away in off], axis=0)
+    powerless = fewest_groups(1 - plan.level) - 1
+    weight = np.clip((groups - carrying) / max(1, groups - powerless), 0, 1) if groups > powerless else 1.0
+    share = weight * (1 - ((1 - plan.level) / 2) ** (1 / groups))
+    return np.stack([values - share * (values - lowest), values + share * (highest - values)])
+
+
+def _estimate(value: float, low: float, high: float, n: int, groups: int) -> Estimate:
+    known = groups >= 2 and high - low > 1e-12 * max(abs(low), abs(high))  # not if NaN, or of equal groups
+    return Estimate(value, low if known else None, high if known else None, n, groups)
 
 
 def _turned_back(estimate: Estimate, turned: int) -> Estimate:
