@@ -194,9 +194,8 @@ def _unseen(totals: Floats, sizes: Floats, plan: Resampling) -> Floats:
     """The ends of differences (groups × pairs) that groups of a kind not in the sample could reach (low and high ×
     pairs): NaN without two finite bounds.
 
-    Such groups may be a share u of all (see `mean_interval`), with all differences at a bound. u counts in full if so few
-    groups differ that the test can't decide, and declines linearly to 0 if all groups differ. The same holds for the
-    groups that are off a bound, or off the value that all others have.
+    Such groups may be a share of all (`_share_unseen`), with all differences at a bound. Those that tell are the groups
+    that differ, that are off a bound, or off the value that all others have, whichever are fewest.
     """
     values, groups = totals.sum(axis=0) / sizes.sum(axis=0), len(totals)
     lowest, highest = plan.bounds or (-np.inf, np.inf)
@@ -204,10 +203,16 @@ def _unseen(totals: Floats, sizes: Floats, plan: Resampling) -> Floats:
         return np.full((2, len(values)), np.nan)
     off = [np.abs(totals - settled * sizes) > 1e-9 * highest * sizes for settled in (0.0, lowest, highest, values)]
     carrying = np.min([away.sum(axis=0) for away in off], axis=0)
-    powerless = fewest_groups(1 - plan.level) - 1
-    weight = np.clip((groups - carrying) / max(1, groups - powerless), 0, 1) if groups > powerless else 1.0
-    share = weight * (1 - ((1 - plan.level) / 2) ** (1 / groups))
+    share = _share_unseen(carrying, groups, plan.level)
     return np.stack([values - share * (values - lowest), values + share * (highest - values)])
+
+
+def _share_unseen(telling: Ints, groups: int, level: float) -> Floats:
+    """The share of groups that may be of a kind not in the sample, u (see `mean_interval`). It counts in full if so few
+    groups tell anything that no test can decide, and declines linearly to 0 if all groups do."""
+    powerless = min(groups, fewest_groups(1 - level) - 1)
+    weight = np.clip((groups - telling) / max(1, groups - powerless), 0, 1) if groups > powerless else 1.0
+    return np.asarray(weight * (1 - ((1 - level) / 2) ** (1 / groups)))
 
 
 def _skewness(totals: Floats, sizes: Floats, level: float) -> Floats:
@@ -293,6 +298,9 @@ def sums_difference(
     9:39). Exchanges in which the statistic is undefined count as large. The result for b − a mirrors that for a − b.
     There are no values per item, so `wins`, `losses` and `ties` are 0.
 
+    The interval contains 0 if and only if p > 1 − level: if it does not, the end beside 0 is that of the test, the
+    difference minus the critical value of the exchanges. It is extended for unseen groups as that of `paired_difference`.
+
     Edges: value None without items or if the statistic is undefined; no interval with fewer than three groups or if no
     groups differ; no p with fewer than two groups. Raises `InputError` for tables of unequal shape, and as
     `sums_interval` does.
@@ -320,7 +328,9 @@ def sums_difference(
     if estimate.value == 0:  # there is no sign to turn by: a symmetric interval
         mirrored = sums_interval(np.concatenate([second, first], axis=1), groups, apart, [*trials, *shifted], within)
         estimate = _symmetric(estimate, mirrored)
-    p = None if estimate.value is None or estimate.groups < 2 else _exchanged(table, groups, apart, plan.seed)
+    p = None
+    if estimate.value is not None and estimate.groups >= 2:
+        p, estimate = _tested(estimate, *_exchanged(table, groups, apart, plan.seed), within)
     estimate = _turned_back(estimate, turned)
     return Difference(estimate.value, estimate.ci_low, estimate.ci_high, p, estimate.n, estimate.groups, 0, 0, 0)
 
@@ -334,23 +344,45 @@ def _symmetric(estimate: Estimate, mirrored: Estimate) -> Estimate:
     return replace(estimate, ci_low=-max(known), ci_high=max(known))
 
 
-def _exchanged(table: Floats, groups: Groups, apart: Statistic, seed: int) -> float:
-    """The share of exchanges within groups whose absolute difference is at least that of the table (≥ 0)."""
+def _exchanged(table: Floats, groups: Groups, apart: Statistic, seed: int) -> tuple[Floats, int]:
+    """The absolute difference (≥ 0) in exchanges within groups, the table itself first, and the number of groups that
+    differ. It is infinite where the statistic is undefined."""
     totals = group_totals(table, group_codes(groups, len(table)))
     swapped = np.roll(totals, table.shape[1] // 2, axis=1) - totals
     moves = swapped[np.any(swapped != 0, axis=1)]
     whole = totals.sum(axis=0)
-    least = float(apart(whole[None])[0])
-    least -= 1e-9 * max(1.0, abs(least))  # tolerance for rounding errors
     if len(moves) <= _MAX_ENUMERATED:
         bits = np.arange(2 ** len(moves))[:, None] >> np.arange(len(moves)) & 1
-        return float(np.mean(~(np.abs(apart(whole + bits @ moves)) < least)))
-    rng, large = generator(seed, "exchanges"), 0
-    step = max(1, CHUNK // (len(moves) + table.shape[1]))
-    for start in range(0, _EXCHANGES, step):
-        drawn = rng.random((min(step, _EXCHANGES - start), len(moves))) < 0.5
-        large += int((~(np.abs(apart(whole + drawn.astype(np.float64) @ moves)) < least)).sum())
-    return (1 + large) / (1 + _EXCHANGES)
+        found = apart(whole + bits @ moves)
+    else:
+        rng, parts = generator(seed, "exchanges"), [apart(whole[None])]
+        step = max(1, CHUNK // (len(moves) + table.shape[1]))
+        for start in range(0, _EXCHANGES, step):
+            drawn = rng.random((min(step, _EXCHANGES - start), len(moves))) < 0.5
+            parts.append(apart(whole + drawn.astype(np.float64) @ moves))
+        found = np.concatenate(parts)
+    return np.nan_to_num(np.abs(found), nan=np.inf), len(moves)
+
+
+def _tested(estimate: Estimate, exchanged: Floats, differing: int, plan: Resampling) -> tuple[float, Estimate]:
+    """p, and the estimate (≥ 0) with an interval that agrees with it about 0.
+
+    If they disagree, the lower end is the difference minus the critical value of the exchanges, which is above 0 if and
+    only if p ≤ 1 − level (a test-based interval: Miettinen 1976, American Journal of Epidemiology 103:226)."""
+    value, low, high = exchanged[0], estimate.ci_low, estimate.ci_high
+    p = float(np.mean(exchanged >= value - 1e-9 * max(1.0, value)))  # a tolerance for rounding errors
+    if low is None or high is None:
+        return p, estimate
+    rejected = bool(rejects(np.array(p), plan.level))
+    if rejected != (low > 0):
+        critical = np.sort(exchanged)[::-1][int((1 - plan.level + 1e-12) * len(exchanged))]
+        low = float(value - critical) if rejected else float(min(0.0, value - min(critical, 2 * value)))
+    if plan.bounds is not None and np.isfinite(plan.bounds).all():
+        share = _share_unseen(np.array(differing), estimate.groups, plan.level)
+        nearest = value / 2 if rejected else -np.inf
+        low = min(low, max(float(value - share * (value - plan.bounds[0])), nearest))
+        high = max(high, float(value + share * (plan.bounds[1] - value)))
+    return p, replace(estimate, ci_low=low, ci_high=high)
 
 
 def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
