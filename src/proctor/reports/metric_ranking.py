@@ -86,7 +86,12 @@ def metric_pairs_table(board: MetricRanking) -> Table:
     heads = columns("Metric", "Minus", ">Difference", ">95 % CI", ">p", ">p (Holm)")
     what = dimension_name(board.dimension)
     title = f"{spoken_language(board.language)}, {what}: differences of the mean correlation"
-    return Table(f"{title}. Bold where the adjusted p is at most 0.05.", heads, tuple(rows), title=title)
+    return Table(
+        f"{title}. Bold where the adjusted p is at most 0.05. Intervals are not adjusted.",
+        heads,
+        tuple(rows),
+        title=title,
+    )
 
 
 _MAX_DRAWN = 40
@@ -228,7 +233,7 @@ def _lead_means(language: str, ordered: Sequence[LeadRow], over: str) -> Table:
         figure = Cell(number(row.figure.value), raw=row.figure.value)
         rows.append((Cell(row.metric), figure, ends_of(row.figure), _lead_cell(row, over), ends, p, row.reason))
     title = f"{spoken_language(language)}: agreement, and leads over {over}"
-    caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05."
+    caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05. Intervals are not adjusted."
     heads = columns("Metric", ">Mean", ">95 % CI", ">Lead", ">95 % CI", ">p (Holm)", REASON)
     return with_reasons(caption, heads, rows, title=title)
 

@@ -37,6 +37,7 @@ from proctor.stats import (
     Floats,
     RankingPlan,
     Resampling,
+    can_decide,
     holm_known,
     logistic,
     paired_difference,
@@ -289,7 +290,8 @@ def _gap(sums: Floats) -> Floats:
 
 def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     """The difference of accuracies for every pair of systems, and of every system and baseline, on the questions that both
-    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines."""
+    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines. `decides` is
+    false if no p could be significant with so few groups."""
     ranked = data.submissions
     baselines = [entry for entry in data.entries if entry.baseline]
     families = {
@@ -313,6 +315,7 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
                 "ci_high": one.ci_high,
                 "p": one.p,
                 "p_holm": p_holm,
+                "decides": can_decide(one.groups, data.plan.level),
                 "only_first_right": one.wins,
                 "only_second_right": one.losses,
             }
