@@ -13,7 +13,7 @@ from proctor.core import InputError, generator
 from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, Trials, group_totals, group_units, sums_interval
 from proctor.stats.clusters import Floats, Groups, Ints, Values, cell_hash, finite, group_codes
 from proctor.stats.means import Matrix, SystemTable, check_bounds, dense_sums, divide, estimates, system_table
-from proctor.stats.signflip import accepted_shifts, fewest_groups, rejects, sign_flip
+from proctor.stats.signflip import accepted_shifts, can_decide, fewest_groups, rejects, sign_flip
 from proctor.stats.special import ndtri
 
 
@@ -177,7 +177,7 @@ def _alone(apart: Floats, counts: Floats, p: Floats, plan: Resampling, wider: Fl
         totals, sizes = (np.add.reduceat(sums[by_unit], starts, axis=0) for sums in (totals, sizes))
     low, high = accepted_shifts(totals, sizes, p, plan.level, plan.draws, plan.seed)
     candidates = [unseen, np.stack([low + np.minimum(skewness, 0.0), high + np.maximum(skewness, 0.0)])]
-    if wider is not None:
+    if wider is not None and can_decide(len(counts), plan.level):
         candidates.append(np.where(turned < 0, -wider[::-1], wider))
     for lower, higher in candidates:
         # If the test excludes 0, this moves the end beside 0 at most halfway from the difference to 0.
