@@ -57,13 +57,19 @@ class Pair:
 def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = Resampling()) -> Difference:
     """The mean of a − b, its clustered interval and its p.
 
-    Values are paired by position; `groups` and `plan` as in `mean_interval`, where `bounds` are those of a and b. The
-    interval is that of `mean_interval` of the differences. With `bounds` it is also extended for unseen groups (see
-    there) if at most five groups, and at most half, have a difference; so two systems with equal scores have an
-    interval. p is that of the sign-flip test over groups (`sign_flip`), which is exact if a and b are exchangeable
-    within each group. It is 1 if a and b are equal on all items, and never 0: the minimum for G groups is 2 / 2^G, such
-    as 0.06 with five.
+    Values are paired by position; `groups` and `plan` as in `mean_interval`, where `bounds` are those of a and b. p is
+    that of the sign-flip test over groups (`sign_flip`), which is exact if a and b are exchangeable within each group. It
+    is 1 if a and b are equal on all items, and never 0: the minimum for G groups is 2 / 2^G, such as 0.06 with five.
 
+    The interval has the differences that the same test accepts at 1 − level (`accepted_shifts`): it contains 0 if and only
+    if p > 1 − level. It is extended, as far as it does not cross 0 if the test excludes 0: for the skewness of the groups'
+    differences; with `bounds` for unseen groups, which may be a share u of all (see `mean_interval`), in full if so few
+    groups differ that none of their outcomes has p ≤ 1 − level (up to five at 95 %), and less the more groups do; and with
+    `two_level` to the interval over two-level samples. With too few groups to decide (`can_decide`) it is that of the
+    unseen groups, and always contains 0.
+
+    Edges: no interval with fewer than two groups; nor, without `bounds`, with too few groups to decide, or if all groups
+    have the same mean difference.
     Raises `InputError` for values that are not finite or out of bounds, and for unequal lengths.
 
     >>> d = paired_difference([1, 1, 1, 0], [0, 1, 0, 0], ["v1", "v1", "v2", "v3"])
