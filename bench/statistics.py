@@ -137,18 +137,28 @@ def _holds(rng: np.random.Generator, n_groups: int, alike: float, share: float) 
     return _held(mean_interval(rng.random(len(groups)) < chance, groups, Resampling(draws=500, bounds=(0, 1))), share)
 
 
-PAIRS: dict[str, Callable[[np.random.Generator, Ints, int], tuple[Ints, Ints, float]]] = {
-    "equal means of 0.6, correlation 0": lambda rng, *of: (*(_clustered(rng, *of, 0.6, 0.0) for _ in "ab"), 0.0),
-    "equal means of 0.6, correlation 0.7": lambda rng, *of: (*(_clustered(rng, *of, 0.6, 0.7) for _ in "ab"), 0.0),
-    "20 points, correlation 0": lambda rng, *of: (*(_clustered(rng, *of, one, 0.0) for one in (0.7, 0.5)), 0.2),
-    "20 points, correlation 0.3": lambda rng, *of: (*(_clustered(rng, *of, one, 0.3) for one in (0.7, 0.5)), 0.2),
-    "20 points, correlation 0.7": lambda rng, *of: (*(_clustered(rng, *of, one, 0.7) for one in (0.7, 0.5)), 0.2),
-    "5 against 2 % errors": lambda rng, *of: (*(_clustered(rng, *of, one, 0.2) for one in (0.95, 0.98)), -0.03),
-    "5 % of groups differ": lambda rng, *of: _again(rng, *of, 0.05),
-    "20 % of groups differ": lambda rng, *of: _again(rng, *of, 0.2),
-    "all groups differ a little": lambda rng, *of: _again(rng, *of, 1.0),
-    "fails on 10 % of groups, else the same": lambda rng, *of: _erratic(rng, *of, 0.1, made_up_for=False),
-    "fails on 5 % of groups, equal means": lambda rng, *of: _erratic(rng, *of, 0.05, made_up_for=True),
+def _two(first: float, second: float, alike: float) -> Answers:
+    """Two systems with these means."""
+    return lambda rng, groups, n_groups: (
+        _clustered(rng, groups, n_groups, first, alike),
+        _clustered(rng, groups, n_groups, second, alike),
+        first - second,
+    )
+
+
+Answers = Callable[[np.random.Generator, Ints, int], tuple[Ints, Ints, float]]
+PAIRS: dict[str, Answers] = {
+    "equal means of 0.6, correlation 0": _two(0.6, 0.6, 0.0),
+    "equal means of 0.6, correlation 0.7": _two(0.6, 0.6, 0.7),
+    "20 points, correlation 0": _two(0.7, 0.5, 0.0),
+    "20 points, correlation 0.3": _two(0.7, 0.5, 0.3),
+    "20 points, correlation 0.7": _two(0.7, 0.5, 0.7),
+    "5 against 2 % errors": _two(0.95, 0.98, 0.2),
+    "5 % of groups differ": lambda rng, groups, n: _again(rng, groups, n, 0.05),
+    "20 % of groups differ": lambda rng, groups, n: _again(rng, groups, n, 0.2),
+    "all groups differ a little": lambda rng, groups, n: _again(rng, groups, n, 1.0),
+    "fails on 10 % of groups, else the same": lambda rng, groups, n: _erratic(rng, groups, n, 0.1, made_up_for=False),
+    "fails on 5 % of groups, equal means": lambda rng, groups, n: _erratic(rng, groups, n, 0.05, made_up_for=True),
 }
 """The answers of two systems, and the true difference."""
 

@@ -122,8 +122,8 @@ class Expected:
         found = logistic(right, columns, groups)
         assert (found.dropped, found.single, found.problem) == ((), (), "")
         design = np.column_stack([np.ones(len(right)), *columns.values()]).astype(float)
-        other = dict(zip(("intercept", *columns), GLM(right, design, Binomial()).fit(tol=1e-14).params, strict=True))
-        assert {term.name: term.log_odds for term in found.terms} == pytest.approx(other, abs=1e-9)
+        named = dict(zip(("intercept", *columns), GLM(right, design, Binomial()).fit(tol=1e-14).params, strict=True))
+        assert {term.name: term.log_odds for term in found.terms} == pytest.approx(named, abs=1e-9)
         return [{"term": one.name, "note": ""} | {name: getattr(one, name) for name in fields} for one in found.terms]
 
     def videos(self) -> Rows:

@@ -191,7 +191,8 @@ def test_interval_and_test_never_contradict_each_other() -> None:
 
 def _f1(sums: Floats) -> Floats:
     bottom = 2 * sums[:, 0] + sums[:, 1]
-    return np.divide(2 * sums[:, 0], bottom, out=np.full(len(sums), np.nan), where=bottom > 0)
+    found: Floats = np.divide(2 * sums[:, 0], bottom, out=np.full(len(sums), np.nan), where=bottom > 0)
+    return found
 
 
 def test_interval_and_test_of_sums_never_contradict_each_other() -> None:
@@ -199,8 +200,8 @@ def test_interval_and_test_of_sums_never_contradict_each_other() -> None:
     for _ in range(120):
         a, b, groups = _table(rng)
         there = rng.random(len(a)) < 0.4
-        tables = [np.stack([there * (one > 0.5), there != (one > 0.5)], axis=1).astype(float) for one in (a, b)]
-        found = sums_difference(*tables, groups, _f1, plan=Resampling(draws=100, bounds=(0, 1)))
+        first, second = (np.stack([there * (one > 0.5), there != (one > 0.5)], axis=1).astype(float) for one in (a, b))
+        found = sums_difference(first, second, groups, _f1, plan=Resampling(draws=100, bounds=(0, 1)))
         if found.ci_low is None or found.ci_high is None or found.p is None:
             continue
         seen += 1
@@ -250,12 +251,14 @@ def test_intervals_of_differences_cover(n_groups: int, case: str) -> None:
     for _ in range(count):
         groups = np.repeat(np.arange(n_groups), rng.geometric(1 / 8, n_groups))
         strength = 1 / alike - 1
-        marks = [
+        a, b = (
             rng.random(len(groups)) < rng.beta(mean * strength, (1 - mean) * strength, n_groups)[groups]
             for mean in (first, second)
-        ]
-        found = paired_difference(*marks, groups, Resampling(draws=400, bounds=(0, 1)))
-        held += (found.ci_low or -1) <= first - second <= (found.ci_high or 1)
+        )
+        found = paired_difference(a, b, groups, Resampling(draws=400, bounds=(0, 1)))
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        held += found.ci_low <= first - second <= found.ci_high
     assert_share(held, count, 0.93, 1.0)
 
 

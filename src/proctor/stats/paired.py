@@ -191,8 +191,10 @@ def _alone(apart: Floats, counts: Floats, p: Floats, plan: Resampling, wider: Fl
         low, high = np.fmin(low, np.maximum(lower, nearest)), np.fmax(high, higher)
     low, high = (np.clip(end, *(plan.bounds or (-np.inf, np.inf))) for end in (low, high))
     return [
-        _turned_back(_estimate(*ends, int(counts.sum()), len(counts)), int(sign))
-        for *ends, sign in zip(values.tolist(), low.tolist(), high.tolist(), turned.tolist(), strict=True)
+        _turned_back(_estimate(value, lower, higher, int(counts.sum()), len(counts)), int(sign))
+        for value, lower, higher, sign in zip(
+            values.tolist(), low.tolist(), high.tolist(), turned.tolist(), strict=True
+        )
     ]
 
 

@@ -152,7 +152,8 @@ def _by_contents(tables: Sequence[Floats], groups: Groups) -> list[int]:
     totals = group_totals(np.concatenate(tables, axis=1), group_codes(groups, len(tables[0])))
     totals = np.round(totals / max(1e-300, np.abs(totals).max(initial=0.0)), 9)  # removes rounding errors
     cells = totals.reshape(len(totals), len(tables), -1).transpose(2, 0, 1)
-    return contents_orders(cells, np.zeros_like(cells))[1].tolist()
+    order: list[int] = contents_orders(cells, np.zeros_like(cells))[1].tolist()
+    return order
 
 
 def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list[Floats]:
