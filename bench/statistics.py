@@ -1,5 +1,5 @@
-"""How long the statistics take, and how much memory; with --coverage and --ranks, how well intervals cover; with
---regression, how often a term that says nothing has p below 0.05.
+"""How long the statistics take, and how much memory; with --coverage, --differences and --ranks, how well intervals
+cover; with --regression, how often a term that says nothing has p below 0.05.
 
 python bench/statistics.py --format json
 """
@@ -110,11 +110,6 @@ def coverage(repetitions: int) -> dict[str, dict[str, float]]:
             for share in MEANS:
                 held = sum(_holds(rng, n_groups, alike, share) for _ in range(repetitions))
                 row[str(share)] = held / repetitions
-    for n_groups in GROUPS[:-1]:
-        row = found.setdefault(f"difference, {n_groups} groups", {})
-        for touched in (0.05, 0.2, 1.0):
-            held = sum(_holds_difference(rng, n_groups, touched) for _ in range(repetitions))
-            row[f"{touched:.0%} of groups differ"] = held / repetitions
     for prevalence in (0.1, 0.5):
         truth = {
             name: float(one(_confusions(rng, 100_000, prevalence)[0].sum(axis=0, keepdims=True))[0])
@@ -142,16 +137,78 @@ def _holds(rng: np.random.Generator, n_groups: int, alike: float, share: float) 
     return _held(mean_interval(rng.random(len(groups)) < chance, groups, Resampling(draws=500, bounds=(0, 1))), share)
 
 
-def _holds_difference(rng: np.random.Generator, n_groups: int, touched: float) -> bool:
+def _two(first: float, second: float, alike: float) -> Answers:
+    """Two systems with these means."""
+    return lambda rng, groups, n_groups: (
+        _clustered(rng, groups, n_groups, first, alike),
+        _clustered(rng, groups, n_groups, second, alike),
+        first - second,
+    )
+
+
+Answers = Callable[[np.random.Generator, Ints, int], tuple[Ints, Ints, float]]
+PAIRS: dict[str, Answers] = {
+    "equal means of 0.6, correlation 0": _two(0.6, 0.6, 0.0),
+    "equal means of 0.6, correlation 0.7": _two(0.6, 0.6, 0.7),
+    "20 points, correlation 0": _two(0.7, 0.5, 0.0),
+    "20 points, correlation 0.3": _two(0.7, 0.5, 0.3),
+    "20 points, correlation 0.7": _two(0.7, 0.5, 0.7),
+    "5 against 2 % errors": _two(0.95, 0.98, 0.2),
+    "5 % of groups differ": lambda rng, groups, n: _again(rng, groups, n, 0.05),
+    "20 % of groups differ": lambda rng, groups, n: _again(rng, groups, n, 0.2),
+    "all groups differ a little": lambda rng, groups, n: _again(rng, groups, n, 1.0),
+    "fails on 10 % of groups, else the same": lambda rng, groups, n: _erratic(rng, groups, n, 0.1, made_up_for=False),
+    "fails on 5 % of groups, equal means": lambda rng, groups, n: _erratic(rng, groups, n, 0.05, made_up_for=True),
+}
+"""The answers of two systems, and the true difference."""
+
+
+def difference_coverage(repetitions: int) -> dict[str, dict[str, float]]:
+    """Shares of 95 % intervals of differences that hold the truth; and, in the last row, of those that contradict p."""
+    found: dict[str, dict[str, float]] = {}
+    for n_groups in (3, 4, 6, 10, 24, 47, 100):
+        rng, against = np.random.default_rng(n_groups), 0
+        for name, answers in PAIRS.items():
+            held = 0
+            for _ in range(repetitions):
+                groups = np.repeat(np.arange(n_groups), rng.geometric(1 / 8, n_groups))
+                first, second, truth = answers(rng, groups, n_groups)
+                one = paired_difference(first, second, groups, Resampling(draws=500, bounds=(0, 1)))
+                held += _held(one, truth)
+                against += _held(one, 0.0) != ((one.p or 0) > 0.05)
+            found.setdefault(name, {})[f"{n_groups} groups"] = held / repetitions
+        found.setdefault("interval and p contradict each other", {})[f"{n_groups} groups"] = against / repetitions
+    return found
+
+
+def _clustered(rng: np.random.Generator, groups: Ints, n_groups: int, mean: float, alike: float) -> Ints:
+    if not alike:
+        return (rng.random(len(groups)) < mean).astype(np.int64)
+    strength = 1 / alike - 1
+    chance = rng.beta(mean * strength, (1 - mean) * strength, n_groups)[groups]
+    return (rng.random(len(groups)) < chance).astype(np.int64)
+
+
+def _again(rng: np.random.Generator, groups: Ints, n_groups: int, touched: float) -> tuple[Ints, Ints, float]:
     """Right on 0.6; the second system answers half of a touched group's questions (a twentieth, where all groups are)
     again, and is right on 0.3 of them."""
-    groups = np.repeat(np.arange(n_groups), rng.geometric(1 / 6, n_groups))
     again = 0.5 if touched < 1 else 0.05
     first = rng.random(len(groups)) < 0.6
     other = (rng.random(n_groups) < touched)[groups] & (rng.random(len(groups)) < again)
     second = np.where(other, rng.random(len(groups)) < 0.3, first)
-    found = paired_difference(first, second, groups, Resampling(draws=500, bounds=(0, 1)))
-    return _held(found, touched * again * 0.3)
+    return first.astype(np.int64), second.astype(np.int64), touched * again * 0.3
+
+
+def _erratic(
+    rng: np.random.Generator, groups: Ints, n_groups: int, share: float, *, made_up_for: bool
+) -> tuple[Ints, Ints, float]:
+    """The second system is right on 0.7 (correlation 0.2). The first gives the same answers, but fails on a share of the
+    groups as a whole; if this is made up for, it is right on more of the others, so that the means are equal."""
+    second = _clustered(rng, groups, n_groups, 0.7, 0.2)
+    better = (0.7 / (1 - share) - 0.7) / 0.3 if made_up_for else 0.0
+    first = np.where(second == 1, 1, rng.random(len(groups)) < better)
+    first = np.where((rng.random(n_groups) < share)[groups], 0, first).astype(np.int64)
+    return first, second, 0.0 if made_up_for else -0.7 * share
 
 
 def _confusions(rng: np.random.Generator, n_groups: int, prevalence: float) -> tuple[Floats, Ints]:
@@ -213,7 +270,19 @@ def rank_coverage(repetitions: int) -> dict[str, float]:
             held, spread = zip(*(_ranks_hold(rng, skills, n_videos) for _ in range(repetitions)), strict=True)
             found[f"ranks {name} {n_videos}"] = sum(held) / repetitions
             found[f"spread {name} {n_videos}"] = sum(spread) / repetitions
+    for n_videos in (10, 30, 47, 100):
+        held, spread = zip(*(_erratic_ranks_hold(rng, n_videos) for _ in range(repetitions)), strict=True)
+        found[f"ranks equal means, one fails on 5 % of videos {n_videos}"] = sum(held) / repetitions
+        found[f"spread equal means, one fails on 5 % of videos {n_videos}"] = sum(spread) / repetitions
     return found
+
+
+def _erratic_ranks_hold(rng: np.random.Generator, n_videos: int) -> tuple[bool, float]:
+    videos = np.repeat(np.arange(n_videos), 8)
+    first, second, _ = _erratic(rng, videos, n_videos, 0.05, made_up_for=True)
+    ranked = rank_systems(np.stack([first, second]).astype(float), ["0", "1"], videos, plan=Resampling(draws=200))
+    held = all((one.rank_low, one.rank_high) == (1, 2) for one in ranked)
+    return held, float(np.mean([(one.place_low, one.place_high) == (1, 2) for one in ranked]))
 
 
 def _ranks_hold(rng: np.random.Generator, skills: np.ndarray, n_videos: int) -> tuple[bool, float]:
@@ -273,6 +342,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["json", "text"], default="text")
     parser.add_argument("--coverage", type=int, default=0, metavar="REPETITIONS")
+    parser.add_argument("--differences", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--regression", type=int, default=0, metavar="REPETITIONS")
     arguments = parser.parse_args()
@@ -280,6 +350,10 @@ def main() -> None:
         repetitions = arguments.coverage or arguments.regression
         held = coverage(repetitions) if arguments.coverage else regression_level(repetitions)
         print(json.dumps(held) if arguments.format == "json" else markdown(held))
+        return
+    if arguments.differences:
+        apart = difference_coverage(arguments.differences)
+        print(json.dumps(apart) if arguments.format == "json" else markdown(apart))
         return
     if arguments.ranks:
         found = rank_coverage(arguments.ranks)

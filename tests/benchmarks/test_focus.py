@@ -394,6 +394,17 @@ def test_bad_references_are_named(references: list[Any], message: str, tmp_path:
         READER.load(folder(tmp_path, references=references))
 
 
+def test_an_unknown_secondary_capability_is_left_out_and_counted(tmp_path: Path) -> None:
+    """One dirty row of 20,000 refused the whole benchmark; the toolkit warns and drops the label."""
+    dirty = REFERENCE | {"secondaries": ["magic", None, "1b", "aggregation"]}
+    found = READER.load(folder(tmp_path, references=[dirty]))
+    assert found.items[0].tags["secondary"] == ("instance_matching",)
+    assert found.notes[-1] == "Left out: unknown secondary capabilities of 1 question ('magic', null, 'aggregation')."
+    clean = READER.load(folder(tmp_path, references=[REFERENCE | {"secondaries": None}]))
+    assert clean.items[0].tags["secondary"] == ()
+    assert not any("Left out" in one for one in clean.notes)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

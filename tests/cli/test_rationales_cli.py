@@ -143,6 +143,16 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     )
 
 
+def test_without_rationales_in_the_references_no_command_is_advised(tmp_path: Path, stored: tuple[Path, Path]) -> None:
+    """`proctor score --judge bertscore` was named, and then refused for want of a reference."""
+    _, folder = stored
+    (folder / "references.json").write_text(json.dumps([{**key, "rationale": ""} for key in KEYS]), encoding="utf-8")
+    other, said = tmp_path / "other.db", tmp_path / "said.json"
+    proctor("import", "clinicalskillqa", said, "--data", folder, "--name", "mine", "--store", other)
+    done = proctor("results", "clinicalskillqa", "--store", other, "--system", "mine", "--protocol", "official")
+    assert "No rationale F1 and no overall score: no reference has a rationale." in done.stderr
+
+
 def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
     """A run whose answers were never asked for a reason has no F1 and no overall score; neither does a baseline."""
     store, folder = stored

@@ -16,8 +16,9 @@ from proctor import api
 from proctor.cli.output import OutputFormat, at_work, show
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
+from proctor.reports import p_words
 from proctor.runs import Options, Store, results
-from tests.support.contest import NAME, contest_store, write_run
+from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.program import proctor, within
 
 
@@ -311,3 +312,26 @@ def test_a_run_that_no_judge_has_marked_does_not_stop_the_others_from_being_comp
     assert line in api.compare(store, NAME, metrics="accuracy", conditions="video").notes
     alone = ("--system", "good/video", "--system", "waits/video")
     assert "found no metric that both are marked by" in proctor("compare", NAME, "--store", store.shown, *alone).stderr
+
+
+def test_where_few_groups_decide_nothing_words_stand_for_p(tmp_path: Path) -> None:
+    """Of five videos no p is 0.05 or less: tables say so, JSON and CSV carry it."""
+    store = contest_store(tmp_path, items=60, videos=5)
+    for number, name in enumerate(("first", "second", "third")):
+        write_run(store, name, skilled(0.9 - 0.2 * number, 0.6, items=60, seed=number))
+    said = ("compare", "contest", "--store", tmp_path / "contest.db", "--draws", "100")
+    shown = proctor(*said)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("5 groups can't decide; 60 items in 5 groups.") == 3
+    assert ", p " not in shown.stdout
+    assert "Intervals are not adjusted for the number of comparisons; p (Holm) is." in shown.stderr
+    parts = proctor(*said, "--by", "level")
+    assert parts.stdout.count("5 groups can't decide") == 6
+    for row in json.loads(proctor(*said, "--format", "json").stdout):
+        assert row["decides"] is False
+        assert row["p"] >= 0.0625
+        assert row["ci_low"] < 0 < row["ci_high"]
+    table = list(csv.DictReader(io.StringIO(proctor(*said, "--format", "csv").stdout)))
+    assert [row["decides"] for row in table] == ["False"] * 3
+    assert p_words(0.0625, 5) == "5 groups can't decide"
+    assert (p_words(0.0625, 5, 0.9), p_words(0.03125, 6), p_words(None, 5)) == ("0.062", "0.031", "–")

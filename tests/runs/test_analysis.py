@@ -169,8 +169,18 @@ def test_marks_gaps_and_the_model(found: Analysis) -> None:
     outside = [number for number in range(N) if number % 4 < 2]
     share = [sum(number % 3 != 0 for number in some) / len(some) for some in (inside, outside)]
     assert gap["value"] == pytest.approx(share[1] - share[0])
-    # `mute` is never right, so that no odds can be given to it.
-    notes = {one["term"]: one["note"] for one in found.tables["regression"]}
+
+
+def test_the_model_rests_on_the_submissions_alone(store: Store, found: Analysis) -> None:
+    """A baseline in the model would make its own weaknesses properties of the questions."""
+    systems = ("one", "two", "three")
+    alone = analyse(store, "focus", Contest(systems=systems, baselines=("none",)), stability=0)
+    assert found.tables["regression"] == alone.tables["regression"]
+    assert {"system = three", "system = two"} <= {one["term"] for one in found.tables["regression"]}
+    assert found.reference["system"] == "one"
+    # As a submission, `mute` counts. It is never right, so that no odds can be given to it.
+    every = analyse(store, "focus", Contest(systems=(*systems, "mute"), baselines=("none",)), stability=0)
+    notes = {one["term"]: one["note"] for one in every.tables["regression"]}
     assert notes["intercept"] == "some columns tell right from wrong without fail"
 
 

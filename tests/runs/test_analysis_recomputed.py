@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import stdev
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from statsmodels.genmod.families import Binomial
+from statsmodels.genmod.generalized_linear_model import GLM
 
 import proctor
 from proctor.core import Item, Status
@@ -102,9 +105,10 @@ class Expected:
 
     def regression(self) -> Rows:
         columns: dict[str, list[bool]] = {f"area: {name}": [] for name in AREAS}
-        columns |= {"level = hard": []} | {f"system = {name}": [] for name in self.names[1:]}
+        names = self.marks.contestants  # baselines guess: what is hard for them is no property of the questions
+        columns |= {"level = hard": []} | {f"system = {name}": [] for name in names[1:]}
         right, groups = [], []
-        for name in self.names:
+        for name in names:
             for place in np.flatnonzero(self.known(name)):
                 item = self.items[place]
                 right.append(self.marks.right[name][place])
@@ -112,11 +116,14 @@ class Expected:
                 for area in AREAS:
                     columns[f"area: {area}"].append(area in facet_values(item, "area"))
                 columns["level = hard"].append(item.tags["level"] == "hard")
-                for other in self.names[1:]:
+                for other in names[1:]:
                     columns[f"system = {other}"].append(other == name)
         fields = ("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p")
         found = logistic(right, columns, groups)
         assert (found.dropped, found.single, found.problem) == ((), (), "")
+        design = np.column_stack([np.ones(len(right)), *columns.values()]).astype(float)
+        named = dict(zip(("intercept", *columns), GLM(right, design, Binomial()).fit(tol=1e-14).params, strict=True))
+        assert {term.name: term.log_odds for term in found.terms} == pytest.approx(named, abs=1e-9)
         return [{"term": one.name, "note": ""} | {name: getattr(one, name) for name in fields} for one in found.terms]
 
     def videos(self) -> Rows:
@@ -206,6 +213,11 @@ class Expected:
         for form in ("all", "binary"):
             for name, (systems, own) in ways.items():
                 gain = self.difference(own, right[order[0]], groups)
+                if name.startswith("any"):  # a share: never below 0 on an item, and no hypothesis
+                    share = mean_interval(own > right[order[0]], groups, self.plan.within(0, 1))
+                    gain = replace(gain, ci_low=share.ci_low, ci_high=share.ci_high, p=None)
+                    assert share.ci_low is not None
+                    assert share.ci_low >= 0
                 row: dict[str, Any] = {"ensemble": name, "format": form, "systems": " + ".join(systems)}
                 row |= numbers(mean_interval(own, groups, self.plan.within(0, 1)))
                 gains = (gain.value, gain.ci_low, gain.ci_high, gain.p) if name != "best" else (None,) * 4

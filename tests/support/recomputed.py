@@ -272,6 +272,7 @@ def _pair(
         "ci_low": low,
         "ci_high": high,
         "p": p,
+        "decides": 2.0 ** (1 - max(1, shown.groups)) <= 1 - plan.get("level", 0.95) + 1e-9,
         "only_first": sum(one[0] is not None and one[1] is None for _, one in found),
         "only_second": sum(one[1] is not None and one[0] is None for _, one in found),
         "levels": list(levels),

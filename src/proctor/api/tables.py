@@ -215,13 +215,15 @@ class ComparisonTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which metrics are not shown, and whether there are enough groups for a significant difference."""
-        from proctor.reports import few_groups_line, outside_line, scarce_line, without_line
+        """Which metrics are not shown, whether there are enough groups for a significant difference, and what is not
+        adjusted."""
+        from proctor.reports import few_groups_line, outside_line, scarce_line, unadjusted_line, without_line
 
         groups = [comparison.difference.groups for comparison in self.data.comparisons if not comparison.facets]
         few, outside = few_groups_line(max(groups, default=0)), outside_line(self.data.outside, self.data.by)
         without = without_line(self.data.without)
-        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside, without)))
+        unadjusted = unadjusted_line(self.data.comparisons)
+        return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few, outside, without, unadjusted)))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
         """Plot the differences in one metric (by default the headline, else the first) with their intervals."""

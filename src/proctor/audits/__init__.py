@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Shift,
         language_of,
     )
-    from proctor.audits.power import PowerPlan, PowerTable, power
+    from proctor.audits.power import Power, PowerPlan, PowerTable, power
     from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile
     from proctor.audits.ratings import (
         ALL,
@@ -66,7 +66,7 @@ else:
 __all__ = [
     "AGAIN", "ALL", "AS_GIVEN", "KINDS", "PERTURBATIONS", "SMALL", "Agreement", "Audit", "AuditReport", "Bias",
     "Ceiling", "CorrelationSettings", "Key", "LeadRow", "LengthBias", "LengthSlope", "Material", "MetricComparison",
-    "MetricProfile", "MetricRanking", "MetricScores", "Part", "Perturbation", "PowerPlan", "PowerTable", "ProbedAnswer",
+    "MetricProfile", "MetricRanking", "MetricScores", "Part", "Perturbation", "Power", "PowerPlan", "PowerTable", "ProbedAnswer",
     "RankedMetric", "Rating", "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift",
     "SystemLevel", "agreement_rows", "audit", "bounds", "compare", "compared_tables", "coverage", "language_of", "leading", "leads",
     "leads_json", "left_out", "lengths", "paired", "power", "profile", "read_metrics", "read_ratings", "read_scores",

@@ -146,9 +146,13 @@ class RatingCells:
         """The bootstrap samples of a cell's dataset and language."""
         name = (cell.dataset, cell.language)
         if name not in self._samples:
-            groups = [rating.cluster for rating in self.table.of(*name)]
-            self._samples[name] = Resamples(groups, drawing=self.settings.draws > 0, plan=self.settings.plan)
+            self._samples[name] = self.samples_of(self.table.of(*name))
         return self._samples[name]
+
+    def samples_of(self, ratings: Sequence[Rating]) -> Resamples:
+        """The bootstrap samples of the groups of these ratings. They do not depend on the names of items and groups."""
+        groups, contents = [rating.cluster for rating in ratings], [rating.content for rating in ratings]
+        return Resamples(groups, contents=contents, drawing=self.settings.draws > 0, plan=self.settings.plan)
 
     def measure(self, cell: RatingCell, scores: Floats, reason: str = "") -> Correlations:
         """The correlations of a cell's ratings with scores (one per rating); none where there is a `reason`."""

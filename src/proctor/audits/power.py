@@ -17,7 +17,7 @@ SIZES = (50, 100, 200, 400, 800, 1600)
 """The default numbers of groups."""
 
 DIFFERENCES = (0.02, 0.03, 0.05, 0.1)
-"""The default true differences, beside the observed one."""
+"""The default true differences."""
 
 POWER = 0.8
 _SAMPLES = 1000
@@ -42,16 +42,17 @@ class PowerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """The chance that a paired two-sided test detects a true `lead` (`observed`: the lead in the ratings, taken as true),
-    for each of the plan's sizes. `needed` groups give a power of 80 %; None above a million. `seconds`: a second rater
-    rated every answer; the lead is still that with one rating."""
+    """The chance that a paired two-sided test detects a true `lead`, for each of the plan's sizes. `needed` groups give a
+    power of 80 %, `needed_low` to `needed_high` is its 95 % confidence interval; None above a million. `seconds`: a second
+    rater rated every answer; the lead is still that with one rating."""
 
     language: str
     seconds: bool
-    observed: bool
     lead: float
     chances: tuple[float, ...]
     needed: int | None
+    needed_low: int | None
+    needed_high: int | None
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,16 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
 
     For each size that many groups are drawn with replacement, 1,000 times. The standard deviation of the difference over
     the draws is its standard error; a draw, shifted to the true lead, is significant if it exceeds Student's t with
-    groups − 1 degrees of freedom. The observed groups stand for all groups: with few of them the result is rough.
+    groups − 1 degrees of freedom. The observed groups stand for all groups: with few of them the result is rough. The
+    interval of the number needed is that of the variance per group, a multiple of χ² with Satterthwaite's degrees of
+    freedom from the kurtosis of the jackknife influences. There is no row for the observed lead: the power to detect what
+    was observed is a function of its p, and no news (Hoenig and Heisey 2001, The American Statistician 55:19).
 
     Second ratings are simulated: with some probability the second rater repeats the first rating, else gives the rating
     of an answer with similar scores by both metrics. The probability is such that two ratings correlate by the agreement.
     The mean of both is correlated with the metrics, and a lead grows by √(2 / (1 + agreement)) (Spearman-Brown). The
     agreement is the plan's, else that of answers with two ratings; without either there are no rows with second ratings.
-    Where an answer has several ratings, the draws use its first one; the observed lead is that over all ratings.
+    Where an answer has several ratings, the draws use its first one.
 
     Raises `InputError` if a metric has no correlation or both have the same, and for an agreement below that of both
     metrics together with the ratings.
@@ -91,24 +95,23 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
     rows: list[Power] = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         own = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
-        place = {group: k for k, group in enumerate(sorted({group for cell in own for group in cell.groups}))}
-        everything = [_Compared.of(cell, first, second, place) for cell in own]
-        lead = float(np.mean([compared.difference(np.ones((1, compared.groups)))[0] for compared in everything]))
-        cells = [_Compared.of(cell, first, second, place, once=True) for cell in own]
+        place = {group: k for k, group in enumerate(frame.samples(own[0]).labels)}  # by contents, not by name
+        cells = [_Compared.of(cell, first, second, place) for cell in own]
+        ratio = _ratio_of_variances(cells)
         rng = generator(plan.seed, "power", language)
-        rows += _rows(language, False, lead, 1.0, _simulated([cells], plan, rng), plan)
+        rows += _rows(language, 1.0, ratio, _simulated([cells], plan, rng), plan)
         if agreement is not None:
             twice = [[cell.rated_twice(agreement, rng) for cell in cells] for _ in range(_IMPUTED)]
             surer = math.sqrt(2 / (1 + agreement))
-            rows += _rows(language, True, lead, surer, _simulated(twice, plan, rng), plan)
+            rows += _rows(language, surer, ratio, _simulated(twice, plan, rng), plan)
     groups = len({rating.cluster for rating in table.ratings})
     return PowerTable(first.name, second.name, plan, groups, agreement, measured is not None, tuple(rows))
 
 
 @dataclass(frozen=True)
 class _Compared:
-    """One dimension: both metrics' scores beside each rating, or beside the first rating of each answer. `used` are the dimension's groups among the `groups`
-    of the language, `unit` the place of each answer's group among them."""
+    """One dimension: both metrics' scores beside the first rating of each answer. `used` are the dimension's groups among
+    the `groups` of the language, `unit` the place of each answer's group among them."""
 
     place: str
     ratings: Floats
@@ -118,19 +121,11 @@ class _Compared:
     groups: int
 
     @classmethod
-    def of(
-        cls,
-        cell: RatingCell,
-        first: MetricScores,
-        second: MetricScores,
-        place: Mapping[str, int],
-        *,
-        once: bool = False,
-    ) -> _Compared:
+    def of(cls, cell: RatingCell, first: MetricScores, second: MetricScores, place: Mapping[str, int]) -> _Compared:
         seen: dict[Key, int] = {}
         for row, key in enumerate(cell.keys):
             seen.setdefault(key, row)
-        one = cell.part(list(seen.values())) if once else cell
+        one = cell.part(list(seen.values()))
         scores = []
         for metric in (first, second):
             values, reason = paired(one, metric)
@@ -185,22 +180,39 @@ def _simulated(imputed: Sequence[Sequence[_Compared]], plan: PowerPlan, rng: np.
     return found
 
 
+def _ratio_of_variances(cells: Sequence[_Compared]) -> tuple[float, float]:
+    """The 95 % confidence interval of the variance of one group's influence on the difference, as multiples of the
+    estimate."""
+    from scipy.special import chdtri
+
+    without = np.mean([cell.difference(1.0 - np.eye(cells[0].groups)) for cell in cells], axis=0)
+    without = without[np.isfinite(without)]
+    pull = without - without.mean()
+    n, squared = len(pull), float((pull**2).sum())
+    if n < 4 or squared <= 0:
+        return 0.0, math.inf
+    kurtosis = n * float((pull**4).sum()) / squared**2
+    df = float(np.clip(2 * n / max(kurtosis - (n - 3) / (n - 1), 1e-9), 1.0, n - 1))
+    return df / float(chdtri(df, 0.025)), df / float(chdtri(df, 0.975))
+
+
 def _rows(
-    language: str, seconds: bool, lead: float, surer: float, drawn: Mapping[int, Floats], plan: PowerPlan
+    language: str, surer: float, ratio: tuple[float, float], drawn: Mapping[int, Floats], plan: PowerPlan
 ) -> list[Power]:
+    """The rows with one rating of each answer (`surer` 1), or with two. `ratio` is that of `_ratio_of_variances`."""
     errors = {size: float(values.std(ddof=1)) for size, values in drawn.items()}
     unit = float(np.mean([error * math.sqrt(size) for size, error in errors.items()]))
     if unit < _ROUNDING:
         raise InputError("power", found="two metrics with the same figures", expected="two that differ")
     rows = []
-    for difference in (None, *plan.differences):
-        true = surer * abs(lead if difference is None else difference)
+    for difference in plan.differences:
+        true = surer * abs(difference)
         chances = tuple(
             float(np.mean(np.abs(values + true) > _critical(size, plan.level) * errors[size]))
             for size, values in drawn.items()
         )
-        shown = lead if difference is None else difference
-        rows.append(Power(language, seconds, difference is None, shown, chances, _needed(true / unit, plan.level)))
+        needed = (_needed(true / unit / math.sqrt(times), plan.level) for times in (1.0, *ratio))
+        rows.append(Power(language, surer > 1, difference, chances, *needed))
     return rows
 
 

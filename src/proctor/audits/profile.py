@@ -273,9 +273,7 @@ def _slopes(parts: Sequence[_Part], of_length: Sequence[Floats]) -> list[LengthS
 def _by_language(every: RatingCells, metric: MetricScores) -> list[Bias]:
     """The bias towards languages, for each dimension that several languages share."""
     cells = [cell for cell in every.cells if cell.dataset == ALL]
-    samples = Resamples(
-        [rating.cluster for rating in every.table.ratings], drawing=every.settings.draws > 0, plan=every.settings.plan
-    )
+    samples = every.samples_of(every.table.ratings)
     found = []
     for dimension in dict.fromkeys(cell.dimension for cell in cells):
         own = [cell for cell in cells if cell.dimension == dimension]

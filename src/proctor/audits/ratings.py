@@ -52,6 +52,11 @@ class Rating:
         """The group, or the item without a group."""
         return self.group or self.item
 
+    @property
+    def content(self) -> str:
+        """What it says of which text, without the names of item, group, system and rater."""
+        return "\n".join((self.language, self.dimension, repr(self.value), self.candidate))
+
 
 @dataclass(frozen=True)
 class RatingsTable:

@@ -20,7 +20,7 @@ from proctor.cli.output import (
     show,
     show_steps,
 )
-from proctor.core import DASH, Option, count_of, number, number_interval, plain_table, shell_word, store_word
+from proctor.core import Option, count_of, number, number_interval, plain_table, shell_word, store_word
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -158,6 +158,7 @@ def pool(
 
     Example: proctor pool berlin.json oxford.json
     """
+    from proctor.reports import p_words
     from proctor.runs import pool_sums
     from proctor.stats import Resampling
 
@@ -194,7 +195,7 @@ def pool(
             pooled_metric.systems[pair.second],
             number(pair.difference.value),
             number_interval(pair.difference.ci_low, pair.difference.ci_high),
-            DASH if pair.p_holm is None else f"{pair.p_holm:.2g}",
+            p_words(pair.p_holm, pair.difference.groups),
         )
         for pooled_metric in found
         for pair in pooled_metric.pairs

@@ -191,6 +191,7 @@ def compare(
         policy_line,
         scarce_line,
         scarce_metrics,
+        unadjusted_line,
         without_line,
     )
 
@@ -200,7 +201,7 @@ def compare(
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, options["by"]))
-        note(*filter(None, [outside_line(found.outside, found.by)]))
+        note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
         counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]
         few = [] if options["metrics"] else scarce_metrics(counts, found.card.headline)
@@ -209,7 +210,7 @@ def compare(
                 print_blocks(*comparison_blocks(comparison, found.card.metric(comparison.metric)), "")
         note(*([scarce_line(few)] if few else []))
         line = few_groups_line(max(comparison.difference.groups for comparison in found.comparisons))
-        note(*filter(None, [line, without_line(found.without)]))
+        note(*filter(None, [line, without_line(found.without), unadjusted_line(found.comparisons)]))
         if any(comparison.policy for comparison in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
         note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")

@@ -213,9 +213,22 @@ _TO_THE_JUDGE: tuple[_Near | re.Pattern[str], ...] = (
         _words(*_OVERRULED_ROMANCE),
         40,
     ),
+    _near(
+        _words(r"bewerte\w*+", r"beurteile\w*+", r"werte\w*+", then=r"\b"), _words("diese antwort", "meine antwort"), 20
+    ),
+    _near(
+        _words("gib", "vergib", r"vergebe\w*+", then=r"\b"), _words("volle punkt", "hochste punkt", "hochstpunkt"), 40
+    ),
     *map(
         re.compile,
         (
+            _words("judge", "grader", "evaluator", "examiner", then=rf"s?{_STATED}(?:right|correct|true|yes|pass)\b"),
+            _words(
+                "matches",
+                "equals",
+                "identical to",
+                then=r" (?:exactly )?(?:the |your )?(?:reference|gold)(?: standard)? (?:answer|solution|key)\b",
+            ),
             _words(*_GIVE, then=r" [01](?:\.\d+)?(?: points?)? (?:on|for|in|to) (?:every|all|each|any)\b"),
             _words("full", "maximum", "highest", "top", "perfect", then=rf" {_MARK}\b"),
             _words(*_RATE, then=rf" (?:this|my) {_ANSWER}\b"),

@@ -306,9 +306,9 @@ def _regression(analysis: Analysis) -> Figure | None:
     drawn = draw_list("regression", "Odds ratios", terms, axis, head=head, line=(0.0, "no effect"))
     base = ", ".join(f"{plain_name(name)} {shorten(value, 40)}" for name, value in analysis.reference.items())
     caption = (
-        "Adjusted odds ratios for a correct answer: from a logistic regression over all systems' answers, errors "
-        f"clustered by group, on a logarithmic scale. Reference category: {base}. Filled dot: the 95 % CI excludes 1. "
-        "p is not adjusted for the number of terms: of 100 that mean nothing, about 5 have p below 0.05."
+        "Adjusted odds ratios for a correct answer: from a logistic regression over the answers of all systems "
+        f"but baselines, errors clustered by group, on a logarithmic scale. Reference category: {base}. Filled dot: the "
+        "95 % CI excludes 1. p is not adjusted for the number of terms: of 100 that mean nothing, about 5 have p below 0.05."
     )
     return recorded_figure("regression", "Adjusted odds ratios for a correct answer", drawn, caption, rows)
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from proctor.core import Cell, Column, Metric, Row, Table, columns, count_of, difference, interval, p_value, plain_name
+from proctor.core import (
+    DASH,
+    Cell,
+    Column,
+    Metric,
+    Row,
+    Table,
+    columns,
+    count_of,
+    difference,
+    interval,
+    p_value,
+    plain_name,
+)
 from proctor.judges import DECIDED_BY_A_PERSON, HALF_UNNAMED, RUBRIC, is_decided
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import MAX_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
@@ -12,6 +26,7 @@ from proctor.reports.leaderboard import condition_line, counts_table
 from proctor.reports.source import BASELINE, Key, Paired, Source
 from proctor.reports.subgroups import dot_of, parts_of, rows_figure
 from proctor.runs import BOTH, Comparison
+from proctor.stats import can_decide
 
 
 def difference_of(metric: Metric, comparison: Comparison) -> str:
@@ -19,6 +34,18 @@ def difference_of(metric: Metric, comparison: Comparison) -> str:
     if comparison.policy != BOTH:
         return difference(metric, comparison.difference.value)
     return f"{difference(metric, comparison.if_wrong.value)} … {difference(metric, comparison.if_excluded.value)}"
+
+
+def p_words(p: float | None, groups: int, level: float = 0.95) -> str:
+    """p; or words, where no p can be at most 1 − `level` with so few groups."""
+    return p_value(p) if p is None or can_decide(groups, level) else f"{count_of(groups, 'group')} can't decide"
+
+
+def unadjusted_line(compared: Sequence[Comparison]) -> str:
+    """That intervals are not adjusted, if there are several comparisons of one metric and scorer; else empty."""
+    families = Counter((comparison.metric, comparison.scorer) for comparison in compared)
+    several = max(families.values(), default=0) > 1
+    return "Intervals are not adjusted for the number of comparisons; p (Holm) is." if several else ""
 
 
 def without_line(pairs: Sequence[tuple[object, object]]) -> str:
@@ -64,7 +91,8 @@ def differences_table(
                 Cell(difference_of(metric, comparison), strong=significant, raw=each.value),
                 interval(metric, each.ci_low, each.ci_high),
                 *([Cell("", span=drawn)] if axis else []),
-                *(p_value(each.p), p_value(comparison.p_holm), each.n, each.groups),
+                p_words(each.p, each.groups, level),
+                *(p_value(comparison.p_holm) if comparison.decides else DASH, each.n, each.groups),
                 *([comparison.only_first + comparison.only_second] if axis else []),
             )
         )
@@ -75,14 +103,17 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
     """The contingency table of a pair (if it has one), the difference in a sentence, and what is excluded. With
     `turned` the second run, the baseline, is in the rows, as usual in papers."""
     blocks: list[Block] = [] if comparison.table is None else [_contingency(comparison, metric, turned=turned)]
-    each, holm = comparison.difference, p_value(comparison.p_holm)
+    each = comparison.difference
+    test = f"p {p_value(each.p)}, Holm {p_value(comparison.p_holm)}"
     if comparison.undecided:
-        holm += ", undecided: the two readings point different ways"
+        test += ", undecided: the two readings point different ways"
+    elif each.p is not None and not comparison.decides:
+        test = p_words(each.p, each.groups, comparison.level)
     named = "" if comparison.table is not None else f"{metric.label} ({comparison.scorer}): "
     blocks.append(
         Prose(
             f"{named}{comparison.first} minus {comparison.second} {difference_of(metric, comparison)} "
-            f"(95 % CI {interval(metric, each.ci_low, each.ci_high)}), p {p_value(each.p)}, Holm {holm}; "
+            f"({100 * comparison.level:g} % CI {interval(metric, each.ci_low, each.ci_high)}), {test}; "
             f"{count_of(each.n, 'item')} in {count_of(each.groups, 'group')}."
         )
     )
@@ -185,7 +216,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     table = differences_table(
         f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the "
         f"{count_of(len(comparisons), 'comparison')} of "
-        "this table; differences that hold then are set in bold.",
+        "this table; differences that hold then are set in bold. The intervals are not adjusted.",
         metric,
         sorted(comparisons, key=lambda comparison: source.systems.index(comparison.first.system)),
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from proctor.audits import AS_GIVEN, LeadRow, MetricComparison, MetricRanking, Part, PowerTable, RankedMetric
+from proctor.audits import AS_GIVEN, LeadRow, MetricComparison, MetricRanking, Part, Power, PowerTable, RankedMetric
 from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import Axis, Dot, draw_list, plain_axis, signed_axis
@@ -86,7 +86,12 @@ def metric_pairs_table(board: MetricRanking) -> Table:
     heads = columns("Metric", "Minus", ">Difference", ">95 % CI", ">p", ">p (Holm)")
     what = dimension_name(board.dimension)
     title = f"{spoken_language(board.language)}, {what}: differences of the mean correlation"
-    return Table(f"{title}. Bold where the adjusted p is at most 0.05.", heads, tuple(rows), title=title)
+    return Table(
+        f"{title}. Bold where the adjusted p is at most 0.05. Intervals are not adjusted.",
+        heads,
+        tuple(rows),
+        title=title,
+    )
 
 
 _MAX_DRAWN = 40
@@ -228,7 +233,7 @@ def _lead_means(language: str, ordered: Sequence[LeadRow], over: str) -> Table:
         figure = Cell(number(row.figure.value), raw=row.figure.value)
         rows.append((Cell(row.metric), figure, ends_of(row.figure), _lead_cell(row, over), ends, p, row.reason))
     title = f"{spoken_language(language)}: agreement, and leads over {over}"
-    caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05."
+    caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05. Intervals are not adjusted."
     heads = columns("Metric", ">Mean", ">95 % CI", ">Lead", ">95 % CI", ">p (Holm)", REASON)
     return with_reasons(caption, heads, rows, title=title)
 
@@ -273,21 +278,31 @@ def _by_dimension(language: str, ordered: Sequence[LeadRow], own: _Rows, dimensi
     return Table(f"{title}.", heads, tuple(rows), title=title)
 
 
+def _needed_cell(row: Power) -> Cell:
+    """The number of groups for a power of 80 %, with its interval."""
+    if row.needed is None or row.needed_low is None:
+        return Cell(DASH)
+    ends = f"{row.needed_low:,} to {row.needed_high:,}" if row.needed_high else f"{row.needed_low:,} or more"
+    return Cell(f"{row.needed:,} ({ends})", raw=row.needed)
+
+
 def power_tables(power: PowerTable) -> list[Table]:
     """The power to detect a lead by the number of groups, for each language."""
     tables = []
     for language in dict.fromkeys(row.language for row in power.rows):
         rows: list[Row] = [
             (
-                f"{number(row.lead)} (observed)" if row.observed else number(row.lead),
+                number(row.lead),
                 "2" if row.seconds else "1",
                 *(f"{chance:.0%}" for chance in row.chances),
-                DASH if row.needed is None else Cell(f"{row.needed:,}", raw=row.needed),
+                _needed_cell(row),
             )
             for row in power.rows
             if row.language == language
         ]
         title = f"{spoken_language(language)}: chance to tell {power.first} from {power.second}"
-        heads = columns("True lead", ">Ratings", *(f">{size:,} groups" for size in power.plan.sizes), ">80 % with")
+        heads = columns(
+            "True lead", ">Ratings", *(f">{size:,} groups" for size in power.plan.sizes), ">80 % with (95 % CI)"
+        )
         tables.append(Table(f"{title}, two-sided test at {power.plan.level:g}.", heads, tuple(rows), title=title))
     return tables

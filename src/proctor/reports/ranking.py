@@ -24,6 +24,7 @@ from proctor.core import (
     rank_range,
 )
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, recorded_figure
+from proctor.reports.comparisons import p_words
 from proctor.reports.figures import (
     Box,
     Verdicts,
@@ -38,6 +39,7 @@ from proctor.reports.leaderboard import remarks
 from proctor.reports.source import Source
 from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
 from proctor.runs import AnalysisRow as Record
+from proctor.stats import can_decide
 
 
 def board_tables(board: Board, *, title: str = "") -> list[Table]:
@@ -162,7 +164,8 @@ def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
                 *(row["n"], row["groups"]),
                 difference(ACCURACY, row["lead"]),
                 interval(ACCURACY, row["ci_low"], row["ci_high"]),
-                *(p_value(row["p"]), p_value(row["p_adjusted"]), row["verdict"]),
+                p_words(row["p"], row["groups"]),
+                *(p_value(row["p_adjusted"]) if can_decide(row["groups"]) else DASH, row["verdict"]),
             )
             for row in here
         ]

@@ -18,6 +18,7 @@ from proctor.core import (
     value,
 )
 from proctor.reports.blocks import Answer, Figure, Story
+from proctor.reports.comparisons import p_words
 from proctor.reports.figures import draw_overview, value_axis
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import spoken_language
@@ -164,7 +165,10 @@ def _higher(source: Source, key: Key, comparison: Comparison) -> bool | None:
 def _words(source: Source, key: Key, comparison: Comparison) -> str:
     metric, each = source.metric(key.metric), comparison.difference
     ends = interval(metric, each.ci_low, each.ci_high)
-    return f"{difference(metric, comparison.drawn)} ({_ci(source)} {ends}, adjusted p {p_value(comparison.p_holm)})"
+    test = f"adjusted p {p_value(comparison.p_holm)}"
+    if each.p is not None and not comparison.decides:
+        test = p_words(each.p, each.groups, comparison.level)
+    return f"{difference(metric, comparison.drawn)} ({_ci(source)} {ends}, {test})"
 
 
 def _gain(source: Source, key: Key, comparison: Comparison) -> str:

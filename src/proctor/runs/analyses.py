@@ -37,6 +37,7 @@ from proctor.stats import (
     Floats,
     RankingPlan,
     Resampling,
+    can_decide,
     holm_known,
     logistic,
     paired_difference,
@@ -221,18 +222,21 @@ def factor_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Logistic regression of right answers on labels, factors and systems, over the answers of all systems.
+    """Logistic regression of right answers on labels, factors and systems, over the answers of all systems that are no
+    baselines. (What is hard for a baseline that guesses says nothing about the systems.) Empty without such a system.
 
     The first value of each factor, and the first system, are the reference categories. Errors are clustered by group
     (CR2), over all systems at once.
     """
-    own = _columns(data)
-    marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in data.entries]
+    own, entries = _columns(data), data.submissions
+    if not entries:
+        return []
+    marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in entries]
     joined = {name: np.concatenate([mask[here] for here in marked]) for name, mask in own.items()}
-    for number, name in enumerate(data.names[1:], start=1):
+    for number, entry in enumerate(entries[1:], start=1):
         same = [np.full(len(here), position == number) for position, here in enumerate(marked)]
-        joined[f"system = {name}"] = np.concatenate(same)
-    right = [entry.right[here] for entry, here in zip(data.entries, marked, strict=True)]
+        joined[f"system = {entry.name}"] = np.concatenate(same)
+    right = [entry.right[here] for entry, here in zip(entries, marked, strict=True)]
     groups = np.concatenate([data.items.group[here] for here in marked])
     found = logistic(np.concatenate(right), joined, groups)
     columns = ("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p")
@@ -248,9 +252,11 @@ def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def reference_values(data: AnalysisData) -> dict[str, str]:
-    """The reference categories of the regression: the first value of each factor, and the first system."""
+    """The reference categories of the regression: the first value of each factor, and the first system that is no
+    baseline."""
     values = {factor: list(data.carriers(factor)) for factor in data.factors}
-    return {factor: some[0] for factor, some in values.items() if len(some) > 1} | {"system": data.names[0]}
+    values["system"] = [entry.name for entry in data.submissions]
+    return {factor: some[0] for factor, some in values.items() if some and (len(some) > 1 or factor == "system")}
 
 
 def _columns(data: AnalysisData) -> dict[str, NDArray[np.bool_]]:
@@ -284,8 +290,9 @@ def _gap(sums: Floats) -> Floats:
 
 def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     """The difference of accuracies for every pair of systems, and of every system and baseline, on the questions that both
-    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines."""
-    ranked = [entry for entry in data.entries if not entry.baseline]
+    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines. `decides` is
+    false if no p could be significant with so few groups."""
+    ranked = data.submissions
     baselines = [entry for entry in data.entries if entry.baseline]
     families = {
         "systems": list(combinations(ranked, 2)),
@@ -308,6 +315,7 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
                 "ci_high": one.ci_high,
                 "p": one.p,
                 "p_holm": p_holm,
+                "decides": can_decide(one.groups, data.plan.level),
                 "only_first_right": one.wins,
                 "only_second_right": one.losses,
             }

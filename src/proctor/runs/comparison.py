@@ -25,7 +25,7 @@ from proctor.runs.run_scores import (
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
-from proctor.stats import Difference, cross_table, holm_known
+from proctor.stats import Difference, can_decide, cross_table, holm_known
 
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -59,7 +59,8 @@ class Comparison:
     Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
     then `difference` has no value, an interval that covers both readings, and the larger p unless they have different
     signs (then None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
-    where nothing is lacking they are equal and `policy` is empty.
+    where nothing is lacking they are equal and `policy` is empty. `level` is that of the interval, which excludes 0 if and
+    only if p ≤ 1 − level.
     """
 
     metric: str
@@ -80,6 +81,12 @@ class Comparison:
     declared: Metric
     p_holm: float | None = None
     facets: dict[str, str] = field(default_factory=dict)
+    level: float = 0.95
+
+    @property
+    def decides(self) -> bool:
+        """Whether any outcome with this many groups could be significant."""
+        return can_decide(self.difference.groups, self.level)
 
     @property
     def recovered(self) -> tuple[int, int] | None:
@@ -124,6 +131,7 @@ class Comparison:
             "ci_high": difference.ci_high,
             "p": difference.p,
             "p_holm": self.p_holm,
+            "decides": self.decides,
             "levels": list(self.levels),
             "table": self.table,
             "other_levels": self.other_levels,
@@ -386,6 +394,7 @@ def _compare(
         if_wrong=wrong,
         if_excluded=excluded,
         declared=metric,
+        level=options.level,
     )
 
 

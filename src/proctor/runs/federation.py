@@ -17,7 +17,7 @@ from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, is_datab
 from proctor.runs.run_scores import RunScores, load_run_scores
 from proctor.runs.store import Store
 from proctor.runs.table import ItemTable, chosen_runs, load_items
-from proctor.stats import Estimate, GroupSums, Pair, Resampling
+from proctor.stats import Estimate, GroupSums, Pair, Resampling, can_decide
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -174,6 +174,7 @@ class PooledMetric:
                 "second": self.systems[pair.second],
                 **asdict(pair.difference),
                 "p_holm": pair.p_holm,
+                "decides": can_decide(pair.difference.groups),
             }
             for pair in self.pairs
         ]

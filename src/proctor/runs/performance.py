@@ -71,6 +71,11 @@ class AnalysisData:
         """The systems' names."""
         return [entry.name for entry in self.entries]
 
+    @property
+    def submissions(self) -> list[Entry]:
+        """The systems that are no baselines: what is pooled over systems rests on these alone."""
+        return [entry for entry in self.entries if not entry.baseline]
+
     def carriers(self, tag: str) -> dict[str, NDArray[np.bool_]]:
         """The items with each value of a tag."""
         codes, carried = self.items.coded_facet(tag)
@@ -204,7 +209,7 @@ def group_rows(data: AnalysisData) -> list[AnalysisRow]:
         groups, counts, totals = _sums(data, entry.right, everything)
         for group, count, total in zip(groups.tolist(), counts, totals, strict=True):
             values.setdefault(group, {})[entry.name] = (int(count), round(float(total / count), 12))
-    contestants = {entry.name for entry in data.entries if not entry.baseline}
+    contestants = {entry.name for entry in data.submissions}
     rows = []
     for group in sorted(values):
         here = values[group]
@@ -278,9 +283,10 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
     Baselines do not vote. Free text and ratings have no vote; these, and questions without a score, are `left_out`. A
     system without a score for a question has no vote on it and does not count in the bound; the best system is wrong
     there. The best systems are chosen on the same questions, which biases the votes of the best upwards. The best system
-    has no gain over itself.
+    has no gain over itself. "Any of them" is never worse than the best on a question, so its gain is the share of
+    questions that only others got right: no end of its interval is below 0, and there is nothing to test.
     """
-    voters = [entry for entry in data.entries if not entry.baseline]
+    voters = data.submissions
     marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
     here = [
         int(position)
@@ -304,7 +310,7 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
         for name, systems, right in made:
             row: AnalysisRow = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
             one = mean_interval(right[inside], groups, data.plan.within(0, 1))
-            gain = _NO_GAIN if name == BEST else _gain(right[inside], best, groups, data)
+            gain = _NO_GAIN if name == BEST else _gain(right[inside], best, groups, data, never_worse=name == BOUND)
             rows.append(row | numbers(one) | gain)
             rows[-1]["left_out"] = len(data.items) - len(here) if kind == "all" else 0
     return rows
@@ -313,7 +319,12 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
 _NO_GAIN: AnalysisRow = {"gain": None, "gain_low": None, "gain_high": None, "p": None}
 
 
-def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: AnalysisData) -> AnalysisRow:
+def _gain(
+    right: Floats, best: Floats, groups: NDArray[np.int64], data: AnalysisData, *, never_worse: bool
+) -> AnalysisRow:
+    if never_worse:
+        share = mean_interval(right - best, groups, data.plan.within(0, 1))
+        return {"gain": share.value, "gain_low": share.ci_low, "gain_high": share.ci_high, "p": None}
     one = paired_difference(right, best, groups, data.plan.within(0, 1))
     return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 

@@ -173,7 +173,7 @@ class OrderedRun:
     """One run's orders by item (`compared`), each item's group, and the F1 of rationales by scorer and item, if code scored
     them. `lacking` items failed or were not asked: under the policy "wrong" they have no order and their rationales score
     0, under "exclude" they are `left_out`; `policy` is empty without lacking items. `has_rationales`: the run was asked
-    for rationales, or stored some."""
+    for rationales, or stored some. `references_have_them`: some reference has a rationale to compare with."""
 
     run: Run
     compared: dict[str, OrderComparison]
@@ -182,6 +182,7 @@ class OrderedRun:
     lacking: int
     policy: str = ""
     has_rationales: bool = False
+    references_have_them: bool = True
 
     @property
     def left_out(self) -> int:
@@ -269,4 +270,5 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], p
         len(lacking),
         policy.value if lacking else "",
         gives_rationales(answers.values()),
+        any(reference.rationale.strip() for _, name in asked if (reference := items[name].reference) is not None),
     )

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         tie_groups,
     )
     from proctor.stats.regression import Regression, Term, logistic
-    from proctor.stats.signflip import fewest_groups, least_p
+    from proctor.stats.signflip import can_decide, fewest_groups, least_p
     from proctor.stats.special import prepare_intervals
     from proctor.stats.standings import (
         RULES,
@@ -77,6 +77,7 @@ __all__ += [
     "boosting",
     "box_agreement",
     "bradley_terry",
+    "can_decide",
     "fewest_groups",
     "fleiss_kappa",
     "gwet_ac1",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats.bootstrap import group_units, ratio
-from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, ordered_sums, splitmix64
+from proctor.stats.clusters import Floats, Groups, Ints, contents_orders, finite, group_codes, ordered_sums
 from proctor.stats.paired import holm
 from proctor.stats.ranking import significant_ranks
 from proctor.stats.signflip import common_measures, sign_flip
@@ -123,7 +123,7 @@ class BucketTable:
         n_buckets, n_groups = self.totals.shape[:2]
         complete = bool(self.there[rows].all())
         totals, counts = self.totals[:, :, rows], self.sizes if complete else self.counts[:, :, rows]
-        by_group, by_system = _contents(totals, counts)
+        by_group, by_system = contents_orders(totals, counts)
         unit, n_units = group_units(n_groups, self.seed)
         unit_of = np.empty(n_groups, dtype=np.int64)
         unit_of[by_group] = unit
@@ -240,24 +240,6 @@ def _paired(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[i
             sums = values[:, items] @ known[:, items].T  # a's values on the items that b has too
             paired[cell[items[0]]] = np.round(sums - sums.T, 9)
     return paired.reshape(*shape, len(values), len(values))
-
-
-def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
-    """Orders of groups and of systems that depend on their contents only, not on names or positions.
-
-    Groups and systems are hashed by their cells, and cells by their groups: two rounds of the colour refinement of
-    Weisfeiler and Leman (1968).
-    """
-    cells = np.zeros(totals.shape[1:], dtype=np.uint64)
-    for bucket, (sums, sizes) in enumerate(zip(totals, counts, strict=True)):
-        cells = splitmix64(cells ^ (sums + 0.0).view(np.uint64) ^ np.uint64(bucket))
-        cells = splitmix64(cells ^ (sizes + 0.0).view(np.uint64))
-    by_system = np.zeros(totals.shape[2], dtype=np.uint64)
-    by_group = np.zeros(totals.shape[1], dtype=np.uint64)
-    for _ in range(2):
-        by_group = splitmix64(cells ^ by_system).sum(axis=1, dtype=np.uint64)
-        by_system = splitmix64(cells ^ by_group[:, None]).sum(axis=0, dtype=np.uint64)
-    return np.argsort(by_group, kind="stable"), np.argsort(by_system, kind="stable")
 
 
 def bucket_ranks(

@@ -229,3 +229,21 @@ def splitmix64(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+def contents_orders(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
+    """Orders of groups and of systems that depend on their contents only, not on names or positions.
+
+    Groups and systems are hashed by their cells, and cells by their groups: two rounds of the colour refinement of
+    Weisfeiler and Leman (1968).
+    """
+    cells = np.zeros(totals.shape[1:], dtype=np.uint64)
+    for bucket, (sums, sizes) in enumerate(zip(totals, counts, strict=True)):
+        cells = splitmix64(cells ^ (sums + 0.0).view(np.uint64) ^ np.uint64(bucket))
+        cells = splitmix64(cells ^ (sizes + 0.0).view(np.uint64))
+    by_system = np.zeros(totals.shape[2], dtype=np.uint64)
+    by_group = np.zeros(totals.shape[1], dtype=np.uint64)
+    for _ in range(2):
+        by_group = splitmix64(cells ^ by_system).sum(axis=1, dtype=np.uint64)
+        by_system = splitmix64(cells ^ by_group[:, None]).sum(axis=0, dtype=np.uint64)
+    return np.argsort(by_group, kind="stable"), np.argsort(by_system, kind="stable")

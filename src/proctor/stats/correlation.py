@@ -255,9 +255,10 @@ class Sampled:
 class Resamples:
     """Bootstrap samples of groups that several correlations share.
 
-    `groups` are the labels of all groups, in any order and number; they are sorted, so the samples depend only on the
-    labels and the seed. Without `drawing` there are no samples, for callers that need no interval. `plan`: see
-    `Resampling`.
+    `groups` are the labels of all groups, in any order and number. `contents` may have a text beside each of them: groups
+    are sorted by their texts, so the samples do not depend on the labels. Groups with the same texts, or none, are sorted
+    by label. Without `drawing` there are no samples, for callers that need no interval. `plan`: see `Resampling`. Raises
+    `InputError` for another number of contents.
 
     `weights` (rows × units) is how often each unit counts: 1 for all units (row 0), then in each bootstrap sample, then
     with each unit left out.
@@ -266,11 +267,23 @@ class Resamples:
     (13, 2)
     """
 
-    def __init__(self, groups: Sequence[str], *, drawing: bool = True, plan: Resampling = Resampling()) -> None:
+    def __init__(
+        self,
+        groups: Sequence[str],
+        *,
+        contents: Sequence[str] = (),
+        drawing: bool = True,
+        plan: Resampling = Resampling(),
+    ) -> None:
         self.plan = plan
         if self.plan.two_level:
             raise InputError("two_level", found="True", expected="False for a correlation")
-        self.labels = sorted(set(groups))
+        if contents and len(contents) != len(groups):
+            raise InputError("contents", found=str(len(contents)), expected=f"{len(groups)}, one per label")
+        texts: dict[str, list[str]] = {label: [] for label in sorted(set(groups))}
+        for label, content in zip(groups, contents or [""] * len(groups), strict=True):
+            texts[label].append(content)
+        self.labels = sorted(texts, key=lambda label: sorted(texts[label])) if contents else list(texts)
         self._place = {label: number for number, label in enumerate(self.labels)}
         self._unit, self.n_units = group_units(len(self.labels), self.plan.seed)
         rows = [np.ones((1, self.n_units))]

@@ -10,20 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.stats.bootstrap import (
-    CHUNK,
-    Estimate,
-    Resampling,
-    Trials,
-    group_totals,
-    group_units,
-    ratio,
-    sums_interval,
-    weights,
-)
+from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, Trials, group_totals, group_units, sums_interval
 from proctor.stats.clusters import Floats, Groups, Ints, Values, cell_hash, finite, group_codes
-from proctor.stats.means import Matrix, SystemTable, check_bounds, dense_sums, estimates, system_table
-from proctor.stats.signflip import sign_flip
+from proctor.stats.means import Matrix, SystemTable, check_bounds, dense_sums, divide, estimates, system_table
+from proctor.stats.signflip import accepted_shifts, can_decide, fewest_groups, rejects, sign_flip
+from proctor.stats.special import ndtri
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +57,19 @@ class Pair:
 def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = Resampling()) -> Difference:
     """The mean of a − b, its clustered interval and its p.
 
-    Values are paired by position; `groups` and `plan` as in `mean_interval`, where `bounds` are those of a and b. The
-    interval is that of `mean_interval` of the differences. With `bounds` it is also extended for unseen groups (see
-    there) if at most five groups, and at most half, have a difference; so two systems with equal scores have an
-    interval. p is that of the sign-flip test over groups (`sign_flip`), which is exact if a and b are exchangeable
-    within each group. It is 1 if a and b are equal on all items, and never 0: the minimum for G groups is 2 / 2^G, such
-    as 0.06 with five.
+    Values are paired by position; `groups` and `plan` as in `mean_interval`, where `bounds` are those of a and b. p is
+    that of the sign-flip test over groups (`sign_flip`), which is exact if a and b are exchangeable within each group. It
+    is 1 if a and b are equal on all items, and never 0: the minimum for G groups is 2 / 2^G, such as 0.06 with five.
 
+    The interval has the differences that the same test accepts at 1 − level (`accepted_shifts`): it contains 0 if and only
+    if p > 1 − level. It is extended, as far as it does not cross 0 if the test excludes 0: for the skewness of the groups'
+    differences; with `bounds` for unseen groups, which may be a share u of all (see `mean_interval`), in full if so few
+    groups differ that none of their outcomes has p ≤ 1 − level (up to five at 95 %), and less the more groups do; and with
+    `two_level` to the interval over two-level samples. With too few groups to decide (`can_decide`) it is that of the
+    unseen groups, and always contains 0.
+
+    Edges: no interval with fewer than two groups; nor, without `bounds`, with too few groups to decide, or if all groups
+    have the same mean difference.
     Raises `InputError` for values that are not finite or out of bounds, and for unequal lengths.
 
     >>> d = paired_difference([1, 1, 1, 0], [0, 1, 0, 0], ["v1", "v1", "v2", "v3"])
@@ -129,10 +126,9 @@ def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
     if not len(sums.counts):
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
-    intervals = _intervals(sums, plan, first, second)
-    p: list[float | None] = [None] * len(first)
-    if len(sums.counts) >= 2:
-        p = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1].tolist()
+    tested = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1]
+    intervals = _intervals(sums, plan, first, second, tested)
+    p = [None if np.isnan(one) else one for one in tested.tolist()]
     adjusted = holm_known(p)
     result = []
     for k, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
@@ -144,8 +140,8 @@ def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
     return result
 
 
-def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> list[Estimate]:
-    """The mean differences and their intervals, in chunks of pairs to limit memory."""
+def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints, p: Floats) -> list[Estimate]:
+    """The mean differences and their intervals, in chunks of pairs to limit memory; `p` are those of their tests."""
     if plan.bounds is not None:
         width = plan.bounds[1] - plan.bounds[0]
         plan = replace(plan, bounds=(-width, width))
@@ -153,20 +149,22 @@ def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> l
     step = max(1, CHUNK // max(len(sums.counts), plan.draws))
     result: list[Estimate] = []
     for start in range(0, len(first), step):
-        i, j = first[start : start + step], second[start : start + step]
-        squared = np.maximum(squares[i] + squares[j] - 2 * sums.products[i, j], 0)
-        apart = sums.totals[:, i] - sums.totals[:, j]
+        part = slice(start, start + step)
+        i, j = first[part], second[part]
+        apart, wider = sums.totals[:, i] - sums.totals[:, j], None
         if sums.means is not None:
+            squared = np.maximum(squares[i] + squares[j] - 2 * sums.products[i, j], 0)
             drawn = sums.means[:, i] - sums.means[:, j]
-            result += estimates(dense_sums(apart, sums.counts, squared), drawn, plan, nothing=0.0)
-        else:
-            result += _alone(apart, sums.counts, squared, plan)
+            found = estimates(dense_sums(apart, sums.counts, squared), drawn, plan, nothing=0.0)
+            wider = np.array([(one.ci_low, one.ci_high) for one in found], dtype=np.float64).T  # None becomes NaN
+        result += _alone(apart, sums.counts, p[part], plan, wider)
     return result
 
 
-def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> list[Estimate]:
+def _alone(apart: Floats, counts: Floats, p: Floats, plan: Resampling, wider: Floats | None) -> list[Estimate]:
     """The intervals of differences (groups × pairs). The canonical order of groups depends on the differences of the
-    pair only, up to sign. So intervals do not depend on other systems, and that of b − a mirrors that of a − b."""
+    pair only, up to sign. So intervals do not depend on other systems, and that of b − a mirrors that of a − b. They
+    include those in `wider` (low and high × pairs) as far as the tests allow."""
     odd = np.stack([apart.sum(axis=0), (apart**3).sum(axis=0), counts @ apart, counts @ apart**3])
     odd[np.abs(odd) <= 1e-9 * np.abs(odd).max(axis=0, initial=0) + 1e-300] = 0.0
     turned = np.sign(odd[np.argmax(odd != 0, axis=0), np.arange(apart.shape[1])])
@@ -176,14 +174,66 @@ def _alone(apart: Floats, counts: Floats, squared: Floats, plan: Resampling) -> 
     sizes = np.broadcast_to(counts[:, None], exact.shape)
     order = np.argsort(cell_hash(np.zeros(exact.shape, dtype=np.int64), sizes, exact), axis=0, kind="stable")
     totals, sizes = np.take_along_axis(facing, order, axis=0), counts[order]
+    values = totals.sum(axis=0) / sizes.sum(axis=0)
+    unseen, skewness = _unseen(totals, sizes, plan), _skewness(totals, sizes, plan.level)
     unit, n_units = group_units(len(counts), plan.seed)
     if n_units < len(counts):
         by_unit = np.argsort(unit, kind="stable")
         starts = np.flatnonzero(np.diff(unit[by_unit], prepend=-1))
         totals, sizes = (np.add.reduceat(sums[by_unit], starts, axis=0) for sums in (totals, sizes))
-    drawn = [ratio(part @ totals, part @ sizes) for part in weights(n_units, plan.draws, plan.seed)]
-    means = estimates(dense_sums(facing, counts, squared), np.concatenate(drawn), plan, nothing=0.0)
-    return [_turned_back(mean, int(sign)) for mean, sign in zip(means, turned, strict=True)]
+    low, high = accepted_shifts(totals, sizes, p, plan.level, plan.draws, plan.seed)
+    candidates = [unseen, np.stack([low + np.minimum(skewness, 0.0), high + np.maximum(skewness, 0.0)])]
+    if wider is not None and can_decide(len(counts), plan.level):
+        candidates.append(np.where(turned < 0, -wider[::-1], wider))
+    for lower, higher in candidates:
+        # If the test excludes 0, this moves the end beside 0 at most halfway from the difference to 0.
+        nearest = np.where(rejects(p, plan.level), values / 2, -np.inf)
+        low, high = np.fmin(low, np.maximum(lower, nearest)), np.fmax(high, higher)
+    low, high = (np.clip(end, *(plan.bounds or (-np.inf, np.inf))) for end in (low, high))
+    return [
+        _turned_back(_estimate(value, lower, higher, int(counts.sum()), len(counts)), int(sign))
+        for value, lower, higher, sign in zip(
+            values.tolist(), low.tolist(), high.tolist(), turned.tolist(), strict=True
+        )
+    ]
+
+
+def _unseen(totals: Floats, sizes: Floats, plan: Resampling) -> Floats:
+    """The ends of differences (groups × pairs) that groups of a kind not in the sample could reach (low and high ×
+    pairs): NaN without two finite bounds.
+
+    Such groups may be a share of all (`_share_unseen`), with all differences at a bound. Those that tell are the groups
+    that differ, that are off a bound, or off the value that all others have, whichever are fewest.
+    """
+    values, groups = totals.sum(axis=0) / sizes.sum(axis=0), len(totals)
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    if not np.isfinite((lowest, highest)).all():
+        return np.full((2, len(values)), np.nan)
+    off = [np.abs(totals - settled * sizes) > 1e-9 * highest * sizes for settled in (0.0, lowest, highest, values)]
+    carrying = np.min([away.sum(axis=0) for away in off], axis=0)
+    share = _share_unseen(carrying, groups, plan.level)
+    return np.stack([values - share * (values - lowest), values + share * (highest - values)])
+
+
+def _share_unseen(telling: Ints, groups: int, level: float) -> Floats:
+    """The share of groups that may be of a kind not in the sample, u (see `mean_interval`). It counts in full if so few
+    groups tell anything that no test can decide, and declines linearly to 0 if all groups do."""
+    powerless = min(groups, fewest_groups(1 - level) - 1)
+    weight = np.clip((groups - telling) / max(1, groups - powerless), 0, 1) if groups > powerless else 1.0
+    return np.asarray(weight * (1 - ((1 - level) / 2) ** (1 / groups)))
+
+
+def _skewness(totals: Floats, sizes: Floats, level: float) -> Floats:
+    """How far the quantiles of each difference (groups × pairs) are moved by the skewness of the groups' differences, to
+    second order, if the standard error is estimated (Hall 1992, The Bootstrap and Edgeworth Expansion, 3.6)."""
+    off = totals - totals.sum(axis=0) / sizes.sum(axis=0) * sizes
+    pulled = divide((off**3).sum(axis=0), (off**2).sum(axis=0)) / sizes.sum(axis=0)
+    return np.asarray(pulled * (2 * float(ndtri((1 + level) / 2)) ** 2 + 1) / 6)
+
+
+def _estimate(value: float, low: float, high: float, n: int, groups: int) -> Estimate:
+    known = groups >= 2 and high - low > 1e-12 * max(abs(low), abs(high))  # not if NaN, or of equal groups
+    return Estimate(value, low if known else None, high if known else None, n, groups)
 
 
 def _turned_back(estimate: Estimate, turned: int) -> Estimate:
@@ -256,6 +306,9 @@ def sums_difference(
     9:39). Exchanges in which the statistic is undefined count as large. The result for b − a mirrors that for a − b.
     There are no values per item, so `wins`, `losses` and `ties` are 0.
 
+    The interval contains 0 if and only if p > 1 − level: if it does not, the end beside 0 is that of the test, the
+    difference minus the critical value of the exchanges. It is extended for unseen groups as that of `paired_difference`.
+
     Edges: value None without items or if the statistic is undefined; no interval with fewer than three groups or if no
     groups differ; no p with fewer than two groups. Raises `InputError` for tables of unequal shape, and as
     `sums_interval` does.
@@ -283,7 +336,9 @@ def sums_difference(
     if estimate.value == 0:  # there is no sign to turn by: a symmetric interval
         mirrored = sums_interval(np.concatenate([second, first], axis=1), groups, apart, [*trials, *shifted], within)
         estimate = _symmetric(estimate, mirrored)
-    p = None if estimate.value is None or estimate.groups < 2 else _exchanged(table, groups, apart, plan.seed)
+    p = None
+    if estimate.value is not None and estimate.groups >= 2:
+        p, estimate = _tested(estimate, *_exchanged(table, groups, apart, plan.seed), within)
     estimate = _turned_back(estimate, turned)
     return Difference(estimate.value, estimate.ci_low, estimate.ci_high, p, estimate.n, estimate.groups, 0, 0, 0)
 
@@ -297,23 +352,45 @@ def _symmetric(estimate: Estimate, mirrored: Estimate) -> Estimate:
     return replace(estimate, ci_low=-max(known), ci_high=max(known))
 
 
-def _exchanged(table: Floats, groups: Groups, apart: Statistic, seed: int) -> float:
-    """The share of exchanges within groups whose absolute difference is at least that of the table (≥ 0)."""
+def _exchanged(table: Floats, groups: Groups, apart: Statistic, seed: int) -> tuple[Floats, int]:
+    """The absolute difference (≥ 0) in exchanges within groups, the table itself first, and the number of groups that
+    differ. It is infinite where the statistic is undefined."""
     totals = group_totals(table, group_codes(groups, len(table)))
     swapped = np.roll(totals, table.shape[1] // 2, axis=1) - totals
     moves = swapped[np.any(swapped != 0, axis=1)]
     whole = totals.sum(axis=0)
-    least = float(apart(whole[None])[0])
-    least -= 1e-9 * max(1.0, abs(least))  # tolerance for rounding errors
     if len(moves) <= _MAX_ENUMERATED:
         bits = np.arange(2 ** len(moves))[:, None] >> np.arange(len(moves)) & 1
-        return float(np.mean(~(np.abs(apart(whole + bits @ moves)) < least)))
-    rng, large = generator(seed, "exchanges"), 0
-    step = max(1, CHUNK // (len(moves) + table.shape[1]))
-    for start in range(0, _EXCHANGES, step):
-        drawn = rng.random((min(step, _EXCHANGES - start), len(moves))) < 0.5
-        large += int((~(np.abs(apart(whole + drawn.astype(np.float64) @ moves)) < least)).sum())
-    return (1 + large) / (1 + _EXCHANGES)
+        found = apart(whole + bits @ moves)
+    else:
+        rng, parts = generator(seed, "exchanges"), [apart(whole[None])]
+        step = max(1, CHUNK // (len(moves) + table.shape[1]))
+        for start in range(0, _EXCHANGES, step):
+            drawn = rng.random((min(step, _EXCHANGES - start), len(moves))) < 0.5
+            parts.append(apart(whole + drawn.astype(np.float64) @ moves))
+        found = np.concatenate(parts)
+    return np.nan_to_num(np.abs(found), nan=np.inf), len(moves)
+
+
+def _tested(estimate: Estimate, exchanged: Floats, differing: int, plan: Resampling) -> tuple[float, Estimate]:
+    """p, and the estimate (≥ 0) with an interval that agrees with it about 0.
+
+    If they disagree, the lower end is the difference minus the critical value of the exchanges, which is above 0 if and
+    only if p ≤ 1 − level (a test-based interval: Miettinen 1976, American Journal of Epidemiology 103:226)."""
+    value, low, high = exchanged[0], estimate.ci_low, estimate.ci_high
+    p = float(np.mean(exchanged >= value - 1e-9 * max(1.0, value)))  # a tolerance for rounding errors
+    if low is None or high is None:
+        return p, estimate
+    rejected = bool(rejects(np.array(p), plan.level))
+    if rejected != (low > 0):
+        critical = np.sort(exchanged)[::-1][int((1 - plan.level + 1e-12) * len(exchanged))]
+        low = float(value - critical) if rejected else float(min(0.0, value - min(critical, 2 * value)))
+    if plan.bounds is not None and np.isfinite(plan.bounds).all():
+        share = _share_unseen(np.array(differing), estimate.groups, plan.level)
+        nearest = value / 2 if rejected else -np.inf
+        low = min(low, max(float(value - share * (value - plan.bounds[0])), nearest))
+        high = max(high, float(value + share * (plan.bounds[1] - value)))
+    return p, replace(estimate, ci_low=low, ci_high=high)
 
 
 def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats.bootstrap import Estimate, Resampling, Trials, group_totals, group_units, sums_interval, weights
-from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, summed
+from proctor.stats.clusters import Floats, Groups, Ints, contents_orders, finite, group_codes, summed
 from proctor.stats.means import Matrix, check_bounds, estimates, system_table
 from proctor.stats.paired import PairTests, Statistic, holm, sums_difference
 
@@ -132,10 +132,10 @@ def rank_sums(
     [('good', 1, 1.0), ('bad', 2, 0.0)]
     """
     check_systems(names, len(tables))
-    order = sorted(range(len(names)), key=names.__getitem__)  # samples do not depend on how systems are ordered
-    names, tables = [names[k] for k in order], [np.asarray(tables[k], dtype=np.float64) for k in order]
     if not names or not len(tables[0]):
-        return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in names]
+        return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in sorted(names)]
+    order = _by_contents([np.asarray(table, dtype=np.float64) for table in tables], groups)
+    names, tables = [names[k] for k in order], [np.asarray(tables[k], dtype=np.float64) for k in order]
     values = [sums_interval(table, groups, statistic, trials, plan) for table in tables]
     for name, estimate in zip(names, values, strict=True):
         if estimate.value is None:
@@ -145,6 +145,15 @@ def rank_sums(
     tests = lead, np.array([difference.p for difference in differences], dtype=np.float64)  # None becomes NaN
     drawn = [statistic(sums) for sums in _sampled(tables, groups, plan)]
     return _ranked(names, values, tests, np.stack(drawn, axis=1), 0.05, plan, higher_is_better)
+
+
+def _by_contents(tables: Sequence[Floats], groups: Groups) -> list[int]:
+    """An order of tables that depends on their contents only, so that samples do not depend on names or positions."""
+    totals = group_totals(np.concatenate(tables, axis=1), group_codes(groups, len(tables[0])))
+    totals = np.round(totals / max(1e-300, np.abs(totals).max(initial=0.0)), 9)  # removes rounding errors
+    cells = totals.reshape(len(totals), len(tables), -1).transpose(2, 0, 1)
+    order: list[int] = contents_orders(cells, np.zeros_like(cells))[1].tolist()
+    return order
 
 
 def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list[Floats]:

@@ -1,13 +1,18 @@
-"""The sign-flip test of paired differences of groups, with p values that are computed rather than drawn."""
+"""The sign-flip test of paired differences of groups, with p values that are computed rather than drawn, and the
+interval of the shifts that it accepts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from math import ceil, comb, log2
 
 import numpy as np
+from numpy.typing import NDArray
 
+from proctor.core import generator
+from proctor.stats.bootstrap import CHUNK
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.special import expit, gammaln, ndtr
 
@@ -21,6 +26,8 @@ _MAX_CACHED = 200_000  # cached tests, which take about 30 MB
 _CACHE: dict[bytes, float] = {}
 _BERRY_ESSEEN = 0.56
 _FOURIER_COST = 2000  # multiplications of the Fourier transform per value and unit of spread
+_MAX_SPLIT = 12  # groups up to which all 2,048 splits in two are enumerated
+_SLACK = 1e-12  # a level such as 1 − 0.95 has a rounding error
 
 
 def sign_flip(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0)) -> Floats:
@@ -76,6 +83,88 @@ def fewest_groups(alpha: float = 0.05) -> int:
     (6, 8)
     """
     return ceil(1 - log2(alpha))
+
+
+def can_decide(groups: int, level: float = 0.95) -> bool:
+    """Whether any outcome of the test with this many groups has a p of at most 1 − `level`.
+
+    >>> can_decide(5), can_decide(6), can_decide(6, level=0.99)
+    (False, True, False)
+    """
+    return least_p(groups) <= 1 - level + _SLACK
+
+
+def rejects(p: Floats, level: float) -> NDArray[np.bool_]:
+    """Whether each p is at most 1 − `level`. NaN, no test, rejects nothing.
+
+    >>> rejects(np.array([0.05, 0.0500001, np.nan]), 0.95).tolist()
+    [True, False, False]
+    """
+    return np.asarray(p <= 1 - level + _SLACK)
+
+
+def accepted_shifts(
+    apart: Floats, sizes: Floats, p: Floats, level: float, draws: int, seed: int
+) -> tuple[Floats, Floats]:
+    """The lowest and the highest difference per item that the sign-flip test accepts at 1 − `level`, for each pair.
+
+    `apart` (groups × pairs) are summed differences a − b with a sum of at least 0, `sizes` the numbers of items, and `p`
+    is `sign_flip(apart)`. The test of a true difference δ flips the signs of apart − δ · size. The pattern that flips the
+    groups F reaches the observed sum if and only if δ lies between the difference on F and that on all other groups. So p
+    is the share of all splits of the groups in two whose differences have δ between them, and the ends are order
+    statistics of these differences (the typical values of Hartigan 1969, Journal of the American Statistical
+    Association 64:1303). All splits of up to 12 groups are enumerated. Of more, `draws` splits are drawn with the seed.
+
+    `p` is exact and decides about 0: it lies inside if and only if p > 1 − `level`. The ends are NaN if there are
+    too few groups to decide (`can_decide`).
+    """
+    n_groups = len(apart)
+    whole, items = apart.sum(axis=0), sizes.sum(axis=0)
+    value = whole / items
+    if not can_decide(n_groups, level):
+        return np.full(len(value), np.nan), np.full(len(value), np.nan)
+    low, high = np.empty_like(value), np.empty_like(value)
+    n_splits = 2 ** (n_groups - 1) - 1 if n_groups <= _MAX_SPLIT else draws
+    needed = min(n_splits, max(1, int((1 - level + _SLACK) * (n_splits + 1))))
+    step = max(1, CHUNK // n_splits)
+    for start in range(0, len(value), step):
+        part = slice(start, start + step)
+        both = np.concatenate([apart[:, part], sizes[:, part]], axis=1)
+        total, size = np.split(np.concatenate([splits @ both for splits in _splits(n_groups, draws, seed)]), 2, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = total / size, (whole[part] - total) / (items[part] - size)
+        one[size == 0], other[size == items[part]] = -np.inf, np.inf
+        lesser, greater = np.minimum(one, other), np.maximum(one, other)
+        low[part] = np.partition(lesser, needed - 1, axis=0)[needed - 1]
+        high[part] = np.partition(greater, n_splits - needed, axis=0)[n_splits - needed]
+        nil = 1e-12 * np.abs(apart[:, part]).max(axis=0)
+        for column in np.flatnonzero(rejects(p[part], level) & (low[part] <= nil)):
+            above = lesser[lesser[:, column] > nil[column], column]
+            low[start + column] = above.min(initial=value[start + column])
+    return np.minimum(low, np.where(rejects(p, level), value, np.minimum(value, 0.0))), np.maximum(high, value)
+
+
+def _splits(n_groups: int, draws: int, seed: int) -> Iterable[Floats]:
+    """Splits of groups in two parts, without that in all and none, in chunks: 1 for the groups of the first part."""
+    if n_groups <= _MAX_SPLIT:
+        return [(np.arange(1, 2 ** (n_groups - 1))[:, None] >> np.arange(n_groups) & 1).astype(np.float64)]
+    if draws * n_groups <= 2 * CHUNK:
+        return _cached_splits(n_groups, draws, seed)
+    return _drawn_splits(n_groups, draws, seed)
+
+
+@lru_cache(maxsize=2)
+def _cached_splits(n_groups: int, draws: int, seed: int) -> tuple[Floats, ...]:
+    return tuple(_drawn_splits(n_groups, draws, seed))
+
+
+def _drawn_splits(n_groups: int, draws: int, seed: int) -> Iterator[Floats]:
+    rng = generator(seed, "splits of groups")
+    step = max(1, CHUNK // n_groups)
+    for start in range(0, draws, step):
+        splits = rng.integers(0, 2, (min(step, draws - start), n_groups)).astype(np.float64)
+        splits.flags.writeable = False
+        yield splits
 
 
 def common_measures(differences: Floats) -> Floats:

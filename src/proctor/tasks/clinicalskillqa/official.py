@@ -93,6 +93,8 @@ def _unscored(ordered_run: OrderedRun) -> str:
     """Why no rationale of a run has an F1."""
     if not ordered_run.has_rationales:
         return "no rationale was asked for or kept"
+    if not ordered_run.references_have_them:
+        return "no reference has a rationale"
     return "no rationale is scored yet (proctor score --judge bertscore)"
 
 

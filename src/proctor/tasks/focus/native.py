@@ -41,6 +41,10 @@ def _storable_values(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return arguments
 
 
+def _none_as_empty(value: object) -> object:
+    return () if value is None else value
+
+
 class _Native(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -59,14 +63,14 @@ class NativeRequest(_Native):
 
 class NativeReference(_Native):
     """The key of one question with its labels. `options` are those of a multiple choice; the toolkit, which leaves it to
-    a judge, ignores this field."""
+    a judge, ignores this field. `secondaries` are as given: the reader leaves out what is no capability."""
 
     primary: Text
     format: Text
     format_kwargs: Annotated[dict[str, JsonValue], AfterValidator(_storable_values)] = Field(default_factory=dict)
     answer: Text
     options: tuple[Text, ...] = ()
-    secondaries: tuple[Text, ...] = ()
+    secondaries: Annotated[tuple[Text | None, ...], BeforeValidator(_none_as_empty)] = ()
     ood: bool = False
     clinical: bool = False
 
@@ -241,7 +245,7 @@ class _Row(BaseModel):
     procedure_type: Text
     question: Name
     primary_capability: Text
-    secondary_capabilities: Annotated[tuple[Text, ...], BeforeValidator(_list)] = ()
+    secondary_capabilities: Annotated[tuple[Text | None, ...], BeforeValidator(_list)] = ()
     answer_format: Text
     answer: Text
     clinical_relevance: bool = False

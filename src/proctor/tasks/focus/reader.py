@@ -150,7 +150,7 @@ class _Reader(core.BenchmarkReader):
             media_root=media,
             budget_s=track.budget_s,
             failed=core.FailedPolicy.WRONG,
-            notes=_NOTES if keys else _BLIND_NOTES,
+            notes=(*_NOTES, *_unknown_labels(references)) if keys else _BLIND_NOTES,
         )
 
     def _read(self, data: Path) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
@@ -235,6 +235,17 @@ def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
     return tuple(sorted(name for folded, name in known.items() if folded not in {"none", ""}))
 
 
+def _unknown_labels(references: Sequence[NativeReference]) -> tuple[str, ...]:
+    """A note on secondary labels that are no capability. Like the toolkit, the reader leaves them out."""
+    unknown = [(key.qID, label) for key in references for label in key.secondaries if leaf_of(label or "") is None]
+    if not unknown:
+        return ()
+    names = list(dict.fromkeys(repr(label) if label is not None else "null" for _, label in unknown))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    questions = core.count_of(len({name for name, _ in unknown}), "question")
+    return (f"Left out: unknown secondary capabilities of {questions} ({', '.join(names[:3])}{more}).",)
+
+
 def _item(
     request: NativeRequest, key: NativeReference | None, track: str, classes: tuple[str, ...], data: Path
 ) -> core.Item:
@@ -310,13 +321,10 @@ def _tags(
     }
     if key is None:
         return asked | {"answer_format": format_named(request)}
-    named: list[str] = []
-    for label in (key.primary, *key.secondaries):
-        leaf = leaf_of(label)
-        if leaf is None:
-            raise location.error(f"the capability {label!r}", f"one of {', '.join(CAPABILITIES)}")
-        named.append(leaf)
-    primary, *secondaries = named
+    primary = leaf_of(key.primary)
+    if primary is None:
+        raise location.error(f"the capability {key.primary!r}", f"one of {', '.join(CAPABILITIES)}")
+    secondaries = [leaf for label in key.secondaries if (leaf := leaf_of(label or "")) is not None]
     return (
         further_fields(key)
         | asked
@@ -324,7 +332,7 @@ def _tags(
             "capability": GROUP_OF[primary],
             "primary": primary,
             "secondary": tuple(dict.fromkeys(secondaries)),
-            "capabilities": tuple(dict.fromkeys(GROUP_OF[leaf] for leaf in named)),
+            "capabilities": tuple(dict.fromkeys(GROUP_OF[leaf] for leaf in (primary, *secondaries))),
             "distribution": "out" if key.ood else "in",
             "clinical": key.clinical,
             "answer_format": key.format,
