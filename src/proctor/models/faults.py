@@ -99,7 +99,8 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
     )
 
     status, told = getattr(error, "status_code", None), told_in(error.body) or error.message
-    meaning = None if status is None else meaning_of(told, _codes(error.body), _under(status))
+    silent = status is None or (_under(status) == "busy" and error.retry_after is not None)  # the server says when
+    meaning = None if silent or status is None else meaning_of(told, _codes(error.body), _under(status))
     kind = None if meaning is None else meaning.kind
     if status == _TOO_LARGE or isinstance(error, ModelContextWindowExceededError):
         known = meaning if meaning is not None and kind is SystemFaultError else Meaning(SystemFaultError, _TOO_MUCH)
