@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from proctor.core import ConfigurationError, ProctorError, count_of
+from proctor.core import ConfigurationError, count_of
 
 FEW = 5
 """How many different items must be rejected alike, with no answer between, to count as a configuration."""
@@ -15,14 +15,14 @@ _MASKED = re.compile(
     "[^"]*" | '[^']*' | `[^`]*`                 # quoted values
     | \b(?:req|chatcmpl|run|trace|id)[-_]\w+    # ids of requests
     | \b[0-9a-f]{8}[0-9a-f-]*\b                 # hashes
-    | -?\d[\d.,:_]*                             # numbers
+    | -?\d(?:[\d.,:_]*\d)?                       # numbers
     """,
     re.VERBOSE,
 )
 
 
 class RejectionWatch:
-    """Watches the first requests of one run until one is answered. Before each request comes `begin`, after it `end`.
+    """Watches the first requests of one run until one is answered. Before each request comes `begin`, and after it what came back: `answered`, `rejected` or `neither`.
 
     A rejection that a retry can't mend (`ProctorError.rejected`), of the same words but for numbers, ids and quoted
     values, for `FEW` different items and with no answer, is a configuration: `fault` is the error to stop with. While
@@ -38,8 +38,8 @@ class RejectionWatch:
         self._groups = max(1, min(FEW, groups))
         self._over = False
         self._under_way = 0
-        self._alike: dict[str, tuple[set[str], set[str], ProctorError]] = {}
-        self._suspect: ProctorError | None = None
+        self._alike: dict[str, tuple[set[str], set[str]]] = {}
+        self._suspect = ""
         self._decided = asyncio.Event()
         self._decided.set()
 
@@ -51,42 +51,48 @@ class RejectionWatch:
             raise self.fault
         self._under_way += 1
 
-    def end(self, item: str = "", group: str = "", *, error: ProctorError | None = None, answered: bool = False) -> None:
-        """Counts what came back: an answer, a rejection, or something else (neither)."""
-        self._under_way -= 1
-        self._over = self._over or answered
-        if not self._over and error is not None and error.rejected:
-            self._count(item, group, error)
-        if self._suspect is not None:
-            self._decide(self._suspect)
+    @property
+    def over(self) -> bool:
+        """Whether an answer came, so that nothing is watched any more."""
+        return self._over
 
-    def _count(self, item: str, group: str, error: ProctorError) -> None:
-        items, groups, first = self._alike.setdefault(_words(error), (set(), set(), error))
+    def answered(self) -> None:
+        """An answer came back."""
+        self._over = True
+        self._ended()
+
+    def rejected(self, item: str, group: str, *, kind: str, reason: str) -> None:
+        """A rejection came back, of the kind of `ProctorError.rejected`, with the error's message."""
+        items, groups = self._alike.setdefault(_words(reason), (set(), set()))
         items.add(item)
         groups.add(group)
-        needed = self._groups if error.rejected == "item" else 1
-        if len(items) >= FEW and len(groups) >= needed:
-            self._suspect = self._suspect or first
+        if len(items) >= FEW and len(groups) >= (self._groups if kind == "item" else 1):
+            self._suspect = self._suspect or reason
+        self._ended()
 
-    def _decide(self, suspect: ProctorError) -> None:
-        if self._over:
-            self._suspect = None
+    def neither(self) -> None:
+        """Something else came back, or nothing was asked."""
+        self._ended()
+
+    def _ended(self) -> None:
+        self._under_way -= 1
+        if self._over or not self._suspect:
             self._decided.set()
         elif self._under_way:
             self._decided.clear()
         else:
-            count = max(len(items) for items, _, _ in self._alike.values())
+            count = max(len(items) for items, _ in self._alike.values())
             self.fault = self.fault or ConfigurationError(
-                f"{suspect} (the same for the first {count_of(count, 'item')} that were asked, and no answer: "
-                "change the settings or the server)"
+                f"{self._suspect} (the same for the first {count_of(count, 'item')} asked, and no answer: change the "
+                "settings or the server)"
             )
             self._decided.set()
 
 
-def _words(error: ProctorError) -> str:
+def _words(reason: str) -> str:
     """The words of a rejection without what differs from item to item.
 
-    >>> _words(ConfigurationError("m: HTTP 400: request req_7f3a has 4390 tokens, 'video' is too long"))
+    >>> _words("m: HTTP 400: request req_7f3a has 4390 tokens, 'video' is too long")
     'm: HTTP …: request … has … tokens, … is too long'
     """
-    return _MASKED.sub("…", str(error))
+    return _MASKED.sub("…", reason)
