@@ -136,7 +136,9 @@ def test_too_many_images_end_the_run_with_the_way_out_and_no_item_is_wrong(store
     assert statuses(store) == {"failed": 5}
     (run,) = store.runs("toy")
     assert store.score_rows(run) == []
-    server, tally = asked(store, right)  # the server was started with another limit: the run goes on, from its beginning
+    server, tally = asked(
+        store, right
+    )  # the server was started with another limit: the run goes on, from its beginning
     assert (server.asked, tally.by_status[Status.ANSWERED]) == ([*range(20)], 20)
 
 
@@ -149,7 +151,9 @@ def test_four_rejections_are_the_items_fault(store: Store) -> None:
 
 def test_rejections_before_a_slow_answer_wait_for_it(store: Store) -> None:
     """Seven of eight requests under way are rejected in 10 ms, the eighth is answered after 30 s: nobody stops."""
-    server, tally = asked(store, lambda number: right(number) if number == 7 or number > 11 else unknown(number), concurrency=8)
+    server, tally = asked(
+        store, lambda number: right(number) if number == 7 or number > 11 else unknown(number), concurrency=8
+    )
     assert (tally.by_status[Status.ANSWERED], tally.by_status[Status.FAILED]) == (9, 11)
     assert server.asked[:8] == [*range(8)]
     assert tally.rejected == 11
@@ -185,7 +189,9 @@ def test_a_context_too_short_for_all_videos_is_a_configuration(store: Store) -> 
     with pytest.raises(ConfigurationError, match="prompt is too long"):
         asked(store, lambda _: fault, per_group=2)
     assert statuses(store) == {"failed": 9}  # five videos
-    with pytest.raises(ConfigurationError, match="prompt is too long"):  # and of a benchmark of fewer videos, all of them
+    with pytest.raises(
+        ConfigurationError, match="prompt is too long"
+    ):  # and of a benchmark of fewer videos, all of them
         asked(store, lambda _: fault, per_group=2)
 
 
@@ -200,7 +206,6 @@ def test_outages_between_rejections_decide_nothing(store: Store) -> None:
 
 def test_a_resumed_run_follows_the_same_rule(store: Store) -> None:
     asked(store, right, count=20)
-    (run,) = store.runs("toy")
     with store.writing() as connection:
         connection.exec_driver_sql("DELETE FROM answers WHERE item > 10")
     with pytest.raises(ConfigurationError):  # the server was started again, in another way

@@ -16,12 +16,13 @@ from proctor.runs import schema
 from proctor.runs.bulk import in_parts
 from proctor.runs.database import READING_FAULTS, claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
+from proctor.runs.served import served_names
 from proctor.runs.settings import own_metrics, servers_of
 from proctor.runs.store import Run, Store
 
 
 def stored_runs(store: Store) -> list[dict[str, Any]]:
-    """All runs: the numbers of their answers, start time, model, servers and settings."""
+    """All runs: the numbers of their answers, start time, model, the models that answered, servers and settings."""
     table = schema.runs
     with store.reading() as connection:
         begun = {row.id: row.created for row in connection.execute(select(table.c.id, table.c.created))}
@@ -40,6 +41,7 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
                     "failed": failed,
                     "begun": begun[run.id],
                     "model": plain.get("model"),
+                    "answered_by": ", ".join(served_names(store, run)),
                     "servers": ", ".join(servers_of(run.settings)),
                     "settings": run.settings,
                 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from proctor.core import ConfigurationError
+from proctor.core import ConfigurationError, Status
 from proctor.runs import schema
 
 if TYPE_CHECKING:
@@ -75,6 +76,38 @@ def served_note(settings: Mapping[str, Any], names: list[str] | None = None) -> 
     other = [name for name in known.values() if not is_same_model(asked, name)]
     told = other if other and len(known) == len(other) else [*known.values()] if len(known) > 1 else other
     return f"asked {asked}, answered by {' and '.join(told)}" if asked and told else ""
+
+
+def served_notes(store: Store, runs: Sequence[Run]) -> tuple[str, ...]:
+    """The notes (`served_note`) of runs, each with the system, and with the condition where those of a system differ."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        if note := served_note(run.settings, served_names(store, run)):
+            found.setdefault(run.system, {}).setdefault(note, []).append(run.condition)
+    told = []
+    for system, notes in found.items():
+        for note, conditions in notes.items():
+            told.append(f"{system}{' under ' + ', '.join(conditions) if len(notes) > 1 else ''}: {note}")
+    return tuple(told)
+
+
+def served_names(store: Store, run: Run) -> list[str]:
+    """The names by which servers answered a run; of a run in an older store that of one answer."""
+    if served_by(run.settings) or not asked_for(run.settings):
+        return served_by(run.settings)
+    table = schema.answers
+    query = select(table.c.extra).where(table.c.run == run.id, table.c.status == Status.ANSWERED.value).limit(1)
+    with store.reading() as connection:
+        extra = connection.scalar(query)
+    name = json.loads(extra).get(schema.MODEL) if extra else None
+    return [name] if isinstance(name, str) and name else []
+
+
+def other_model(settings: Mapping[str, Any]) -> str:
+    """The model that answered, without a path on its machine, if it is not the one asked for; else ""."""
+    asked = asked_for(settings)
+    other = next((name for name in served_by(settings) if asked and not is_same_model(asked, name)), "")
+    return re.sub(r"^(?:[/\\~.]|[A-Za-z]:[/\\]).*[/\\]", "", other)
 
 
 def refuse_another(place: str, settings: Mapping[str, Any], name: str) -> None:
