@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from proctor import core
 from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
-from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies, served_notes
+from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies
 from proctor.stats import fewest_groups, least_p
 
 if TYPE_CHECKING:
@@ -376,8 +376,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
             "Unmarked answers wait for their judge: they are in no average.",
         ),
     )
-    served = served_notes(source.store, source.runs)
-    return [*(note for there, note in notes if there), *(f"{note}." for note in served)]
+    return [*(note for there, note in notes if there), *(f"{note}." for note in source.served)]
 
 
 def published_section(source: Source) -> Section | None:
