@@ -16,14 +16,14 @@ Body = bytes | Iterable[bytes]
 _HANGS_S = 600.0  # a guard against a server that does not start or end; no property
 
 
-def completion(text: str, model: str = "m", **usage: int) -> bytes:
-    """The body of a good reply with this text by this model, and with this usage where any is given."""
+def completion(text: str, **usage: int) -> bytes:
+    """The body of a good reply with this text, and with this usage where any is given."""
     message = {"role": "assistant", "content": text}
     body: dict[str, Any] = {
         "id": "x",
         "object": "chat.completion",
         "created": 1_700_000_000,
-        "model": model,
+        "model": "m",
         "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
     }
     return json.dumps(body | ({"usage": usage} if usage else {})).encode()

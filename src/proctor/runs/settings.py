@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.served import SERVED
+from proctor.runs.served import SERVED, served_by
 
 if TYPE_CHECKING:
     from proctor.runs.store import Store
@@ -42,8 +42,8 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """
     known = list(dict.fromkeys([*servers_of(old), *servers_of(new)]))
     plain = {name: value for name, value in new.items() if name != _SERVERS}
-    served = {SERVED: old[SERVED]} if SERVED in old else {}
-    return plain | served | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
+    served = list(dict.fromkeys([*served_by(old), *served_by(new)]))
+    return plain | ({SERVED: served} if served else {}) | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
