@@ -44,7 +44,7 @@ def one_line(text: str) -> str:
 
 
 _TRY_AGAIN = {408, 409, 425, 429}
-_TOO_LARGE, _NOT_IMPLEMENTED, _SERVER_ERROR = 413, 501, 500
+_REJECTED, _FORBIDDEN, _TOO_LARGE, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 403, 413, 500, 501
 _NO_ACCESS = {401, 402, 403, 404, 405, 407, 410, 415, 426}
 """Statuses that say that no request will do, unless a policy stopped this one."""
 
@@ -103,12 +103,15 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
     meaning = None if silent or status is None else meaning_of(told, _codes(error.body), _under(status))
     kind = None if meaning is None else meaning.kind
     if status == _TOO_LARGE or isinstance(error, ModelContextWindowExceededError):
-        known = meaning if meaning is not None and kind is SystemFaultError else Meaning(SystemFaultError, _TOO_MUCH)
-        return Fault(_rejected(said, known), again=False)
+        if meaning is None or kind is not SystemFaultError or status == _TOO_LARGE:
+            meaning = Meaning(SystemFaultError, _TOO_MUCH)
+        return Fault(_rejected(said, meaning), again=False)
     no_access = status in _NO_ACCESS or isinstance(error, ModelAuthenticationError | ModelNotFoundError)
-    if isinstance(error, ModelQuotaExceededError) or (no_access and kind is not RefusalError):
-        known = meaning if meaning is not None and kind is ConfigurationError else Meaning(ConfigurationError)
-        return Fault(_rejected(said, known), again=False)
+    by_policy = kind is RefusalError and status == _FORBIDDEN
+    if isinstance(error, ModelQuotaExceededError) or (no_access and not by_policy):
+        if meaning is None or kind is not ConfigurationError:
+            meaning = Meaning(ConfigurationError)
+        return Fault(_rejected(said, meaning), again=False)
     if meaning is not None and kind is not InfrastructureError:
         return Fault(_rejected(said, meaning), again=False)
     if isinstance(error, ModelRequestRejectedError) or (status is not None and _under(status) == "rejected"):
@@ -119,7 +122,7 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
 def _under(status: int) -> Under:
     if status in _TRY_AGAIN:
         return "busy"
-    return "server" if status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED else "rejected"
+    return "rejected" if _REJECTED <= status < _SERVER_ERROR or status == _NOT_IMPLEMENTED else "server"
 
 
 def _under_success(message: str) -> Meaning | None:

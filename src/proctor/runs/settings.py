@@ -43,7 +43,9 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     known = list(dict.fromkeys([*servers_of(old), *servers_of(new)]))
     plain = {name: value for name, value in new.items() if name != _SERVERS}
     served = list(dict.fromkeys([*served_by(old), *served_by(new)]))
-    return plain | ({SERVED: served} if served else {}) | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
+    return (
+        plain | ({SERVED: served} if served else {}) | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
+    )
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -161,7 +161,7 @@ def test_a_model_that_is_down_makes_its_units_wait(folder: Path, server: FaultyS
 
 def test_a_server_that_rejects_every_request_ends_the_build(folder: Path, server: FaultyServer) -> None:
     for number in range(8):
-        (folder / "sources" / f"s{number}.txt").write_text("abcdefgh"[number])
+        (folder / "sources" / f"s{number}.txt").write_text("abdabdab"[number])
         (folder / "sources" / f"s{number}.mp4").write_bytes(b"")
     names = [f"s{number}" for number in range(8)]
     change(
