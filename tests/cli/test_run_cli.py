@@ -215,7 +215,7 @@ def test_what_the_server_would_reject_again_is_not_advised_again(folder: Path, s
 def test_the_model_that_answered_is_shown_where_it_is_another(folder: Path, store: Path) -> None:
     reply = completion("Answer: 1").replace(b'"model": "m"', b'"model": "tiny-model-1b"')
     with raw_server(lambda _: reply) as url:
-        asked = ["run", "simulated", "--data", folder, "--store", store, "--condition", "text-only"]
+        asked: list[str | Path] = ["run", "simulated", "--data", folder, "--store", store, "--condition", "text-only"]
         done = proctor(*asked, "--model", "medical-vlm-72b", "--base-url", url)
     assert done.returncode == 0, done.stderr
     note = "medical-vlm-72b: asked medical-vlm-72b, answered by tiny-model-1b"

@@ -84,7 +84,7 @@ def _plain(text: str) -> str:
     """A text in the form that phrases are compared with: small letters, no quotes, words apart.
 
     >>> _plain("`ContextWindowExceededError`: the model's max_tokens isn't 5")
-    'context window exceeded error: the models max tokens isnt 5'
+    'context window exceeded error : the models max tokens isnt 5'
     """
     text = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()
     text = re.sub(r"(?<=\w)['’](?=\w)", "", text)
