@@ -15,6 +15,7 @@ from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.forked import Program
 from tests.support.program import proctor, start_proctor, wait_for
+from tests.support.raw_server import completion, raw_server
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 60
@@ -184,6 +185,50 @@ def test_failures_are_grouped_by_cause(folder: Path, store: Path) -> None:
     assert "3 × local: HTTP 503: The engine is loading" in said
     assert [line[:3] for line in said if " × " in line] == ["7 ×", "3 ×"]  # the most frequent first
     assert "10 answers failed (see above): run the same command again to ask them again." in said
+
+
+def test_a_server_that_rejects_all_alike_stops_after_a_few(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, faults=1.0, kinds=[Fault.NO_REASON]) as server:
+        done = proctor(*command(folder, store, server), "--concurrency", "2")
+        assert done.returncode == 1
+        said = one_line(done.stderr)
+        assert said.startswith("proctor: local: HTTP 400: Bad request (the same for the first ")
+        assert said.endswith("items asked, and no answer: change the settings or the server)")
+        assert "again" not in said
+        assert statuses(store)[Status.FAILED] == len(server.requests) <= 6
+        server.faults = 0.0
+        assert proctor(*command(folder, store, server)).returncode == 0
+    assert statuses(store) == {Status.ANSWERED: ITEMS}
+
+
+def test_what_the_server_would_reject_again_is_not_advised_again(folder: Path, store: Path) -> None:
+    with FaultyServer(answer_tray, script=[None, Fault.NO_REASON, Fault.NO_REASON]) as server:
+        done = proctor(*command(folder, store, server), "--concurrency", "1")
+    assert done.returncode == 3
+    assert one_line(done.stderr) == (
+        "2 answers failed, since the server rejected the request (for example q020: local: HTTP 400: Bad request): "
+        "the same request is rejected again; see what it is by proctor show --prompt."
+    )
+    assert "again to ask" not in done.stderr
+
+
+def test_the_model_that_answered_is_shown_where_it_is_another(folder: Path, store: Path) -> None:
+    reply = completion("Answer: 1").replace(b'"model": "m"', b'"model": "tiny-model-1b"')
+    with raw_server(lambda _: reply) as url:
+        asked: list[str | Path] = ["run", "simulated", "--data", folder, "--store", store, "--condition", "text-only"]
+        done = proctor(*asked, "--model", "medical-vlm-72b", "--base-url", url)
+    assert done.returncode == 0, done.stderr
+    note = "medical-vlm-72b: asked medical-vlm-72b, answered by tiny-model-1b"
+    assert note in done.stdout.splitlines()
+    shown = proctor("results", "simulated", "--store", store, "--draws", "100")
+    assert note in shown.stderr
+    (row,) = [
+        row for row in json.loads(proctor("list", "runs", "--store", store, "--format", "json").stdout) if row["model"]
+    ]
+    assert (row["model"], row["answered_by"]) == ("medical-vlm-72b", "tiny-model-1b")
+    page = store.parent / "report.html"
+    assert proctor("report", "simulated", "--store", store, "--out", page, "--draws", "100").returncode == 0
+    assert f"{note}." in page.read_text(encoding="utf-8")
 
 
 def test_no_access_stops_before_anything_is_recorded(folder: Path, store: Path) -> None:

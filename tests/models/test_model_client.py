@@ -357,7 +357,7 @@ def test_no_access_and_no_model_are_configuration() -> None:
             ask(server)
         assert server.count == 1
         messages.append(str(caught.value))
-    assert messages[2] == "openai:m: HTTP 404: The model does not exist"
+    assert messages[2] == "openai:m: HTTP 404: The model does not exist; check the model's name and --base-url"
     assert [message[:18] for message in messages[:2]] == ["openai:m: HTTP 401", "openai:m: HTTP 403"]
 
 

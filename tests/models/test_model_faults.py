@@ -57,7 +57,6 @@ def ask(server: FaultyServer, **changes: Any) -> Reply[None] | ProctorError:
 REASONS = {
     Fault.RATE_LIMIT: "HTTP 429: Rate limit reached",
     Fault.RATE_LIMIT_WITH_DELAY: "HTTP 429: Rate limit reached",
-    Fault.QUOTA: "HTTP 429: You exceeded your current quota",
     Fault.SERVER_ERROR: "HTTP 500: The server had an error",
     Fault.UNAVAILABLE: "HTTP 503: The engine is loading",
     Fault.RESET: "Connection error",
@@ -68,6 +67,13 @@ REASONS = {
     Fault.NOT_JSON: "a reply that can't be read: Invalid response from",
     Fault.ERROR_AS_SUCCESS: "a reply that can't be read: ",
 }
+
+
+UNUSABLE = "frames of another size (--max-side), or media that the server can read"
+FEWER = "fewer or smaller frames (--max-frames, --max-side)"
+CONTEXT = f"{FEWER}, fewer tokens of output (--settings max_tokens), or a server with a larger context"
+SETTING = "leave it out or change it (--settings, --structured)"
+MONEY = "the account needs credit, or a higher limit"
 
 
 def test_every_transient_fault_is_tried_below() -> None:
@@ -119,11 +125,12 @@ def test_no_wrong_type_becomes_a_text(skip: int) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
-        (Fault.BAD_REQUEST, SystemFaultError, "openai:m: HTTP 400: The video is too short"),
-        (Fault.TOO_LARGE, SystemFaultError, "openai:m: HTTP 413: The request is too large"),
-        (Fault.CONTEXT, SystemFaultError, "openai:m: HTTP 400: 40000 tokens are more than it takes"),
+        (Fault.BAD_REQUEST, SystemFaultError, f"openai:m: HTTP 400: The video is too short; {UNUSABLE}"),
+        (Fault.TOO_LARGE, SystemFaultError, f"openai:m: HTTP 413: The request is too large; {FEWER}"),
+        (Fault.CONTEXT, SystemFaultError, f"openai:m: HTTP 400: 40000 tokens are more than it takes; {CONTEXT}"),
         (Fault.POLICY, RefusalError, "openai:m: HTTP 400: Your request was rejected"),
-        (Fault.PARAMETER, ConfigurationError, "openai:m: HTTP 400: top_k is not known here"),
+        (Fault.PARAMETER, ConfigurationError, f"openai:m: HTTP 400: top_k is not known here; {SETTING}"),
+        (Fault.QUOTA, ConfigurationError, f"openai:m: HTTP 429: You exceeded your current quota; {MONEY}"),
         (Fault.NO_REASON, InfrastructureError, "openai:m: HTTP 400: Bad request"),
     ],
 )
@@ -146,7 +153,7 @@ def test_what_the_provider_rejects_is_told_apart_and_not_retried(
         ("Unrecognized request argument supplied: top_k", ConfigurationError),
         ("1 validation error: extra inputs are not permitted", ConfigurationError),
         ("This model does not support image input", ConfigurationError),
-        ("At most 4 image(s) may be provided in one prompt", InfrastructureError),
+        ("At most 4 image(s) may be provided in one prompt", SystemFaultError),
     ],
 )
 def test_rejections_by_their_words(said: str, kind: type[ProctorError]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.core import Answer, Score
 from proctor.runs import Run, Store
-from proctor.runs.engine import Journal
+from proctor.runs.journal import Journal
 from tests.support.virtual_time import run_in_virtual_time
 
 RUN = Run(1, "toy", "one", "video", {})

@@ -128,13 +128,15 @@ class PreparedRun:
 
     def evaluation(self, outcome: Outcome) -> Evaluation:
         """The result of the run."""
+        from proctor.runs import served_notes
+
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
         nothing = "no reply is there yet" if outcome.tally.pending else "nothing left to ask"
         asked = f"Asked {outcome.tally.done}: {', '.join(counts) or nothing}; in {self.store.shown}"
-        runs, name = tuple(self.plan.runs), self.arranged.benchmark.name
-        return Evaluation(
-            self.store, name, runs, outcome, self.notes, (asked, *self._by_batch(outcome), *self._waiting())
-        )
+        planned, name = {run.id for run in self.plan.runs}, self.arranged.benchmark.name
+        runs = tuple(run for run in self.store.runs(name) if run.id in planned)  # with the models that answered
+        done = (asked, *served_notes(self.store, runs), *self._by_batch(outcome), *self._waiting())
+        return Evaluation(self.store, name, runs, outcome, self.notes, done)
 
     def _by_batch(self, outcome: Outcome) -> list[str]:
         """How many replies of a batch are missing, and where new requests were written."""

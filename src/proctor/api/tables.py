@@ -126,7 +126,7 @@ class ResultsTable(FrameLike):
         told = (scarce_line(scarce_results(self.data), "metrics="), drawn, "" if options.by else few)
         lacks = "A range: what the run lacks counted as wrong … left out." if ranges else ""
         outside = outside_line(self.data.outside, options.by)
-        return tuple(line for line in (*told, outside, lacks) if line)
+        return tuple(line for line in (*told, outside, lacks, *self.data.served) if line)
 
     @property
     def tables(self) -> Sequence[Table]:

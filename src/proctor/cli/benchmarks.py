@@ -78,7 +78,7 @@ def list_things(
         from proctor.runs import stored_runs
 
         rows = stored_runs(api.open_store(store, create=False))
-        names = ("benchmark", "system", "condition", "answered", "failed", "begun", "model", "servers")
+        names = ("benchmark", "system", "condition", "answered", "failed", "begun", "model", "answered_by", "servers")
         short = [{name: row[name] for name in names} for row in rows]
         show(output, rows if output is OutputFormat.JSON else short, records_table(kind, short))
 

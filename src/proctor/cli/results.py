@@ -127,6 +127,7 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     if any(row.decided for row in found.rows):
         note(DECIDED_LINE)
     note(drawn_over(options.draws, options.seed, two_level=options.two_level))
+    note(*found.served)
     few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
     note(*([few] if few and not options.by else []))
 

@@ -105,14 +105,26 @@ def report_outcome(made: Evaluation) -> None:
     if remaining:
         note(f"{count_of(remaining, 'item')} still to be asked: run the same command again.")
     if outcome.failed:
-        why = "see above" if len(tally.causes) > 1 else shorten(tally.last_reason, _LONGEST) or "see the store"
-        note(f"{count_of(outcome.failed, 'answer')} failed ({why}): run the same command again to ask them again.")
+        _note_failed(tally, outcome.failed)
         raise typer.Exit(FAILED_EXIT)
     if remaining:
         raise typer.Exit(STOPPED_EXIT)
     if tally.pending:
         return
     note(f"Next: proctor results {shell_word(made.benchmark)} --store {store_word(made.store.shown)}")
+
+
+def _note_failed(tally: Tally, failed: int) -> None:
+    """Note how many answers failed, and what to do: a request that the server rejected is rejected again."""
+    several = len(tally.causes) > 1
+    if tally.rejected:
+        why = "see above" if several else f"for example {shorten(tally.rejected_example, _LONGEST)}"
+        what = f"{count_of(tally.rejected, 'answer')} failed, since the server rejected the request"
+        note(f"{what} ({why}): the same request is rejected again; see what it is by proctor show --prompt.")
+    if failed > tally.rejected:
+        why = "see above" if several else shorten(tally.last_reason, _LONGEST) or "see the store"
+        left = count_of(failed - tally.rejected, "answer")
+        note(f"{left} failed ({why}): run the same command again to ask them again.")
 
 
 def causes(tally: Tally) -> list[str]:

@@ -121,7 +121,9 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
         if scorer.dimensions:  # an ensemble's score may stand without one of its members
             lack = "member's score" if tally.awaiting == left else "score"
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
-        note(f"{count_of(left, 'answer')} without a {lack} ({reason}): run the same command again.")
+        lasting = 0 < tally.unmarked == tally.rejected and not tally.awaiting
+        way = "the server rejects the same requests again: change the judge or its settings" if lasting else ""
+        note(f"{count_of(left, 'answer')} without a {lack} ({reason}): {way or 'run the same command again'}.")
         raise typer.Exit(UNMARKED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if scorer.dimensions else "results"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
     from proctor.core.records import Usage
@@ -26,6 +26,10 @@ class ProctorError(Exception):
     usage: Usage | None = None
     """The resources used before the error, if known."""
 
+    rejected: Literal["", "item", "request"] = ""
+    """Whether a server rejected the request, which it would reject again: for what is in it ("item"), or for its form or
+    an unknown reason, most probably the same for every item ("request")."""
+
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
@@ -33,6 +37,18 @@ class ProctorError(Exception):
         """The same error with this usage added."""
         self.usage = usage if self.usage is None else usage + self.usage
         return self
+
+    def reworded(self, message: str) -> Self:
+        """The same error with another message.
+
+        >>> error = InfrastructureError("HTTP 400")
+        >>> error.rejected = "request"
+        >>> error.reworded("m: HTTP 400").rejected
+        'request'
+        """
+        new = type(self)(message)
+        new.usage, new.rejected = self.usage, self.rejected
+        return new
 
 
 def error_line(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from proctor.runs import (
     Run,
     Store,
     chosen_runs,
+    other_model,
     recorded,
     results,
     stored_runs,
@@ -127,8 +128,12 @@ class Written:
 
 
 def model_of(run: Run, origin: Mapping[str, str]) -> str:
-    """The model of a run as "owner/name": from `origin`, else from the run's settings, else the system's name.
+    """The model of a run as "owner/name": from `origin`, else the one that answered, else from the run's settings, else the
+    system's name.
 
+    >>> served = {"system": {"model": "medical-vlm-72b"}, "answered_by": ["/models/tiny-1b.gguf"]}
+    >>> model_of(Run(1, "b", "mine", "video", served), {})
+    'unknown/tiny-1b.gguf'
     >>> model_of(Run(1, "b", "gpt", "video", {"system": {"model": "openai:gpt-5.2"}}), {})
     'openai/gpt-5.2'
     >>> model_of(Run(1, "b", "mine", "video", {}), {})
@@ -136,7 +141,9 @@ def model_of(run: Run, origin: Mapping[str, str]) -> str:
     """
     system = run.settings.get("system")
     stated = system.get("model") if isinstance(system, dict) else None
-    named = origin.get("model") or (stated if isinstance(stated, str) else "") or run.system
+    named = (
+        origin.get("model") or other_model(run.settings) or (stated if isinstance(stated, str) else "") or run.system
+    )
     named = named.replace(":", "/", 1) if "/" not in named else named
     return named if "/" in named else f"unknown/{named}"
 

@@ -26,7 +26,7 @@ from proctor.core import (
     count_of,
 )
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN
-from proctor.models import load_prompt
+from proctor.models import RejectionWatch, load_prompt
 
 if TYPE_CHECKING:
     from proctor.models import ModelClient, Part, Prompt, Reply
@@ -76,7 +76,8 @@ class CachedModel:
     kind, the hash of its prompt, and everything that the prompt was filled with). Tasks that ask for the same content
     at the same time share one call, also through several `CachedModel`s of one cache; an error is not shared: the next
     task asks again. After `give_up_after` failures in a row the model is not asked again, so that a
-    panel does not wait through every retry of one judge that is down.
+    panel does not wait through every retry of one judge that is down. A server that rejects the first few items alike and
+    answers none is a `ConfigurationError` (`RejectionWatch`).
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class CachedModel:
         self._failures = 0
         self._client = client
         self._votes = votes
+        self._watch = RejectionWatch()
         self._locks = _UNDER_WAY.setdefault(votes, WeakValueDictionary())
 
     async def ask(
@@ -124,7 +126,7 @@ class CachedModel:
         async with self._locks.setdefault(key, asyncio.Lock()):
             vote = self._votes.get(key)
             if vote is None:
-                reply = await self._replied(make)
+                reply = await self._replied(make, item_id)
                 try:
                     kept = stored.dump(reply)
                     noted = flags(self._loaded(stored, kept, key))
@@ -143,23 +145,40 @@ class CachedModel:
             pass  # the error contains the reply's text, which must not be in a message
         raise InfrastructureError(f"{self.judge}: the recorded vote {key} is not a verdict")
 
-    async def _replied(self, make: Callable[[], Awaitable[Reply[Any]]]) -> Reply[Any]:
+    async def _replied(self, make: Callable[[], Awaitable[Reply[Any]]], item_id: str) -> Reply[Any]:
         if self._give_up_after is not None and self._failures >= self._give_up_after:
             raise InfrastructureError(
                 f"{self.judge}: not asked any more after {count_of(self._failures, 'fault')} in a row"
             )
         try:
-            reply = await make()
+            reply = await self._watched(make, item_id)
         except ProctorError as error:
             self._add_cost(usage := error.usage or Usage())
             self._failures += isinstance(error, InfrastructureError | SystemFaultError)
             if not isinstance(error, SystemFaultError | RefusalError):
                 raise
-            reason = str(error)
+            none = NoVerdictError(f"{self.judge}: no verdict: {error}").after(usage)
+            none.rejected = error.rejected
         else:
             self._failures = 0
             return reply
-        raise NoVerdictError(f"{self.judge}: no verdict: {reason}").after(usage)
+        raise none
+
+    async def _watched(self, make: Callable[[], Awaitable[Reply[Any]]], item_id: str) -> Reply[Any]:
+        await self._watch.begin()
+        try:
+            reply = await make()
+        except ProctorError as error:
+            if error.rejected == "request":  # an "item" that is too long rejects no other
+                self._watch.rejected(item_id, "", kind=error.rejected, reason=str(error))
+            else:
+                self._watch.neither()
+            raise self._watch.fault or error from error
+        except asyncio.CancelledError:
+            self._watch.neither()
+            raise
+        self._watch.answered()
+        return reply
 
     def _add_cost(self, usage: Usage) -> None:
         if usage.requests and isinstance(self._votes, CountsCost):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from proctor.models.prefix_cache import NOT_REUSED
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import is_compatible, reachable
+    from proctor.models.rejection_watch import RejectionWatch
     from proctor.models.reply import Reply
     from proctor.models.servers import near
     from proctor.models.spec import ModelSpec, parse_price, parse_settings
@@ -33,9 +34,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "CUT_OFF", "FINISH_REASON", "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices",
-    "End", "Ending", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part",
-    "Prompt", "Query", "Reply", "SeenMedia", "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter",
-    "chosen_prompt", "end_of_body", "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_ending", "read_record",
+    "CUT_OFF", "FINISH_REASON", "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool",
+    "BatchFolder", "Choices", "End", "Ending", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec",
+    "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "RejectionWatch", "Reply", "SeenMedia",
+    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter", "chosen_prompt", "end_of_body",
+    "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable",
+    "read_ending", "read_record",
     "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

@@ -218,7 +218,7 @@ class ModelClient:
                 continue
             if not fault.again or faults > self.spec.retries:
                 after = f" (after {faults} tries)" if faults > 1 else ""
-                raise type(fault.error)(f"{self.name}: {fault.error}{after}").after(usage)
+                raise fault.error.reworded(f"{self.name}: {fault.error}{after}").after(usage)
             with aside("retry"):
                 await asyncio.sleep(self._wait(faults + empty - 1, fault.wait_s))
 
@@ -322,9 +322,9 @@ def _placed(error: ProctorError, url: str, below: str = "/v1") -> ProctorError:
     it."""
     said = str(error)
     if said.startswith("Connection error"):
-        return type(error)(f"{said} at {url}")
+        return error.reworded(f"{said} at {url}")
     if said.startswith("HTTP 404") and not url.endswith(below):
-        return type(error)(f"{said} (at {url}: most servers answer at …{below})")
+        return error.reworded(f"{said} (at {url}: most servers answer at …{below})")
     return error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from proctor.core import (
     ConfigurationError,
@@ -14,6 +15,10 @@ from proctor.core import (
     without_keys,
 )
 from proctor.models.connections import BodyError
+from proctor.models.rejections import Meaning, Under, meaning_of
+
+if TYPE_CHECKING:
+    from pydantic_ai.exceptions import ModelAPIError
 
 _DATA_URI = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
 _MAX_CHARS = 240
@@ -34,36 +39,11 @@ def one_line(text: str) -> str:
 
 
 _TRY_AGAIN = {408, 409, 425, 429}
-_TOO_LARGE = 413
-_POLICY = re.compile(
-    r"content.?(policy|filter|management)|responsible.?ai|safety (system|polic|filter)|usage polic"
-    r"|data_?inspection|inappropriate content|flagged|moderation",
-    re.IGNORECASE,
-)
-_SETTING = re.compile(
-    r"(?<!contains an )(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument"
-    r"|setting)\b(?!_error)"
-    r"|unsupported_value|extra (inputs|fields)|unknown part type|at most 0 (image|video|audio)|not a multimodal model"
-    r"|does not support|is not supported with this model|modality is not enabled|location is not supported",
-    re.IGNORECASE,
-)
-_VALUE = re.compile(
-    r"\b(temperature|top_p|top_k|max_(completion_|output_)?tokens|budget(_tokens)?|thinking)\b.{0,60}(cannot|may only"
-    r"|must be|deprecated|is not supported|is invalid|too large|greater than|less than|maximum allowed)",
-    re.IGNORECASE,
-)
-"""What is said of a setting's value, which is the same for every item."""
+_REJECTED, _FORBIDDEN, _TOO_LARGE, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 403, 413, 500, 501
+_NO_ACCESS = {401, 402, 403, 404, 405, 407, 410, 415, 426}
+"""Statuses that say that no request will do, unless a policy stopped this one."""
 
-_WINDOW = re.compile(r"context.?(length|window|limit)", re.IGNORECASE)
-_CONTENT = re.compile(
-    rf"{_WINDOW.pattern}|too many tokens|token count|tokens? .*exceed|exceed.* tokens?"
-    r"|\btoo (long|short|large|small|big)\b|dimensions?.{0,20}exceed|(payload|image|video|file).{0,20}exceeds (\d|the limit)"
-    r"|(image|video|frame|clip|media|audio).{0,60}(corrupt|invalid|unreadable"
-    r"|can.?not be|could not be)"
-    r"|(invalid|corrupt|could not process|cannot process|unable to process|failed to (decode|process)).{0,40}(image"
-    r"|video|frame|clip|media|audio)",
-    re.IGNORECASE,
-)
+_TOO_MUCH = "fewer or smaller frames (--max-frames, --max-side)"
 
 
 @dataclass(frozen=True)
@@ -81,20 +61,11 @@ class Fault:
 def understand(error: Exception) -> Fault:
     """Maps an exception of the model library to a fault.
 
-    Access denied and no such model are final (`ConfigurationError`); a filter that stopped the answer is a refusal; a
-    context too long is the system's own fault; other rejections are classified by `rejection`; everything else is an
-    infrastructure error, which is retried.
+    No access, no money and no such model are final (`ConfigurationError`); a filter that stopped the answer is a
+    refusal; a context too long is the system's own fault; other statuses are classified by their words (see
+    `meaning_of`), also those of a server that fails; everything else is an infrastructure error, which is retried.
     """
-    from pydantic_ai.exceptions import (
-        ContentFilterError,
-        ModelAPIError,
-        ModelAuthenticationError,
-        ModelContextWindowExceededError,
-        ModelNotFoundError,
-        ModelQuotaExceededError,
-        ModelRequestRejectedError,
-        UserError,
-    )
+    from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior, UserError
 
     if (too_large := _of_body(error)) is not None:
         return Fault(InfrastructureError(str(too_large)), again=False)
@@ -103,23 +74,64 @@ def understand(error: Exception) -> Fault:
     said = one_line(_words(error))
     if isinstance(error, ContentFilterError):
         return Fault(RefusalError(f"the provider's filter stopped the answer: {said}"), again=False)
-    if isinstance(error, ModelAuthenticationError | ModelNotFoundError | UserError):
+    if isinstance(error, UserError):
         return Fault(ConfigurationError(said), again=False)
     if isinstance(error, ModelAPIError):
-        status = getattr(error, "status_code", None)
-        if isinstance(error, ModelContextWindowExceededError) or status == _TOO_LARGE:
-            return Fault(SystemFaultError(said), again=False)
-        final = isinstance(error, ModelRequestRejectedError) or (
-            status is not None
-            and 400 <= status < 500
-            and status not in _TRY_AGAIN
-            and not isinstance(error, ModelQuotaExceededError)
-        )
-        if final:
-            code = _code(getattr(error, "body", None))
-            return Fault(rejection(said, code), again=False)
-        return Fault(InfrastructureError(said), again=True, wait_s=error.retry_after)
+        return _of_status(error, said)
+    if isinstance(error, UnexpectedModelBehavior) and (meaning := _under_success(error.message)) is not None:
+        return Fault(_rejected(said, meaning), again=False)
     return Fault(InfrastructureError(f"a reply that can't be read: {said}"), again=True)
+
+
+def _of_status(error: ModelAPIError, said: str) -> Fault:
+    """The fault of a reply with an error's status."""
+    from pydantic_ai.exceptions import (
+        ModelAuthenticationError,
+        ModelContextWindowExceededError,
+        ModelNotFoundError,
+        ModelQuotaExceededError,
+        ModelRequestRejectedError,
+    )
+
+    status, told = getattr(error, "status_code", None), told_in(error.body) or error.message
+    silent = status is None or (_under(status) == "busy" and error.retry_after is not None)  # the server says when
+    meaning = None if silent or status is None else meaning_of(told, _codes(error.body), _under(status))
+    kind = None if meaning is None else meaning.kind
+    if status == _TOO_LARGE or isinstance(error, ModelContextWindowExceededError):
+        if meaning is None or kind is not SystemFaultError or status == _TOO_LARGE:
+            meaning = Meaning(SystemFaultError, _TOO_MUCH)
+        return Fault(_rejected(said, meaning), again=False)
+    no_access = status in _NO_ACCESS or isinstance(error, ModelAuthenticationError | ModelNotFoundError)
+    by_policy = kind is RefusalError and status == _FORBIDDEN
+    if isinstance(error, ModelQuotaExceededError) or (no_access and not by_policy):
+        if meaning is None or kind is not ConfigurationError:
+            meaning = Meaning(ConfigurationError)
+        return Fault(_rejected(said, meaning), again=False)
+    if meaning is not None and kind is not InfrastructureError:
+        return Fault(_rejected(said, meaning), again=False)
+    if isinstance(error, ModelRequestRejectedError) or (status is not None and _under(status) == "rejected"):
+        return Fault(_rejected(said, Meaning(InfrastructureError, same=True)), again=False)
+    return Fault(InfrastructureError(said), again=True, wait_s=error.retry_after)
+
+
+def _under(status: int) -> Under:
+    if status in _TRY_AGAIN:
+        return "busy"
+    return "rejected" if _REJECTED <= status < _SERVER_ERROR or status == _NOT_IMPLEMENTED else "server"
+
+
+def _under_success(message: str) -> Meaning | None:
+    """The meaning of an error that came under a status of success."""
+    _, found, told = message.partition("an error under status")
+    meaning = meaning_of(told, under="server") if found else None
+    return None if meaning is None or meaning.kind is InfrastructureError else meaning
+
+
+def _rejected(said: str, meaning: Meaning) -> ProctorError:
+    """The error of a rejected request, with the way out."""
+    error = meaning.kind(f"{said.rstrip('. ')}; {meaning.cure}" if meaning.cure else said)
+    error.rejected = "request" if meaning.same else "item"
+    return error
 
 
 def _of_body(error: BaseException) -> BodyError | None:
@@ -136,27 +148,23 @@ def rejection(said: str, code: str = "") -> ProctorError:
     A content policy: `RefusalError`. Too long, too large, or unusable media: `SystemFaultError`, the system's own
     fault. An unknown setting, or pictures for a model without vision, which would reject every item:
     `ConfigurationError`. Any other reason: `InfrastructureError`, so that another pass tries again and the run stays
-    incomplete.
+    incomplete. The message has the way out where one is known.
 
     >>> type(rejection("Invalid prompt: flagged by our content policy")).__name__
     'RefusalError'
-    >>> type(rejection("The video file is too short")).__name__
-    'SystemFaultError'
+    >>> print(rejection("At most 4 image(s) may be provided in one prompt.").args[0].partition(",")[0])
+    At most 4 image(s) may be provided in one prompt; this server takes 4 images a request: --max-frames 4
     >>> type(rejection("Unknown parameter: 'top_k'")).__name__, type(rejection("bad request")).__name__
     ('ConfigurationError', 'InfrastructureError')
     """
-    words = f"{code} {said}"
-    if _POLICY.search(words):
-        return RefusalError(said)
-    if _SETTING.search(words) or (_VALUE.search(words) and not _WINDOW.search(words)):
-        return ConfigurationError(said)
-    return SystemFaultError(said) if _CONTENT.search(words) else InfrastructureError(said)
+    return _rejected(said, meaning_of(said, code) or Meaning(InfrastructureError, same=True))
 
 
-def _code(body: object) -> str:
-    """The provider's code of an error body."""
+def _codes(body: object) -> str:
+    """The provider's codes in an error body."""
     inner = body.get("error", body) if isinstance(body, dict) else None
-    return str(inner.get("code") or "") if isinstance(inner, dict) else ""
+    known = [inner.get(name) for name in ("code", "type", "param", "status")] if isinstance(inner, dict) else []
+    return ",".join(str(code) for code in known if isinstance(code, str | int))
 
 
 def _words(error: Exception) -> str:

@@ -377,7 +377,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
             "Unmarked answers wait for their judge: they are in no average.",
         ),
     )
-    return [note for there, note in notes if there]
+    return [*(note for there, note in notes if there), *(f"{note}." for note in source.served)]
 
 
 def published_section(source: Source) -> Section | None:

@@ -106,6 +106,11 @@ class Source:
         return runs.results(self._store, self.benchmark, replace(self.options, by=())).rows
 
     @cached_property
+    def served(self) -> tuple[str, ...]:
+        """Where a model of another name answered than the one asked for."""
+        return runs.served_notes(self._store, self.runs)
+
+    @cached_property
     def conditions(self) -> list[str]:
         """The conditions that were run, in the benchmark's order."""
         there = {run.condition for run in self.runs}

@@ -123,6 +123,7 @@ if TYPE_CHECKING:
         judge_all,
         score_answers,
     )
+    from proctor.runs.served import other_model, served_notes
     from proctor.runs.settings import declare_scorer
     from proctor.runs.sharing import ItemClaims, OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
     from proctor.runs.store import ORACLE, Run, Store
@@ -146,11 +147,11 @@ __all__ = [
     "flag_guessable", "flagged_votes", "group_sums", "id_column", "import_answers", "import_systems", "item_history", "items_outside", "join",
     "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
     "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
-    "official_summaries", "open_engine", "open_orders", "parsed_answer", "people_ratings", "place_order", "plan",
+    "official_summaries", "open_engine", "open_orders", "other_model", "parsed_answer", "people_ratings", "place_order", "plan",
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
     "read_parcel", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
     "results_of_recorded",
     "revise_benchmark", "rule_rows", "run_settings", "score_answers", "scored_answers", "scored_cases",
-    "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",
+    "served_notes", "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",
     "summary_title", "text_hash", "time_column", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

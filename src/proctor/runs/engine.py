@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -20,104 +19,14 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.media import RecordsShown
+from proctor.models import RejectionWatch
 from proctor.runs.database import HEARTBEAT_S
-from proctor.runs.schema import SHOWN, without_secrets
+from proctor.runs.housekeeping import reopen_errors
+from proctor.runs.journal import Journal
+from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
+from proctor.runs.served import note_served
 from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
-from proctor.runs.store import Fence, Run, Store
-
-_REST = 4.0
-_MOST_REST_S = 0.01
-"""After a transaction the next one is delayed by this multiple of its duration, up to this many seconds, so that fast
-answers share few transactions and slow ones do not wait."""
-
-
-@dataclass(frozen=True)
-class _Entry:
-    run: Run
-    answer: core.Answer
-    scores: Sequence[core.Score]
-    done: asyncio.Future[None]
-
-
-class Journal:
-    """Writes answers from an event loop, one transaction at a time, in its own thread. A context manager for use inside
-    the loop.
-
-    `writers` is the number of tasks that write: once all of them wait, the transaction is not delayed any longer.
-    """
-
-    def __init__(self, store: Store, writers: int, fence: Fence | None = None) -> None:
-        self._store = store
-        self._fence = fence
-        self._writers = writers
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="proctor-journal")
-        self._loop: asyncio.AbstractEventLoop
-        self._waiting: list[_Entry] = []
-        self._under_way = 0
-        self._free_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> Journal:
-        self._loop = asyncio.get_running_loop()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._commit()  # answers are kept even when the task that wrote them was cancelled
-        self._thread.shutdown(wait=True)
-
-    async def write(self, run: Run, answer: core.Answer, scores: Sequence[core.Score]) -> None:
-        """Returns when the answer is on disk; raises what the store raised."""
-        entry = _Entry(run, answer, scores, self._loop.create_future())
-        self._waiting.append(entry)
-        self._plan()
-        await entry.done
-
-    def _plan(self) -> None:
-        """Schedules the next transaction."""
-        if not self._waiting or self._under_way:
-            return
-        rest = self._free_at - self._loop.time()
-        if rest <= 0 or len(self._waiting) >= self._writers:
-            self._commit()
-        elif self._timer is None:
-            self._timer = self._loop.call_later(rest, self._commit)
-
-    def _commit(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._waiting:
-            batch, self._waiting = self._waiting, []
-            self._under_way += 1
-            self._thread.submit(self._write, batch)
-
-    def _write(self, batch: Sequence[_Entry]) -> None:
-        """Runs in the thread."""
-        started = time.monotonic()
-        error: Exception | None = None
-        rows = [(entry.run, entry.answer, entry.scores) for entry in batch]
-        try:
-            if self._fence is None:
-                self._store.write_many(rows)
-            else:  # safe to repeat: the fence lets no answer through a second time
-                outlasting(lambda: self._store.write_many(rows, self._fence))
-        except Exception as raised:  # noqa: BLE001 - handed to the waiting caller
-            error = raised
-        taken = time.monotonic() - started
-        self._loop.call_soon_threadsafe(self._settle, batch, error, taken)
-
-    def _settle(self, batch: Sequence[_Entry], error: Exception | None, taken: float) -> None:
-        self._under_way -= 1
-        self._free_at = self._loop.time() + min(_REST * taken, _MOST_REST_S)
-        for entry in batch:
-            if entry.done.done():  # cancelled
-                continue
-            if error is None:
-                entry.done.set_result(None)
-            else:
-                entry.done.set_exception(error)
-        self._plan()
-
+from proctor.runs.store import Run, Store
 
 _ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
 _MAX_CAUSES = 50
@@ -131,7 +40,8 @@ class Job:
     not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
     otherwise it ends everything. `settled` is the number of answers that the run had when it was planned: other workers
     may have written more since. `paid` is what earlier failed answers used, by item: it counts with those that replace
-    them.
+    them. `rejected` are items that the server rejected in an earlier session that had answers: they say nothing of the
+    others.
     """
 
     run: Run
@@ -143,6 +53,7 @@ class Job:
     skip_broken: bool = False
     settled: int = 0
     paid: Mapping[str, core.Usage] = field(default_factory=dict)
+    rejected: Set[str] = frozenset()
 
     @property
     def answers(self) -> int:
@@ -183,6 +94,9 @@ class Tally:
     pending: int = 0
     """Items whose replies come later (batches)."""
     last_reason: str = ""
+    rejected: int = 0
+    """Failed answers whose requests the server would reject again."""
+    rejected_example: str = ""
     causes: dict[str, int] = field(default_factory=dict)
     """How many answers failed or were errors of the system, by cause."""
 
@@ -216,7 +130,10 @@ class Tally:
             self.causes[cause] = self.causes.get(cause, 0) + 1
         failed = answer.status is core.Status.FAILED
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
-        if failed:
+        if failed and answer.extra.get(REJECTED):
+            self.rejected += 1
+            self.rejected_example = self.rejected_example or f"{answer.item_id}: {answer.reason}"
+        elif failed:
             self.last_reason = answer.reason
 
     @property
@@ -243,12 +160,16 @@ async def ask_all(
     Once `stop` is set, answers in flight are awaited and no further item is asked. A `ConfigurationError` ends
     everything and is raised; no item is recorded for it. Any other exception of a system is recorded as its error, so
     that one bad item can't end a night's run.
+
+    A server that rejects the first few items of a run alike and answers none (`RejectionWatch`) is a
+    `ConfigurationError`, too: these items are left `failed`, so that the next run asks them again. So is a run that
+    another model answers than before (`note_served`).
     """
     tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
     held, fence = (store.owning(runs), None) if claims is None else (claims.sharing(runs), claims.kept)
     with held, Journal(store, limits.concurrency, fence) as journal:
-        worker = _Worker(journal, limits, tally, stop, on_change, claims)
+        worker = _Worker(store, journal, limits, tally, stop, on_change, claims)
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(_beat(store, runs, claims))
             workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
@@ -259,6 +180,8 @@ async def ask_all(
                 await waiting.put(None)
             await asyncio.wait(workers)
             heartbeat.cancel()
+        for run, items in worker.undecided():
+            await asyncio.to_thread(reopen_errors, store, run, items)
     if worker.fatal is not None:
         raise worker.fatal
     return tally
@@ -287,6 +210,7 @@ async def _beat(store: Store, runs: Sequence[Run], claims: ItemClaims | None) ->
 class _Worker:
     """The concurrent tasks, and what they share."""
 
+    store: Store
     journal: Journal
     limits: Limits
     tally: Tally
@@ -295,6 +219,10 @@ class _Worker:
     claims: ItemClaims | None
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
+    watches: dict[int, RejectionWatch] = field(default_factory=dict)
+    errors: dict[int, tuple[Run, list[str]]] = field(default_factory=dict)
+    """The items that a server rejected before any answer, by run: the system's errors, unless it rejects every item."""
+    served: dict[int, set[str]] = field(default_factory=dict)
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
@@ -304,19 +232,8 @@ class _Worker:
             if not await self._holds(job.run, item):  # another worker has it by now
                 self.tally.total -= 1
                 continue
-            try:
-                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
-            except core.PendingError:
-                self.tally.pending += 1
-                self.on_change(self.tally)
-                continue
-            except core.InputError as error:
-                if not job.skip_broken:
-                    self._end(core.InputError(f"{error} (item {item.id!r})"))
-                    continue
-                answer = _ended(item, core.Status.FAILED, str(error), error.usage)
-            except core.ConfigurationError as error:
-                self._end(error)
+            answer = await self._asked(job, item, queued_at)
+            if answer is None or not await self._is_one_model(job.run, answer):
                 continue
             answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
             if not self.limits.timed:
@@ -325,6 +242,73 @@ class _Worker:
             kept = answer if before is None else answer.model_copy(update={"usage": before + answer.usage})
             await self.journal.write(job.run, kept, await self._scores(job, item, kept))
             self._count(answer)
+
+    async def _asked(self, job: Job, item: core.Item, queued_at: float) -> core.Answer | None:
+        """The answer to record; None where nothing is recorded."""
+        answer = None
+        watch = self._watch(job)
+        try:
+            await watch.begin()
+        except core.ConfigurationError as error:
+            self._end(error)
+            return None
+        try:
+            if not self.stop.is_set():
+                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
+        except core.PendingError:
+            self.tally.pending += 1
+            self.on_change(self.tally)
+        except core.InputError as error:
+            if job.skip_broken:
+                answer = _ended(item, core.Status.FAILED, error)
+            else:
+                self._end(core.InputError(f"{error} (item {item.id!r})"))
+        except core.ConfigurationError as error:
+            self._end(error)
+        finally:
+            self._observe(job, item, answer, watch)
+        return answer
+
+    def _watch(self, job: Job) -> RejectionWatch:
+        if job.run.id not in self.watches:
+            self.watches[job.run.id] = RejectionWatch(len({item.group for item in job.items}))
+        return self.watches[job.run.id]
+
+    def _observe(self, job: Job, item: core.Item, answer: core.Answer | None, watch: RejectionWatch) -> None:
+        """Tells the watch what came back, and ends everything if the server rejects every item."""
+        kind = "" if answer is None else str(answer.extra.get(REJECTED, ""))
+        if answer is None or (answer.status in {core.Status.FAILED, core.Status.ERROR} and not kind):
+            watch.neither()
+        elif not kind:
+            watch.answered()
+        elif item.id in job.rejected:
+            watch.neither()
+        else:
+            watch.rejected(item.id, item.group, kind=kind, reason=answer.reason)
+            if answer.status is core.Status.ERROR and not watch.over:
+                self.errors.setdefault(job.run.id, (job.run, []))[1].append(item.id)
+        if watch.fault is not None:
+            self._end(watch.fault)
+
+    def undecided(self) -> list[tuple[Run, list[str]]]:
+        """The errors of runs whose server rejected every item."""
+        return [
+            self.errors[run] for run, watch in self.watches.items() if watch.fault is not None and run in self.errors
+        ]
+
+    async def _is_one_model(self, run: Run, answer: core.Answer) -> bool:
+        """Whether the model that answered is the run's own; if not, everything ends."""
+        name = answer.extra.get(MODEL)
+        known = self.served.setdefault(run.id, set())
+        if not isinstance(name, str) or not name or name in known:
+            return True
+        try:
+            await asyncio.to_thread(note_served, self.store, run, name)
+        except core.ConfigurationError as error:
+            self._end(error)
+            return False
+        known.add(name)
+        return True
 
     def _end(self, error: core.ProctorError) -> None:
         self.fatal = self.fatal or error
@@ -391,11 +375,11 @@ async def ask(
         else:
             answer = _ended(item, core.Status.FAILED, core.error_line(error)[:500])
     except core.InfrastructureError as error:
-        answer = _ended(item, core.Status.FAILED, str(error), error.usage)
+        answer = _ended(item, core.Status.FAILED, error)
     except core.RefusalError as error:
-        answer = _ended(item, core.Status.REFUSED, str(error), error.usage)
+        answer = _ended(item, core.Status.REFUSED, error)
     except core.SystemFaultError as error:
-        answer = _ended(item, core.Status.ERROR, str(error), error.usage)
+        answer = _ended(item, core.Status.ERROR, error)
     except core.ProctorError:
         raise
     except OSError as error:  # of the network or the machine, whichever code made the call
@@ -441,8 +425,12 @@ def _shown(seen: core.View) -> dict[str, JsonValue]:
     return {SHOWN: [shown_record.model_dump(mode="json", exclude_defaults=True) for shown_record in shown]}
 
 
-def _ended(item: core.Item, status: core.Status, reason: str, usage: core.Usage | None = None) -> core.Answer:
-    return core.Answer(item_id=item.id, status=status, reason=reason, usage=usage or core.Usage())
+def _ended(item: core.Item, status: core.Status, error: core.ProctorError | str) -> core.Answer:
+    if isinstance(error, str):
+        return core.Answer(item_id=item.id, status=status, reason=error)
+    rejected: dict[str, JsonValue] = {REJECTED: error.rejected} if error.rejected else {}
+    kept = {} if status is core.Status.REFUSED else rejected
+    return core.Answer(item_id=item.id, status=status, reason=str(error), usage=error.usage or core.Usage(), extra=kept)
 
 
 def _cause(reason: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,16 +11,18 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Benchmark, InputError, Item, Judgement, first_problem, one_of
+from proctor.core import Benchmark, InputError, Item, Judgement, Status, first_problem, one_of
 from proctor.runs import schema
+from proctor.runs.bulk import in_parts
 from proctor.runs.database import READING_FAULTS, claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
+from proctor.runs.served import served_names
 from proctor.runs.settings import own_metrics, servers_of
 from proctor.runs.store import Run, Store
 
 
 def stored_runs(store: Store) -> list[dict[str, Any]]:
-    """All runs: the numbers of their answers, start time, model, servers and settings."""
+    """All runs: the numbers of their answers, start time, model, the models that answered, servers and settings."""
     table = schema.runs
     with store.reading() as connection:
         begun = {row.id: row.created for row in connection.execute(select(table.c.id, table.c.created))}
@@ -38,6 +41,7 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
                     "failed": failed,
                     "begun": begun[run.id],
                     "model": plain.get("model"),
+                    "answered_by": ", ".join(served_names(store, run)),
                     "servers": ", ".join(servers_of(run.settings)),
                     "settings": run.settings,
                 }
@@ -58,6 +62,28 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
         connection.execute(delete(schema.orders).where(schema.orders.c.run.in_(ids)))
         connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(ids)))
     return gone.rowcount
+
+
+def rejected_items(store: Store, run: Run) -> set[str]:
+    """The items with a failed answer that the server would reject again, if it has answered others of the run."""
+    table, items = schema.answers, schema.items
+    own, failed = table.c.run == run.id, table.c.status == Status.FAILED.value
+    answered = select(table.c.item).where(own, table.c.status == Status.ANSWERED.value).limit(1)
+    query = select(items.c.item, table.c.extra).join(table, table.c.item == items.c.id).where(own, failed)
+    with store.reading() as connection:
+        if connection.execute(answered).first() is None:
+            return set()
+        return {row.item for row in connection.execute(query) if json.loads(row.extra).get(schema.REJECTED)}
+
+
+def reopen_errors(store: Store, run: Run, items: Sequence[str]) -> None:
+    """Turns a run's errors on these items into failed answers without scores, so that the next run asks them again."""
+    ids, table, scores = store.item_numbers(run.benchmark), schema.answers, schema.scores
+    with store.writing() as connection:
+        for part in in_parts(sorted(ids[item] for item in items)):
+            own = (table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value)
+            connection.execute(update(table).where(*own).values(status=Status.FAILED.value))
+            connection.execute(delete(scores).where(scores.c.run == run.id, scores.c.item.in_(part)))
 
 
 def delete_benchmark(store: Store, benchmark: str) -> int:

@@ -32,6 +32,7 @@ from proctor.core import (
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
+from proctor.runs.housekeeping import rejected_items
 from proctor.runs.settings import changed_settings, same_run
 from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
@@ -194,6 +195,7 @@ class _Asking:
             skip_broken=skip,
             settled=len(known),
             paid=self.store.paid_in_vain(run),
+            rejected=rejected_items(self.store, run),
         )
 
 

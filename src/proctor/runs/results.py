@@ -35,6 +35,7 @@ from proctor.runs.run_scores import (
     policy_of,
 )
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.served import served_notes
 from proctor.runs.store import Run, Store
 from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
 from proctor.stats import Estimate, Resampling, prepare_intervals
@@ -133,6 +134,8 @@ class Results:
     options: Options
     rows: list[Result] = field(default_factory=list)
     outside: int = 0
+    served: tuple[str, ...] = ()
+    """Where a model of another name answered than the one asked for (`served_notes`)."""
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -175,7 +178,9 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
                 PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
             )
     check_metrics(store, options.metrics, known, items, over)
-    return Results(card.with_metrics(list(over.values())), options, rows, facets.outside(len(items)))
+    return Results(
+        card.with_metrics(list(over.values())), options, rows, facets.outside(len(items)), served_notes(store, runs)
+    )
 
 
 def check_metrics(

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 VERSION = 2
 
+REJECTED = "rejected"
+"""The key of an answer's `extra` for a rejection that a retry can't mend: the kind of `ProctorError.rejected`."""
+
+MODEL = "model"
+"""The key of an answer's `extra` for the model's name as the server gives it."""
+
 metadata = sa.MetaData()
 
 

@@ -98,6 +98,8 @@ class JudgeTally:
     unresolved: int = 0
     unmarked: int = 0
     awaiting: int = 0
+    rejected: int = 0
+    """Answers without a verdict because the judge's server rejected the request, which it would reject again."""
     last_reason: str = ""
 
     @property
@@ -211,6 +213,7 @@ async def _judged(
         scores = await scorer.score(item, answer)
     except (PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
         tally.unmarked += 1
+        tally.rejected += bool(error.rejected)
         tally.last_reason = str(error)
         came = error.scores if isinstance(error, PartialScoresError) else ()
         state = [] if open_before else [_state(item, scorer, NO_VERDICT)]

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word, store_word
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.served import SERVED, served_by
 
 if TYPE_CHECKING:
     from proctor.runs.store import Store
@@ -21,7 +22,8 @@ _FILE = "recorded"
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings are equal except for addresses of servers and the name of the file of recorded answers.
+    """Whether two settings are equal except for addresses of servers, the names of models that answered, and the name of
+    the file of recorded answers.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
@@ -32,14 +34,18 @@ def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The new settings; with all addresses that the run has used, in order, if there are several.
+    """The new settings; with all addresses that the run has used, in order, if there are several, and with the models that
+    have answered.
 
     >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
     {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
     """
     known = list(dict.fromkeys([*servers_of(old), *servers_of(new)]))
     plain = {name: value for name, value in new.items() if name != _SERVERS}
-    return plain | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
+    served = list(dict.fromkeys([*served_by(old), *served_by(new)]))
+    return (
+        plain | ({SERVED: served} if served else {}) | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
+    )
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
@@ -56,7 +62,7 @@ def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that identify a run."""
     plain: dict[str, Any] = without_addresses(settings)
-    return {name: value for name, value in plain.items() if name != _FILE}
+    return {name: value for name, value in plain.items() if name not in {_FILE, SERVED}}
 
 
 def without_addresses(value: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from proctor.construction.pipeline import PROJECT_KINDS, Project, funnel, history, redo_record, run_stages
-from proctor.core import InputError
+from proctor.core import ConfigurationError, InputError
 from tests.construction.pipeline.letters import LETTERS
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.program import proctor
@@ -155,6 +155,22 @@ def test_a_model_that_is_down_makes_its_units_wait(folder: Path, server: FaultyS
     assert states["letters", "one"] == "made"
     assert {states["words", "one"], states["words", "two"], states["sentence", "all"]} == {"waiting"}
     assert not (folder / "work" / "words").exists()
+    server.faults = 0.0
+    assert ran(folder)["sentence", "all"] == "made"
+
+
+def test_a_server_that_rejects_every_request_ends_the_build(folder: Path, server: FaultyServer) -> None:
+    for number in range(8):
+        (folder / "sources" / f"s{number}.txt").write_text("abdabdab"[number])
+        (folder / "sources" / f"s{number}.mp4").write_bytes(b"")
+    names = [f"s{number}" for number in range(8)]
+    change(
+        folder,
+        sources=[{"id": one, "video": f"sources/{one}.mp4", "transcript": f"sources/{one}.txt"} for one in names],
+    )
+    server.faults, server._kinds = 1.0, (Fault.NO_REASON,)
+    with pytest.raises(ConfigurationError, match=r"HTTP 400: Bad request \(the same for the first \d items asked"):
+        ran(folder)
     server.faults = 0.0
     assert ran(folder)["sentence", "all"] == "made"
 

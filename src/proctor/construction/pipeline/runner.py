@@ -17,6 +17,7 @@ from proctor.core import (
     FrozenModel,
     InfrastructureError,
     InputError,
+    ProctorError,
     Registry,
     Steps,
     UsageError,
@@ -27,6 +28,7 @@ from proctor.core import (
     validated,
 )
 from proctor.media import Catalogue, cache_folder
+from proctor.models import RejectionWatch
 
 R = TypeVar("R", bound=Record)
 
@@ -234,6 +236,7 @@ class _Runner:
         self._waiting = {(unit_state.stage, unit_state.unit) for unit_state in so_far if unit_state.state == "waiting"}
         self._attempts = self._folder.attempts()
         self._files = Catalogue(cache_folder())
+        self._watch, self._rejected = RejectionWatch(), dict[str, ProctorError]()
 
     async def run(self, units: Sequence[str], progress: Callable[[int, int], None]) -> list[UnitState]:
         done, gate = 0, asyncio.Semaphore(_AT_ONCE)
@@ -241,7 +244,7 @@ class _Runner:
         async def one(unit: str) -> UnitState:
             nonlocal done
             async with gate:
-                state = await self._unit(unit)
+                state = await self._watched(unit)
             done += 1
             progress(done, len(units))
             return state
@@ -254,6 +257,23 @@ class _Runner:
                     faults[0].add_note(more)
             raise faults[0]
         return [result for result in results if isinstance(result, UnitState)]
+
+    async def _watched(self, unit: str) -> UnitState:
+        """The state of a unit. Raises `ConfigurationError` if a server rejects the first few units alike."""
+        await self._watch.begin()
+        state = None
+        try:
+            state = await self._unit(unit)
+        finally:
+            if (error := self._rejected.get(unit)) is not None:
+                self._watch.rejected(unit, unit, kind=error.rejected, reason=str(error))
+            elif state is not None and state.state == "made":
+                self._watch.answered()
+            else:
+                self._watch.neither()
+        if self._watch.fault is not None:
+            raise self._watch.fault
+        return state
 
     async def _unit(self, unit: str) -> UnitState:
         name = self._stage.name
@@ -273,6 +293,8 @@ class _Runner:
         try:
             made: Made[Any] = await self._stage.make(work)
         except (WaitingError, InfrastructureError) as error:
+            if error.rejected:
+                self._rejected[unit] = error
             return UnitState(name, unit, "waiting", str(error))
         self._check(unit, made)
         self._folder.write(

@@ -1,0 +1,104 @@
+"""What real servers say when they reject a request, and what each is; the way out is told with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from proctor.core import InfrastructureError, ProctorError
+from proctor.models import ModelClient, ModelSpec, rejection
+from proctor.models.rejections import meaning_of
+
+ROWS = json.loads((Path(__file__).parent / "rejections.json").read_text(encoding="utf-8"))
+KINDS = {
+    "ConfigurationError": "configuration",
+    "SystemFaultError": "system",
+    "RefusalError": "refused",
+    "InfrastructureError": "infrastructure",
+}
+
+
+async def _classed(rows: list[dict[str, Any]]) -> list[str]:
+    """What the client raises where a server on loopback rejects request k with the k-th body."""
+
+    async def chat(request: web.Request) -> web.Response:
+        found = re.search(r"#(\d+)#", str((await request.json())["messages"]))
+        assert found is not None
+        row = rows[int(found[1])]
+        if row["message"].startswith("<html"):
+            return web.Response(status=row["status"], text=row["message"], content_type="text/html")
+        body = {"message": row["message"], "type": "invalid_request_error", "code": row["code"] or None}
+        return web.json_response({"error": body}, status=row["status"])
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chat)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    client = ModelClient(ModelSpec(name="m", base_url=f"http://127.0.0.1:{runner.addresses[0][1]}/v1", retries=0))
+    found: list[str] = []
+    for number in range(len(rows)):
+        try:
+            await client.ask([f"#{number}#"])
+            found.append("answered")
+        except ProctorError as error:
+            found.append(KINDS[type(error).__name__])
+    await client.aclose()
+    await runner.cleanup()
+    return found
+
+
+def test_real_bodies_are_told_apart_through_the_client() -> None:
+    found = asyncio.run(_classed(ROWS))
+    wrong = [
+        (row["server"], row["message"][:60], got)
+        for row, got in zip(ROWS, found, strict=True)
+        if got != row["expected"]
+    ]
+    assert len(ROWS) >= 390
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        (
+            "At most 4 image(s) may be provided in one prompt. (parameter=image)",
+            "--max-frames 4, or start it with a higher",
+        ),
+        (
+            "messages.0.content: Too many images and documents: 120 + 0 > 100",
+            "takes 100 images a request: --max-frames 100",
+        ),
+        ("Too many images in request. Max is 50.", "--max-frames 50"),
+        ("Number of images 12 exceeds the maximum of 8", "--max-frames 8"),
+        ("Too many images provided. This model supports up to 5 images", "--max-frames 5"),
+        ("request contains 54 images, exceeding the maximum of 50 allowed per request", "--max-frames 50"),
+        ("Image count 6 exceeds limit 4 per request.", "--max-frames 4"),
+        ("the number of images exceeds what this model takes", "takes fewer images a request: --max-frames"),
+        ("max_tokens must be at least 1, got -7584.", "or a server with a larger context"),
+        ("This model only support stream mode, please enable the stream parameter", "this server only streams"),
+        ("image input is not supported - hint: you may need to provide the mmproj", "--condition text-only"),
+        ("Your credit balance is too low", "the account needs credit"),
+        ("Unrecognized request argument supplied: foo", "leave it out or change it (--settings"),
+    ],
+)
+def test_the_way_out_is_told(said: str, way: str) -> None:
+    told = str(rejection(said))
+    assert told.startswith(said.rstrip(". "))
+    assert way in told
+
+
+def test_a_failing_server_is_looked_into_for_some_words_alone() -> None:
+    assert meaning_of("Context size has been exceeded.", under="server") is not None
+    assert meaning_of("context deadline exceeded", under="server") is None
+    assert meaning_of("Unknown parameter: foo", under="server") is None
+    waits = meaning_of("You exceeded your current quota. Please retry in 34.07s.", under="busy")
+    assert waits is not None
+    assert waits.kind is InfrastructureError  # a limit of a minute, told in the words of one that lasts
