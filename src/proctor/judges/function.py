@@ -57,6 +57,7 @@ class JudgeFunction:
 
     def __init__(self, function: Callable[..., Any], **declared: Unpack[MetricOptions]) -> None:
         self.function = PlainFunction(function, offered=_OFFERED, what="a judge")
+        self.made_of = function
         declared["formats"] = declared.get("formats") or ("free_text",)
         self.metric = declared_metric(self.function.name, declared)
         self.name = self.metric.name
@@ -76,6 +77,7 @@ class FunctionJudge:
         self.name = f"{made.name}[{client.name}]"
         self.metrics = (made.metric,)
         self._made = made
+        self.made_of = made.function.function
         self._client = client
         self._asked = CachedModel(self.name, client, votes)
 

@@ -27,7 +27,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[core.Score] = []
         for item, answer in pairs:
-            found += await scorer.score(item, answer)
+            found += await core.scored(scorer, item, answer)
         store.declare_metrics(run.benchmark, scorer.metrics)
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
@@ -208,7 +208,7 @@ async def _judged(
 ) -> tuple[list[core.Score], bool]:
     """The scores to store of one answer, and whether an infrastructure error occurred."""
     try:
-        scores = await scorer.score(item, answer)
+        scores = await core.scored(scorer, item, answer)
     except (PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
         tally.unmarked += 1
         tally.last_reason = str(error)
@@ -275,6 +275,7 @@ async def import_answers(
     Importing the same answers again changes nothing. Raises `InputError`, and writes nothing, if the name has other
     answers already.
     """
+    core.admit_recorded(recorded, benchmark, f"answers of {name}")
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
     marked: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
@@ -292,6 +293,8 @@ async def import_systems(
     The answers may be a part of a system's answers, rated by further people. Raises `InputError`, and writes nothing, if
     a system has another answer already, or a person has rated an answer differently.
     """
+    for recorded_answers in recorded:
+        core.admit_recorded(recorded_answers, benchmark, f"answers of {recorded_answers.system}")
     store.add_benchmark(benchmark)
     for recorded_answers in recorded:
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
