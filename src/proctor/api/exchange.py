@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from proctor import core
+from proctor.api.access import refuse_own_name
 from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
 from proctor.api.execution import baseline_notes
 from proctor.api.options import ExportOptions, Files, ImportOptions, filled
@@ -99,7 +100,7 @@ async def import_answers_async(
     """
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
-    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems
+    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems, score_changed
 
     given = filled("import_answers", ImportOptions, options)
     name, condition, path = given["name"], given["condition"], Path(path)
@@ -120,6 +121,7 @@ async def import_answers_async(
         for recorded_answers in found:
             core.admit_recorded(recorded_answers, loaded, _read_by(reader, path))
             check_given_name(recorded_answers.system)
+            refuse_own_name(recorded_answers.system)
         opened, under = open_store(given["store"]), condition or "video"
         runs = await import_systems(opened, loaded, found, condition=under)
         notes = tuple(
@@ -139,16 +141,18 @@ async def import_answers_async(
         if not name:
             raise core.UsageError("--name", "one: the file does not name its system")
         check_given_name(name)
+        refuse_own_name(name)
         if condition and recorded.condition and condition != recorded.condition:
             expected = f"{recorded.condition}, as the files' names say"
             raise core.InputError(path, "--condition", found=condition, expected=expected)
         under = condition or recorded.condition or "video"
         scorers, opened = code_scorers(loaded), open_store(given["store"])
         runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
+        again = await score_changed(opened, loaded.name, loaded.scorers)
         await add_baselines(opened, loaded, scorers, seed=given["seed"])
         kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
         done = (f"{kept} as {name} / {under} in {opened.shown}",)
-        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
+        notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
     remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 

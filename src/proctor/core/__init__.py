@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.child_process import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.clock import Stopwatch, aside, rebook
+    from proctor.core.code_identity import code_hash
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.drafts import (
         PAGES,
@@ -189,7 +190,7 @@ __all__ = [
     "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
     "Verified", "VerifiedFigure", "VideoClip", "View", "admit_benchmark", "admit_recorded", "admit_scorer",
     "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_formats",
-    "check_metric", "check_options", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash",
+    "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained", "content_hash",
     "count_of", "difference", "dollars", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem",
     "generator", "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "kept_text",
     "limit_resources", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,6 @@ from proctor.core.errors import (
     ConfigurationError,
     FileLocation,
     InfrastructureError,
-    InputError,
     ParseError,
     ProctorError,
     error_at,
@@ -120,6 +120,9 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
         raise ConfigurationError(f"{place}: found {type(scores).__name__}, expected a list of Score")
     for score in scores:
         _check_score(place, score, scorer, item)
+    twice = [name for name, count in Counter(score.metric for score in scores).items() if count > 1]
+    if twice:
+        raise ConfigurationError(f"{place}: found a second score of the metric {twice[0]!r}, expected one")
     return list(scores)
 
 
@@ -202,7 +205,9 @@ def admit_benchmark(benchmark: Benchmark, place: str | Path, offered: Offered, j
         check_metric(str(place), metric)
     for item in benchmark.items:
         check_reference(item, where)
-    declared = [metric.name for metric in (*benchmark.metrics, *(own for one in benchmark.scorers for own in one.metrics))]
+    declared = [
+        metric.name for metric in (*benchmark.metrics, *(own for one in benchmark.scorers for own in one.metrics))
+    ]
     tags = {tag for item in benchmark.items for tag in item.tags}
     judges = [name for name in (benchmark.judge.partition(":")[0], judge) if name]
     named: list[tuple[str, Iterable[str], Collection[str]]] = [

@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
@@ -107,6 +108,7 @@ class Registry(Generic[T]):
             raise ProctorError(f"{named}: found {kind}, expected {self._expected}")
         if self._named:
             self._check_name(offered, getattr(thing, "name", None))
+        remember_address(thing, offered.module, offered.attr)
         return thing
 
     def _check_name(self, offered: EntryPoint, found: object, *, longer: bool = False) -> None:
@@ -145,6 +147,7 @@ class Registry(Generic[T]):
         if missing:
             expected = f"an object with {', '.join(needed)} (missing: {', '.join(missing)})"
             raise ProctorError(f"{named}: it returned {type(made).__name__}, expected {expected}")
+        remember_address(made, point.module, point.attr)
         return made
 
     def summary(self, name: str) -> str:
@@ -208,11 +211,37 @@ def _packages_by_module() -> dict[str, str]:
     return {module: module if point.dist is None else point.dist.name for module, point in named.items()}
 
 
+_ADDRESSES: WeakKeyDictionary[object, tuple[str, str]] = WeakKeyDictionary()
+
+
+def remember_address(thing: object, module: str, name: str) -> None:
+    """Remember under which name of which module something was found."""
+    with suppress(TypeError):  # not everything can be referred to
+        _ADDRESSES[thing] = (module, name)
+
+
+def address_of(thing: object) -> tuple[str, str] | None:
+    """The module, and the name in it, by which a thing from outside Proctor was found: those of its entry point, or of
+    its file. None for what was not found by name."""
+    while True:
+        with suppress(TypeError):
+            if (known := _ADDRESSES.get(thing)) is not None:
+                return known
+        if (inner := _wrapped(thing)) is None:
+            return None
+        thing = inner
+
+
 def written(thing: object) -> object:
     """The code that somebody wrote behind a thing: what Proctor wrapped (`made_of`), such as a decorated function."""
-    while type(thing).__module__.partition(".")[0] == "proctor" and hasattr(thing, "made_of"):
-        thing = thing.made_of
+    while (inner := _wrapped(thing)) is not None:
+        thing = inner
     return thing
+
+
+def _wrapped(thing: object) -> object | None:
+    own = type(thing).__module__.partition(".")[0] == "proctor"
+    return getattr(thing, "made_of", None) if own else None
 
 
 def origin_of(thing: object) -> str:

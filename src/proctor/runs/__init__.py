@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         import_systems,
         judge_all,
         score_answers,
+        score_changed,
     )
     from proctor.runs.settings import declare_scorer
     from proctor.runs.sharing import ItemClaims, OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
@@ -150,7 +151,7 @@ __all__ = [
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
     "read_parcel", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
     "results_of_recorded",
-    "revise_benchmark", "rule_rows", "run_settings", "score_answers", "scored_answers", "scored_cases",
+    "revise_benchmark", "rule_rows", "run_settings", "score_answers", "score_changed", "scored_answers", "scored_cases",
     "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",
     "summary_title", "text_hash", "time_column", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

@@ -26,13 +26,15 @@ from proctor.core import (
     Scorer,
     System,
     VideoClip,
+    admit_settings,
+    code_hash,
     count_of,
     generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
-from proctor.runs.settings import changed_settings, same_run
+from proctor.runs.settings import CODE_HASHES, changed_settings, same_run
 from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
@@ -270,14 +272,18 @@ def run_settings(
     system: System, library: MediaLibrary, condition: str, *, seed: int, budget_s: float | None = None
 ) -> dict[str, JsonValue]:
     """The recorded settings of a run: everything that changes its answers."""
-    media: dict[str, JsonValue] = library.settings.model_dump(mode="json") if CONDITIONS.get(condition).sees else {}
+    shown = CONDITIONS.get(condition)
+    media: dict[str, JsonValue] = library.settings.model_dump(mode="json") if shown.sees else {}
+    code: dict[str, JsonValue] = {
+        name: one for name, one in (("system", code_hash(system)), ("condition", code_hash(shown))) if one
+    }
     return {
-        "system": system.settings,
+        "system": admit_settings(system, system.settings),
         "media": media,
         "seed": seed,
         "budget_s": budget_s,
         ORACLE: isinstance(system, NeedsReferences),
-    }
+    } | ({CODE_HASHES: code} if code else {})
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from proctor import core
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
-from proctor.runs.settings import refuse_other_metrics
+from proctor.runs.settings import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
@@ -21,6 +21,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
     Stored scores are replaced: the function may have changed. Raises `InputError` if the store has a metric of that name
     with another range or direction.
     """
+    core.admit_scorer(scorer)
     scored = 0
     for run in runs:
         refuse_other_metrics(store, run.benchmark, scorer.metrics, scorer.name)
@@ -32,6 +33,21 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
     return scored
+
+
+async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Scorer]) -> list[str]:
+    """Scores all stored answers again by those scorers from outside Proctor whose code has changed since they scored
+    them, so that no table mixes two versions; returns notes that say so. Records the code of all of them."""
+    notes: list[str] = []
+    now = {scorer.name: scorer_settings(scorer) for scorer in scorers if core.code_hash(scorer)}
+    before = store.card(benchmark).scorers
+    for scorer in scorers:
+        if scorer.name in now and not same_run(before.get(scorer.name, now[scorer.name]), now[scorer.name]):
+            count = await score_answers(store, store.runs(benchmark), scorer, all_items=True)
+            notes.append(f"{scorer.name} has changed: {core.count_of(count, 'stored answer')} scored again")
+    if any(before.get(name) != settings for name, settings in now.items()):
+        store.change_card(benchmark, lambda card: card.model_copy(update={"scorers": card.scorers | now}))
+    return notes
 
 
 _WRITE_EVERY = 64
