@@ -10,24 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 
 import proctor
-from proctor.core import Answer, Item, ProctorError, RecordedAnswers, Reference, Score, code_hash
+from proctor.core import Answer, Item, RecordedAnswers, Reference, Score
 from proctor.core.formats import BinaryFormat, ChoiceFormat, ClassesFormat, CountFormat, OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.runs import Store, import_answers, import_systems, schema
-from tests.support.broken_package import Offer, offering
+from tests.support.broken_package import FIELDS, GOOD, HEAD, JUDGE, READER, SYSTEM, Offer, offering, refusal
 from tests.support.faulty_server import FaultyServer
 from tests.support.lamp_benchmark import lamps
-
-HEAD = """import proctor
-from proctor.core import *
-from proctor.core.formats import BinaryFormat, ChoiceFormat, FreeTextFormat
-from proctor.judges import CachedModel
-from proctor.judges.cached_model import as_said
-"""
 
 
 @pytest.fixture
@@ -40,25 +32,16 @@ def _site(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
 
 
-def refusal(work: Any) -> str:
-    with pytest.raises(ProctorError) as caught:
-        work()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 # -- systems
 
-SYSTEM = """class S:
-    name, settings = "mine", {}
-    def supports(self, item): return True
-    async def answer(self, item, view): return Answer(item_id=item.id, text="yes")
-    def __init__(self): pass
-"""
 SYSTEMS: dict[str, tuple[str, str]] = {
     "a text from a class": (
         SYSTEM.replace('return Answer(item_id=item.id, text="yes")', 'return "yes"'),
         "mine of brk: `answer` returned str, expected an Answer: Answer(item_id=item.id, text=…)",
+    ),
+    "a value of no format": (
+        SYSTEM.replace('text="yes"', 'text="yes", parsed="yes"'),
+        "mine of brk, item 'room-1/q1': `parsed` is 'yes', expected true or false (or None: the text is read)",
     ),
     "a plain method": (
         SYSTEM.replace("async def answer", "def answer"),
@@ -66,13 +49,17 @@ SYSTEMS: dict[str, tuple[str, str]] = {
     ),
     "settings of a class": (
         SYSTEM.replace('"mine", {}', '"mine", {"files": [1, {"weights": __import__("pathlib").Path("w")}]}'),
-        "mine of brk: settings['files'][1]['weights'] is PosixPath, expected a text, a number, true or false, None, a "
-        "list or a dict with texts as keys",
+        (
+            "mine of brk: settings['files'][1]['weights'] is PosixPath, expected a text, a number, true or false, None, a "
+            "list or a dict with texts as keys"
+        ),
     ),
     "settings of a function": (
         '@proctor.system(name="mine", settings={"words": {"a", "b"}})\ndef S(question): return "yes"\n',
-        "mine of brk: settings['words'] is set, expected a text, a number, true or false, None, a list or a dict with "
-        "texts as keys",
+        (
+            "mine of brk: settings['words'] is set, expected a text, a number, true or false, None, a list or a dict with "
+            "texts as keys"
+        ),
     ),
     "settings that are no dict": (SYSTEM.replace('"mine", {}', '"mine", None'), "mine of brk: `settings` is NoneType"),
     "a setting that is no number": (
@@ -134,20 +121,6 @@ def test_a_system_may_go_on_after_its_name_and_none_takes_that_of_a_baseline(off
 
 # -- scores
 
-JUDGE = """class J:
-    metrics = (Metric("tone", "Tone", formats=("free_text",)),)
-    def __init__(self, client, votes, *, prompt=None):
-        self.name = f"mine[{{client.name}}]"
-        self.asked = CachedModel(self.name, client, votes)
-    def applies(self, item): return True
-    async def score(self, item, answer):
-        from pydantic import BaseModel
-        class Form(BaseModel):
-            tone: float
-        await self.asked.ask(as_said(Form), ["?" + item.id], item_id=item.id, content={{"q": item.id}}, flags=lambda _: ())
-        {body}
-"""
-GOOD = 'Score(item_id=item.id, metric="tone", value=1.0, scorer=self.name)'
 SCORES: dict[str, tuple[str, str]] = {
     "by code": (
         'return [Score(item_id=item.id, metric="tone", value=1.0)]',
@@ -196,13 +169,17 @@ def test_a_score_of_a_judge_is_refused_and_what_was_paid_stays(offer: Offer, tmp
 METRICS: dict[str, tuple[str, str]] = {
     "an unknown option": (
         "@proctor.metric(format=['binary'])\ndef mine(text): return True\n",
-        "mine: found the option 'format', expected one of name, label, low, high, higher_is_better, percent, chance, "
-        "formats; did you mean 'formats'?",
+        (
+            "mine: found the option 'format', expected one of name, label, low, high, higher_is_better, percent, chance, "
+            "formats; did you mean 'formats'?"
+        ),
     ),
     "an option misspelt": (
         "@proctor.metric(higher_is_beter=False)\ndef mine(text): return True\n",
-        "mine: found the option 'higher_is_beter', expected one of name, label, low, high, higher_is_better, percent, "
-        "chance, formats; did you mean 'higher_is_better'?",
+        (
+            "mine: found the option 'higher_is_beter', expected one of name, label, low, high, higher_is_better, percent, "
+            "chance, formats; did you mean 'higher_is_better'?"
+        ),
     ),
     "an option of a judge": (
         "@proctor.judge(metrics=['a'])\ndef mine(ask): return True\n",
@@ -286,6 +263,13 @@ def test_a_scorer_given_from_python_is_no_other(offer: Offer) -> None:
     assert refusal(lambda: run.score(metrics=Code())) == said
 
 
+def test_what_a_function_of_a_package_returns_is_told_with_its_package(offer: Offer) -> None:
+    offer({"m": HEAD + "@proctor.metric\ndef mine(text): return {'a': 1}\n"}, {"scorers.mine": "brk.m:mine"})
+    run = proctor.run(lamps(), lambda question: "yes", name="y", conditions="text-only", store=":memory:")
+    said = "brk: mine, item 'room-1/q1': found dict, expected a number"
+    assert refusal(lambda: run.score(metrics="mine")) == said
+
+
 # -- benchmarks
 
 CHOICE = {"answer": ChoiceFormat(), "options": ("spleen", "liver")}
@@ -323,17 +307,6 @@ def test_every_accepted_answer_is_a_value_of_its_format() -> None:
     assert refusal(lambda: proctor.run(given, "random", store=":memory:")) == said
 
 
-READER = """class Reader(BenchmarkReader):
-    name, summary, rubric_judge = "b", "B", {judge!r}
-    def load(self, data, media=None, *, seed=0):
-        item = Item(id="q1", group="v1", question="Which?", answer=ChoiceFormat(), options=("spleen", "liver"),
-                    reference=Reference(answer={reference!r}), tags={{"phase": "1"}})
-        return Benchmark({fields})
-    def read_recorded(self, path, benchmark):
-        return RecordedAnswers(tuple(Answer(item_id=one, text="A", parsed="A") for one in path.read_text().split()))
-READER = Reader()
-"""
-FIELDS = '"b", "B", (item,), (ACCURACY,), "accuracy", conditions=("text-only",)'
 DECLARED: dict[str, tuple[dict[str, Any], str]] = {
     "reference": ({"reference": "liver"}, "item 'q1', field 'reference': found 'liver', expected one of A, B"),
     "headline": (
@@ -353,6 +326,14 @@ DECLARED: dict[str, tuple[dict[str, Any], str]] = {
         "field 'conditions': found 'text-onli', expected one of ",
     ),
     "judge": ({"judge": "three-levl"}, "field 'judge': found 'three-levl', expected one of "),
+    "name": (
+        {"fields": FIELDS.replace('"b"', '"focus"')},
+        "found a benchmark called 'focus', expected 'b', as its reader",
+    ),
+    "metric twice": (
+        {"fields": FIELDS.replace("(ACCURACY,)", "(ACCURACY, ACCURACY)")},
+        "field 'metrics': found 'accuracy' twice, expected each metric once",
+    ),
     "metric": (
         {"fields": FIELDS.replace("(ACCURACY,)", '(ACCURACY, Metric("tone", "Tone"))')},
         "field 'metrics': found 'tone', which nothing gives, expected a metric with a scorer (`scorers`), or a judge",
@@ -389,6 +370,10 @@ YES = tuple(Answer(item_id=item.id, text="yes", parsed=True) for item in lamps()
 TONE = Score(item_id="room-1/q1", metric="tone", value=1.0, scorer="human:A")
 RECORDED: dict[str, tuple[RecordedAnswers, str]] = {
     "answers": (RecordedAnswers((*YES, YES[0])), "found another answer to 'room-1/q1', expected one answer to each"),
+    "parsed": (
+        RecordedAnswers((YES[0].model_copy(update={"parsed": "yes"}),)),
+        "answer to 'room-1/q1', field 'parsed': found 'yes', expected true or false",
+    ),
     "unknown": (RecordedAnswers((Answer(item_id="x"),)), "found an answer to 'x', expected the id of a question"),
     "scores": (
         RecordedAnswers(YES, scores=(TONE, TONE)),
@@ -409,6 +394,13 @@ RECORDED: dict[str, tuple[RecordedAnswers, str]] = {
 }
 
 
+def test_two_parts_of_an_import_have_no_answer_in_common() -> None:
+    store, parts = Store(":memory:"), [RecordedAnswers(YES, system="n"), RecordedAnswers(YES[1:], system="n")]
+    said = "answers of n: found another answer to 'room-1/q2', expected one answer to each question"
+    assert refusal(lambda: asyncio.run(import_systems(store, lamps(), parts, condition="video"))) == said
+    assert store.benchmark_names() == []
+
+
 @pytest.mark.parametrize("case", RECORDED)
 @pytest.mark.parametrize("several", [False, True])
 def test_recorded_answers_and_scores_are_refused_before_anything_is_stored(case: str, several: bool) -> None:
@@ -424,142 +416,6 @@ def test_recorded_answers_and_scores_are_refused_before_anything_is_stored(case:
 
     assert refusal(work).startswith(f"answers of n: {said}")
     assert store.benchmark_names() == []
-
-
-# -- code that changes while a run goes on
-
-CODE: dict[str, tuple[str, dict[str, str]]] = {
-    "condition class": (
-        "conditions.mine",
-        {
-            "m": "from PIL import Image\nfrom io import BytesIO\nfrom proctor.media import Condition\n"
-            "from .other import SIZE\nclass Mine(Condition):\n    summary = 'mine'\n    def paint(self, jpeg):\n"
-            "        return small(jpeg)\ndef small(jpeg):\n    out = BytesIO()\n"
-            "    Image.open(BytesIO(jpeg)).resize((SIZE, 8)).save(out, 'JPEG')\n    return out.getvalue()\n"
-            "WIDE = 3\nX = Mine()\n",
-            "other": "SIZE = 8\n",
-        },
-    ),
-    "system class": ("systems.mine", {"m": HEAD + SYSTEM + "WIDE = 3\nX = S\n", "other": ""}),
-    "system function": (
-        "systems.mine",
-        {
-            "m": HEAD + "from .other import SIZE\n@proctor.system(name='mine')\ndef X(question): return said()\n"
-            "def said(): return ['yes', 'no'][SIZE - 8]\nWIDE = 3\n",
-            "other": "SIZE = 8\n",
-        },
-    ),
-}
-EDITS = [
-    ("condition class", "m", "resize((SIZE, 8))", "resize((SIZE, 9))"),
-    ("condition class", "other", "SIZE = 8", "SIZE = 9"),
-    ("condition class", "m", "return small(jpeg)", "return jpeg"),
-    ("system class", "m", '"yes"', '"no"'),
-    ("system class", "m", "X = S", "class X(S):\n    def supports(self, item): return item.id != 'room-1/q1'"),
-    ("system function", "m", "SIZE - 8", "9 - SIZE"),
-    ("system function", "other", "SIZE = 8", "SIZE = 9"),
-]
-
-
-def ask(tmp_path: Path, point: str, **more: Any) -> Any:
-    file = tmp_path / "q.csv"
-    rows = [f"q{number},p{number},p.png,Is the lamp on?,yes" for number in range(3)]
-    file.write_text("id,group,media,question,answer\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    Image.new("RGB", (32, 32), "white").save(tmp_path / "p.png")
-    condition = "mine" if point.startswith("conditions") else "video"
-    system = "mine" if point.startswith("systems") else lambda frames: "yes" if frames else "no"
-    named = {} if isinstance(system, str) else {"name": "looks"}
-    return proctor.run(file, system, conditions=condition, store=tmp_path / "s.db", baselines=False, **named, **more)
-
-
-@pytest.mark.parametrize(("kind", "module", "before", "after"), EDITS)
-def test_edited_code_is_another_system_or_condition(
-    offer: Offer, tmp_path: Path, kind: str, module: str, before: str, after: str
-) -> None:
-    point, modules = CODE[kind]
-    points = {point: "brk.m:X"}
-    offer(modules, points)
-    ask(tmp_path, point, limit=1)
-    offer({**modules, "m": modules["m"].replace("WIDE = 3", "WIDE = 4  # nothing uses it")}, points)
-    assert ask(tmp_path, point, limit=2).done[0].startswith("Asked 1: ")
-    assert before in modules[module]
-    offer({**modules, module: modules[module].replace(before, after)}, points)
-    what = point.partition("s.")[0]
-    told = refusal(lambda: ask(tmp_path, point))
-    assert f"under {'mine' if what == 'condition' else 'video'}: found other settings (" in told
-    assert f"the code of the {what} has changed" in told
-    offer(modules, points)
-    assert ask(tmp_path, point).done[0].startswith("Asked 1: ")
-
-
-def test_a_run_of_an_older_store_goes_on_and_its_code_is_known_from_then_on(offer: Offer, tmp_path: Path) -> None:
-    point, modules = CODE["system class"]
-    offer(modules, {point: "brk.m:X"})
-    (run,) = ask(tmp_path, point, limit=1).runs
-    store = Store(tmp_path / "s.db")
-    assert list(run.settings["code"]) == ["system"]
-    with store.writing() as connection:  # as before 0.1.0
-        older = {name: value for name, value in run.settings.items() if name != "code"}
-        connection.execute(update(schema.runs).values(settings=older))
-    assert ask(tmp_path, point, limit=2).done[0].startswith("Asked 1: ")
-    assert store.runs("q")[0].settings == run.settings
-    offer({**modules, "m": modules["m"].replace('"yes"', '"no"')}, {point: "brk.m:X"})
-    assert "the code of the system has changed" in refusal(lambda: ask(tmp_path, point))
-
-
-def test_proctors_own_code_is_its_version() -> None:
-    run = proctor.run(lamps(), "majority", conditions="text-only", store=":memory:")
-    assert "code" not in run.runs[0].settings
-    assert code_hash(proctor.core) == ""
-
-
-def test_an_edited_scorer_of_a_benchmark_scores_all_answers_again(offer: Offer, tmp_path: Path) -> None:
-    metric = "@proctor.metric(name='long')\ndef long(text): return len(text) > LEAST\nLEAST = {}\n"
-    fields = FIELDS + ", scorers=(long,)"
-
-    def loaded(least: int) -> proctor.Benchmark:
-        code = HEAD + metric.format(least) + READER.format(judge=None, reference="A", fields=fields)
-        offer({"m": code.replace("(item,)", "tuple(item.model_copy(update={'id': f'q{n}'}) for n in range(4))")},
-              {"benchmarks.b": "brk.m:READER"})  # fmt: skip
-        return proctor.load("b", tmp_path)
-
-    def run(benchmark: proctor.Benchmark, limit: int) -> Any:
-        return proctor.run(benchmark, lambda question: "A", name="a", conditions="text-only", baselines=False,
-                           limit=limit, store=tmp_path / "s.db")  # fmt: skip
-
-    def values() -> list[float]:
-        store = Store(tmp_path / "s.db")
-        return [row.value for row in store.score_rows(store.runs("b")[0], metric="long")]
-
-    run(loaded(0), 2)
-    assert values() == [1.0, 1.0]
-    assert "long has changed: 2 stored answers scored again" in run(loaded(5), 3).notes
-    assert values() == [0.0, 0.0, 0.0]
-    assert not any("has changed" in note for note in run(loaded(5), 4).notes)
-
-
-def test_an_edited_judge_is_another_judge(offer: Offer, tmp_path: Path) -> None:
-    store = tmp_path / "s.db"
-    code = HEAD + JUDGE.format(body=f"return [{GOOD}]")
-    proctor.run(lamps(free_text=True), lambda question: "yes", name="y", conditions="text-only", store=store)
-    with FaultyServer('{"tone": 1}') as server:
-        given: dict[str, Any] = {"judge": "mine", "model": "judge", "base_url": server.url, "systems": "y"}
-        offer({"m": code}, {"judges.mine": "brk.m:J"})
-        proctor.score(store, **given, limit=2)
-        offer({"m": code.replace("value=1.0", "value=0.5")}, {"judges.mine": "brk.m:J"})
-        told = refusal(lambda: proctor.score(store, **given))
-        offer({"m": code}, {"judges.mine": "brk.m:J"})
-        assert proctor.score(store, **given).by == {"mine[judge]": 14}
-    assert "scores by mine[judge]: found other settings (the code of the scorer has changed), expected" in told
-    assert "proctor store delete lamps --scorer 'mine[judge]'" in told
-
-
-def test_a_picture_that_is_no_jpeg_is_not_sent(offer: Offer, tmp_path: Path) -> None:
-    point, modules = CODE["condition class"]
-    offer({**modules, "m": modules["m"].replace("'JPEG'", "'PNG'")}, {point: "brk.m:X"})
-    told = refusal(lambda: ask(tmp_path, point))
-    assert told.startswith("condition mine, item 'q0': paint returned ")
-    assert told.endswith(" bytes that are no JPEG, expected a JPEG: save(out, 'JPEG')")
 
 
 def test_twenty_thousand_references_are_checked_in_a_moment() -> None:

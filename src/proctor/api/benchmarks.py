@@ -80,6 +80,8 @@ def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed
     loaded = BENCHMARKS.make(reader.name, loading)
     if not isinstance(loaded, Benchmark):
         raise InputError(reader.name, found=f"{type(loaded).__name__} from load", expected="a Benchmark")
+    if package and loaded.name != reader.name:
+        raise InputError(place, found=f"a benchmark called {loaded.name!r}", expected=f"{reader.name!r}, as its reader")
     return admitted(replace(loaded, origin=origin), place, reader.rubric_judge)
 
 

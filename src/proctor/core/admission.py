@@ -33,7 +33,7 @@ from proctor.core.item import Item
 from proctor.core.metric import HUMAN, Metric
 from proctor.core.protocols import Benchmark, RecordedAnswers, Scorer, System, View
 from proctor.core.records import Answer, Score
-from proctor.core.registry import origin_of
+from proctor.core.registry import origin_of, package_of
 from proctor.core.words import one_of
 
 CODE = "code"
@@ -101,11 +101,25 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
     if not origin_of(scorer):
         return await scorer.score(item, answer)
     place = f"{_whose(scorer)}, item {item.id!r}"
+    scores = await _given_scores(place, scorer, item, answer)
+    if not isinstance(scores, list | tuple):
+        raise ConfigurationError(f"{place}: found {type(scores).__name__}, expected a list of Score")
+    for score in scores:
+        _check_score(place, score, scorer, item)
+    if twice := _repeated(score.metric for score in scores):
+        raise ConfigurationError(f"{place}: found a second score of the metric {twice!r}, expected one")
+    return list(scores)
+
+
+async def _given_scores(place: str, scorer: Scorer, item: Item, answer: Answer) -> Any:
+    """What another package's scorer returns, or raises: in one line that names the package."""
     try:
         coming: Any = scorer.score(item, answer)
-        if not inspect.isawaitable(coming):
-            raise ConfigurationError(f"{place}: found a plain function `score`, expected `async def score`")
-        scores: Any = await contained(coming)
+        if inspect.isawaitable(coming):
+            return await contained(coming)
+    except ConfigurationError as error:
+        package = package_of(scorer)
+        raise (ConfigurationError(f"{package}: {error}") if package not in str(error) else error) from error
     except ProctorError:
         raise
     except OSError as error:
@@ -116,14 +130,7 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
         raise ConfigurationError(f"{place}: {told}") from error
     except Exception as error:  # another package's code
         raise ConfigurationError(f"{place}: {error_at(error)}") from error
-    if not isinstance(scores, list | tuple):
-        raise ConfigurationError(f"{place}: found {type(scores).__name__}, expected a list of Score")
-    for score in scores:
-        _check_score(place, score, scorer, item)
-    twice = [name for name, count in Counter(score.metric for score in scores).items() if count > 1]
-    if twice:
-        raise ConfigurationError(f"{place}: found a second score of the metric {twice[0]!r}, expected one")
-    return list(scores)
+    raise ConfigurationError(f"{place}: found a plain function `score`, expected `async def score`")
 
 
 def _check_score(place: str, score: object, scorer: Scorer, item: Item) -> None:
@@ -154,6 +161,12 @@ async def answered(system: System, item: Item, view: View) -> Answer:
     if not isinstance(answer, Answer):
         expected = "an Answer: Answer(item_id=item.id, text=…)"
         raise ConfigurationError(f"{_whose(system)}: `answer` returned {type(answer).__name__}, expected {expected}")
+    if origin_of(system):
+        try:
+            _check_parsed(item, answer)
+        except ParseError as error:
+            found = f"`parsed` is {answer.parsed!r}, expected {error.expected} (or None: the text is read)"
+            raise ConfigurationError(f"{_whose(system)}, item {item.id!r}: {found}") from error
     return answer
 
 
@@ -203,6 +216,8 @@ def admit_benchmark(benchmark: Benchmark, place: str | Path, offered: Offered, j
         admit_scorer(scorer)
     for metric in benchmark.metrics:
         check_metric(str(place), metric)
+    if twice := _repeated(metric.name for metric in benchmark.metrics):
+        raise where.error(f"{twice!r} twice", "each metric once", field="metrics")
     for item in benchmark.items:
         check_reference(item, where)
     declared = [
@@ -252,13 +267,29 @@ def check_reference(item: Item, where: FileLocation) -> None:
     for field, value in (*values, *(("accepted", one) for one in item.reference.accepted)):
         place = FileLocation(where.file, ", ".join(part for part in (where.place, f"item {item.id!r}") if part))
         try:
-            canonical = item.answer.check(value, item.options)
+            _canonical(item, value)
         except ParseError as error:
             raise place.error(repr(value), error.expected, field=field) from error
-        except (TypeError, ValueError, AttributeError) as error:
-            raise place.error(repr(value), f"a value of the format {item.answer.kind}", field=field) from error
-        if canonical != value and not item.answer.match(value, canonical):
-            raise place.error(repr(value), repr(canonical), field=field)
+
+
+def _canonical(item: Item, value: JsonValue) -> None:
+    """Raise `ParseError` for a value that is none of the item's format, or is written otherwise than the format does."""
+    try:
+        canonical = item.answer.check(value, item.options)
+        same = canonical == value or item.answer.match(value, canonical)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ParseError(expected=f"a value of the format {item.answer.kind}", found=str(value)) from error
+    if not same:
+        raise ParseError(expected=repr(canonical), found=str(value))
+
+
+def _check_parsed(item: Item, answer: Answer) -> None:
+    """Raise `ParseError` for the value of an answer that its format can't have read. An order of other labels is one: it
+    is a wrong answer."""
+    value = answer.parsed
+    labels = item.answer.kind == "ordering" and isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if value is not None and not labels:
+        _canonical(item, value)
 
 
 def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str | Path) -> None:
@@ -266,13 +297,18 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str |
     score is of such an answer, the only one of its metric and scorer, and in the metric's range if that is declared.
     Raises `InputError` that begins with `place`."""
     where = FileLocation(place)
-    known, seen = {item.id for item in benchmark.items}, set[str]()
+    known, seen = {item.id: item for item in benchmark.items}, set[str]()
     for answer in recorded.answers:
         if answer.item_id not in known:
             raise where.error(f"an answer to {answer.item_id!r}", "the id of a question")
         if answer.item_id in seen:
             raise where.error(f"another answer to {answer.item_id!r}", "one answer to each question")
         seen.add(answer.item_id)
+        try:
+            _check_parsed(known[answer.item_id], answer)
+        except ParseError as error:
+            of = FileLocation(place, f"answer to {answer.item_id!r}")
+            raise of.error(repr(answer.parsed), error.expected, field="parsed") from error
     declared = {metric.name: metric for metric in _declared(benchmark)}
     given = set[tuple[str, str, str]]()
     for score in recorded.scores:
@@ -292,6 +328,11 @@ def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str |
 def _declared(benchmark: Benchmark) -> list[Metric]:
     rated = benchmark.rating.metrics if benchmark.rating else ()
     return [*benchmark.metrics, *(metric for scorer in benchmark.scorers for metric in scorer.metrics), *rated]
+
+
+def _repeated(names: Iterable[str]) -> str:
+    """The first name that is there several times; "" for none."""
+    return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
 def _whose(thing: System | Scorer) -> str:

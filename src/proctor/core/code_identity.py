@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from typing import Any
 
 from proctor.core.registry import address_of, origin_of, written
 
@@ -37,7 +38,7 @@ def code_hash(thing: object) -> str:
     if not origin_of(thing):
         return ""
     code = written(thing)
-    own = code if isinstance(code, type) or hasattr(code, "__code__") else type(code)
+    own: Any = code if isinstance(code, type) or hasattr(code, "__code__") else type(code)
     names = [(str(own.__module__), str(own.__qualname__))]
     names += [] if (address := address_of(thing)) is None else [address]
     parts = [part for module, name in names for part in _Sources(module).of(name.partition(".")[0])]

@@ -251,13 +251,25 @@ def origin_of(thing: object) -> str:
     >>> origin_of(BENCHMARKS), origin_of(EntryPoint("a", "b:c", "d"))
     ('', '__init__.py')
     """
-    code = written(thing)
-    module = str(getattr(code if hasattr(code, "__code__") else type(code), "__module__", ""))
-    root = module.partition(".")[0]
-    if root == "proctor":
+    module = _module_of(thing)
+    if module.partition(".")[0] == "proctor":
         return ""
     file = getattr(sys.modules.get(module), "__file__", None)
-    return _known_packages().get(root) or (Path(file).name if file else module)
+    return package_of(thing) or (Path(file).name if file else module)
+
+
+def package_of(thing: object) -> str:
+    """The package that offers things to Proctor, if the code of a thing comes from one; else empty.
+
+    >>> package_of(BENCHMARKS)
+    ''
+    """
+    return _known_packages().get(_module_of(thing).partition(".")[0], "")
+
+
+def _module_of(thing: object) -> str:
+    code = written(thing)
+    return str(getattr(code if hasattr(code, "__code__") else type(code), "__module__", ""))
 
 
 @cache

@@ -311,6 +311,7 @@ async def import_systems(
     """
     for recorded_answers in recorded:
         core.admit_recorded(recorded_answers, benchmark, f"answers of {recorded_answers.system}")
+    _refuse_twice(recorded)
     store.add_benchmark(benchmark)
     for recorded_answers in recorded:
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
@@ -325,6 +326,17 @@ async def import_systems(
         )
         for recorded_answers in recorded
     ]
+
+
+def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
+    """Raises `InputError` where two parts have an answer of the same system to the same question."""
+    seen = set[tuple[str, str]]()
+    for part in recorded:
+        for answer in part.answers:
+            if (part.system, answer.item_id) in seen:
+                found = f"another answer to {answer.item_id!r}"
+                raise core.InputError(f"answers of {part.system}", found=found, expected="one answer to each question")
+            seen.add((part.system, answer.item_id))
 
 
 def _kept(
