@@ -12,7 +12,8 @@ from sqlalchemy import update
 
 import proctor
 from proctor.core import code_hash
-from proctor.runs import Store, schema
+from proctor.media import MediaLibrary
+from proctor.runs import PlanOptions, Store, join, schema
 from tests.support.broken_package import FIELDS, GOOD, HEAD, JUDGE, READER, SYSTEM, Offer, offering, refusal
 from tests.support.faulty_server import FaultyServer
 from tests.support.lamp_benchmark import lamps
@@ -68,7 +69,7 @@ def ask(tmp_path: Path, point: str, **more: Any) -> Any:
     Image.new("RGB", (32, 32), "white").save(tmp_path / "p.png")
     condition = "mine" if point.startswith("conditions") else "video"
     system = "mine" if point.startswith("systems") else lambda frames: "yes" if frames else "no"
-    named = {} if isinstance(system, str) else {"name": "looks"}
+    named: dict[str, Any] = {} if isinstance(system, str) else {"name": "looks"}
     return proctor.run(file, system, conditions=condition, store=tmp_path / "s.db", baselines=False, **named, **more)
 
 
@@ -133,6 +134,13 @@ def test_an_edited_scorer_of_a_benchmark_scores_all_answers_again(offer: Offer, 
 
     run(loaded(0), 2)
     assert values() == [1.0, 1.0]
+    store = Store(tmp_path / "s.db")
+    with pytest.raises(proctor.ProctorError) as told:  # another machine with other code
+        join(store, loaded(5), (), (), MediaLibrary(None), scorers=(), options=PlanOptions())
+    assert str(told.value).endswith(
+        "s.db: scores by long: found other settings here (the code of the scorer has changed), expected those of where "
+        "it was planned"
+    )
     assert "long has changed: 2 stored answers scored again" in run(loaded(5), 3).notes
     assert values() == [0.0, 0.0, 0.0]
     assert not any("has changed" in note for note in run(loaded(5), 4).notes)

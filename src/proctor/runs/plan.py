@@ -34,7 +34,7 @@ from proctor.core import (
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
-from proctor.runs.settings import CODE_HASHES, changed_settings, same_run
+from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, scorer_settings
 from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
@@ -132,8 +132,10 @@ def join(
     """The outstanding jobs of runs that another machine planned with these options. `has` says whether this machine has
     all media of some items.
 
-    Raises `InputError` if systems or settings here differ from the run's.
+    Raises `InputError` if systems, settings or the benchmark's scorers here differ from the run's.
     """
+    for scorer in benchmark.scorers:
+        _refuse_other_scorer(store, benchmark.name, scorer)
     whole = tuple(chosen_items(benchmark, replace(options, limit=None)))
     items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
     asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), []
@@ -150,6 +152,14 @@ def join(
         borrowed = whole if condition.borrows else ()
         jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
     return Plan(jobs)
+
+
+def _refuse_other_scorer(store: Store, benchmark: str, scorer: Scorer) -> None:
+    now = scorer_settings(scorer)
+    before = store.card(benchmark).scorers.get(scorer.name, now)
+    if not same_run(before, now):
+        found = f"other settings here ({changed_settings(before, now)})"
+        raise InputError(store.shown, f"scores by {scorer.name}", found=found, expected="those of where it was planned")
 
 
 def _has(has: Callable[[Sequence[Item]], bool], borrowed: Sequence[Item], item: Item) -> bool:
@@ -277,13 +287,15 @@ def run_settings(
     code: dict[str, JsonValue] = {
         name: one for name, one in (("system", code_hash(system)), ("condition", code_hash(shown))) if one
     }
+    more: dict[str, JsonValue] = {CODE_HASHES: code} if code else {}
     return {
         "system": admit_settings(system, system.settings),
         "media": media,
         "seed": seed,
         "budget_s": budget_s,
         ORACLE: isinstance(system, NeedsReferences),
-    } | ({CODE_HASHES: code} if code else {})
+        **more,
+    }
 
 
 @dataclass(frozen=True)
