@@ -152,11 +152,11 @@ def _name_in(options: RunOptions) -> str:
 
     if options["name"]:
         check_given_name(options["name"])
-        refuse_own_name(options["name"])
+        _refuse_own_name(options["name"])
     return options["name"]
 
 
-def refuse_own_name(name: str) -> None:
+def _refuse_own_name(name: str) -> None:
     """Raises `InputError` for the name of a system of Proctor's own, beside which the answers would be stored."""
     from proctor.systems import SYSTEMS
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from proctor import core
-from proctor.api.access import refuse_own_name
 from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
 from proctor.api.execution import baseline_notes
 from proctor.api.options import ExportOptions, Files, ImportOptions, filled
@@ -121,7 +120,6 @@ async def import_answers_async(
         for recorded_answers in found:
             core.admit_recorded(recorded_answers, loaded, _read_by(reader, path))
             check_given_name(recorded_answers.system)
-            refuse_own_name(recorded_answers.system)
         opened, under = open_store(given["store"]), condition or "video"
         runs = await import_systems(opened, loaded, found, condition=under)
         notes = tuple(
@@ -141,7 +139,6 @@ async def import_answers_async(
         if not name:
             raise core.UsageError("--name", "one: the file does not name its system")
         check_given_name(name)
-        refuse_own_name(name)
         if condition and recorded.condition and condition != recorded.condition:
             expected = f"{recorded.condition}, as the files' names say"
             raise core.InputError(path, "--condition", found=condition, expected=expected)
