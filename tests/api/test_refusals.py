@@ -215,12 +215,18 @@ def test_a_file_of_ratings_is_of_one_condition(
         found.append(condition)
         return []
 
-    rated = MagicMock(answers=[1, 2], scores=[1, 2, 3], system="theirs", notes=["a note"])
+    benchmark = lamps()
+    one, two = [core.Answer(item_id=item.id) for item in benchmark.items[:2]]
+    scores = [
+        core.Score(item_id=of.item_id, metric=name, value=1, scorer="human:A")
+        for of, name in ((one, "a"), (one, "b"), (two, "a"))
+    ]
+    rated = core.RecordedAnswers((one, two), scores=tuple(scores), system="theirs", notes=("a note",))
     reader = MagicMock(ratings=True, read_ratings=lambda *_, **__: [rated])
     monkeypatch.setattr(core, "reader_of_paths", lambda: reader)
     monkeypatch.setattr(exchange, "form_of", lambda *_: "")
     monkeypatch.setattr(runs, "import_systems", import_systems)
-    made = proctor.import_answers(lamps(), tmp_path / "x.csv", store=":memory:", **given)
+    made = proctor.import_answers(benchmark, tmp_path / "x.csv", store=":memory:", **given)
     assert found == [under]
     assert made.done[0].startswith(f"2 answers with 3 ratings as theirs / {under} in ")
     assert made.notes == ("theirs: a note",)

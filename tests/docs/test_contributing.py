@@ -179,3 +179,18 @@ def test_its_reader_refuses_unknown_ids(package: Path, theatre: Path, tmp_path: 
     assert said == f"proctor: {answers}: line 2: found id 'q9', expected the id of a question"
     assert "--from (proctor list formats)" in hint
     assert not (tmp_path / "new.db").exists()
+
+
+def test_its_reader_refuses_two_answers_to_one_question(package: Path, theatre: Path, tmp_path: Path) -> None:
+    """The text of the first was shown beside the score of the last."""
+    answers = tmp_path / "night.csv"
+    answers.write_text("id,text\nq1,Answer: no\nq1,Answer: yes\nq2,Answer: no\n", encoding="utf-8")
+    done = proctor(
+        "import", "lamps", answers, "--data", theatre, "--name", "night", "--store", tmp_path / "new.db",
+        PYTHONPATH=str(package),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"proctor: {answers}: line 3: found id 'q1' again, expected one answer to each question"
+    )
+    assert not (tmp_path / "new.db").exists()

@@ -132,7 +132,7 @@ def test_places_may_be_those_of_the_items_that_count(tmp_path: Path) -> None:
         item.model_copy(update={"question": f"Lamp {number}?", "tags": {"keep": number % 2 == 1}})
         for number, item in enumerate(whole.items)
     )
-    some = replace(whole, items=items, only={"keep": True})
+    some = replace(whole, items=items, only={"keep": True}, facets=(), buckets=())
     asked = [item.question for item in some.counted()]
     rows = [{"doc_id": n, "filtered_resps": "yes", "input": f"{text}\nAnswer."} for n, text in enumerate(asked)]
     file = jsonl(tmp_path / "a.jsonl", rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,10 @@ class Rubric:
 
 class Tied(Rubric):
     """A panel that is tied on everything."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.metrics = (RUBRIC, UNRESOLVED)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         self.asked.append(item.id)

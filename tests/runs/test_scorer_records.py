@@ -170,7 +170,7 @@ def recorded() -> RecordedAnswers:
 
 def test_settings_without_scores_may_change_and_scores_without_settings_are_taken_over(tmp_path: Path) -> None:
     store = toy(tmp_path / "a.db", {"k": 1}, {"k": 2})
-    assert store.card("tiny").scorers == {"settled": {"k": 2}}
+    assert store.card("tiny").scorers["settled"]["k"] == 2
     declare_scorer(store, "tiny", Settled({"k": 2, "base_url": "http://b"}))
     former = toy(tmp_path / "b.db")
     former.add_scores(former.runs("tiny")[0], [Score(item_id="a", metric="m", value=1, scorer="settled")])
@@ -206,4 +206,4 @@ def test_stores_are_joined_where_a_name_is_one_scorer(
     assert sorted(row.value for row in target.score_rows(target.runs("tiny")[0])) == left
     refused = [one.first for one in told if one.refused]
     assert refused == ([] if len(left) == 2 else ["item b: a score by settled with other settings"])
-    assert target.card("tiny").scorers == {"settled": {"k": 1}}
+    assert target.card("tiny").scorers["settled"]["k"] == 1

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from proctor.core import VideoClip
 from proctor.web import schema
 from proctor.web.readings import Save, save_draft
 from proctor.web.review import ReviewSite
+from proctor.web.routes.work import shortcut_keys
 from tests.support.chromium import Page
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_keys import press, until, write
-from tests.support.web_study import NOW, REJECT, accounts_of
+from tests.support.web_study import BODIES, NOW, REJECT, accounts_of
 from tests.support.web_work import log_in, sealed, walk
 
 NEXT = "location.pathname !== '{0}' && (location.pathname === '/' || document.querySelector('[data-ready=yes]'))"
@@ -73,8 +76,8 @@ def test_a_question_is_edited_by_keys_while_its_guessability_stands_beside_it(re
     ("form", "keys", "payload"),
     [
         ("presence", "120", {"nothing": True}),
-        ("rating", "32", {"scores": {"correct": 2.0, "tone": 0.5}}),
-        ("rating", "331", {"scores": {"correct": 2.0, "tone": 0.0}}),  # the last level corrected downwards
+        ("rating", "2d", {"scores": {"correct": 2.0, "tone": 0.5}}),
+        ("rating", "2fb", {"scores": {"correct": 2.0, "tone": 0.0}}),  # the last level corrected downwards
         ("pairwise", "3", {"choice": "tie"}),
     ],
 )
@@ -89,10 +92,73 @@ def test_other_forms_are_sealed_by_keys(review: ReviewSite, form: str, keys: str
     assert sealed(review) == [("anna", payload)]
 
 
+SHOWN = """JSON.stringify([...document.querySelectorAll("[data-rated]")].map((one) =>
+    [...one.querySelectorAll("label")].map((each) => each.textContent.trim().replace(/\\s+/, " "))))"""
+
+
+@pytest.mark.parametrize(
+    ("language", "levels", "keys", "shown"),
+    [
+        ("en", (0, 1, 2), "012", ["0 0", "1 1", "2 2"]),
+        ("de", (0, 1, 2), "012", ["0 0", "1 1", "2 2"]),
+        ("en", (1, 2, 3, 4, 5), "12345", ["1 1", "2 2", "3 3", "4 4", "5 5"]),
+        ("en", (1, 3), "13", ["1 1", "3 3"]),
+        ("de", (0, 0.5, 1), "bdf", ["0 b", "0.5 d", "1 f"]),
+        ("en", (-1, 0, 1), "bdf", ["-1 b", "0 d", "1 f"]),
+        ("en", tuple(range(1, 11)), "bdfghpqtvx", [f"{level} {key}" for level, key in enumerate("bdfghpqtvx", 1)]),
+    ],
+)
+def test_a_digit_is_the_key_of_its_own_level_alone(
+    review: ReviewSite,
+    monkeypatch: pytest.MonkeyPatch,
+    language: str,
+    levels: tuple[float, ...],
+    keys: str,
+    shown: list[str],
+) -> None:
+    scales = [{"name": f"scale {key}", "levels": levels} for key in keys]
+    monkeypatch.setitem(BODIES["rating"], "dimensions", scales)
+
+    async def steps(page: Page, url: str) -> None:
+        with review.engine.begin() as connection:
+            connection.execute(update(schema.accounts).values(language=language))
+        await log_in(page, url)
+        assert await page.evaluate("document.documentElement.lang") == language
+        assert json.loads(await page.evaluate(SHOWN)) == [shown] * len(keys)
+        for key in keys:
+            strange = [one for one in "0123456789" if one not in keys]
+            await press(page, *strange, key)  # a digit that is no level's does nothing
+        await leave(page)
+
+    page = walk(review, "rating", steps, count=1)
+    assert page.complaints == []
+    pressed = dict(zip((scale["name"] for scale in scales), map(float, levels), strict=True))
+    assert sealed(review) == [("anna", {"scores": pressed})]
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "keys"),
+    [
+        (("grade 2", "grade 1"), {}, ["2", "1"]),  # the key is the grade, not its place
+        (("0", "1", "2"), {"nothing": True}, ["b", "d", "f"]),  # 0 is the key of "nothing"
+        (("T1a", "T1b"), {}, ["b", "d"]),
+        (("clip", "stent 12"), {}, ["b", "d"]),
+        (("b", "clip"), {}, ["1", "2"]),
+        (("A", "B", "D"), {"places": True}, ["f", "g", "h"]),  # no digit beside a place, no other frame's letter
+        (("1", "2"), {"places": True}, ["1", "2"]),
+        (tuple(map(chr, range(65, 91))), {}, [*"123456789", *[""] * 17]),
+    ],
+)
+def test_no_key_is_the_name_of_another_choice(labels: tuple[str, ...], given: dict[str, bool], keys: list[str]) -> None:
+    assert shortcut_keys(labels, **given) == keys
+
+
 def test_frames_are_ordered_by_keys_and_cited(review: ReviewSite) -> None:
     async def steps(page: Page, url: str) -> None:
         await log_in(page, url)
-        await press(page, "2", "1", "Backspace", "2", "1")  # the last frame follows by itself
+        await press(page, "f", "d", "Backspace", "f", "d")  # the last frame follows by itself
+        places = "[...document.querySelectorAll('[data-frame] output')].map((one) => one.textContent).join()"
+        assert await page.evaluate(places) == "place 2,place 1,place 3"
         await page.evaluate("document.querySelector('.sentence textarea').focus()")
         await write(page, "b shows the start.")
         await press(page, "Tab", "Tab", "Enter")  # cites b

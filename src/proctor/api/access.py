@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from proctor.api.model_options import ModelOptions, RunOptions
 from proctor.api.options import listed
-from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
+from proctor.core import InputError, System, UsageError, first_problem, origin_of, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.models import BatchFolder, ModelClient, ModelSpec
@@ -136,7 +136,7 @@ def build_systems(
         sampling = Sampling(video_as=options["video_as"])
         briefing = reader_or_default(benchmark).briefing
         built += [ModelSystem(client, template, name or None, sampling, briefing) for client in access.clients(models)]
-    _check_names([system.name for system in built])
+    _check_names(built)
     return built if models else _without_settings(built, options)
 
 
@@ -152,11 +152,27 @@ def _name_in(options: RunOptions) -> str:
 
     if options["name"]:
         check_given_name(options["name"])
+        _refuse_own_name(options["name"])
     return options["name"]
 
 
-def _check_names(names: Sequence[str]) -> None:
-    """Raises `UsageError` if two systems would be stored as one run."""
+def _refuse_own_name(name: str) -> None:
+    """Raises `InputError` for the name of a system of Proctor's own, beside which the answers would be stored."""
+    from proctor.systems import SYSTEMS
+
+    if SYSTEMS.is_own(name):
+        raise InputError("--name", found=f"{name!r}, the name of Proctor's own system", expected="another name")
+
+
+def _check_names(built: Sequence[System]) -> None:
+    """Raises `UsageError` if two systems would be stored as one run, or one from outside Proctor as one of its own."""
+    from proctor.systems import SYSTEMS
+
+    for system in built:
+        if origin_of(system) and SYSTEMS.is_own(system.name):
+            expected = "a name of its own (name=, or --name): results would stand in the row of Proctor's own system"
+            raise UsageError("--system", expected, found=f"{system.name!r} of {origin_of(system)}")
+    names = [system.name for system in built]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         expected = "a name for each: run them one after the other, with another --name"

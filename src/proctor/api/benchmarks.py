@@ -19,10 +19,13 @@ from proctor.core import (
     Benchmark,
     FilesOrigin,
     InputError,
+    Offered,
     PluginReport,
     UsageError,
+    admit_benchmark,
     benchmark_path,
     count_of,
+    origin_of,
     reader_of,
     reader_of_paths,
     refusal,
@@ -65,13 +68,34 @@ def load(
 
 def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
     reader = reader.with_columns(origin.columns) if origin.columns else reader
-    try:
-        loaded: object = reader.load(origin.data, media, seed=seed)
-        if not isinstance(loaded, Benchmark):
-            raise InputError(reader.name, found=f"{type(loaded).__name__} from load", expected="a Benchmark")
-        return replace(loaded, origin=origin)
-    except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
-        raise refusal(origin.data, "", error) from error
+    package = origin_of(reader)
+    place = f"{origin.data} (read by {package})" if package else str(origin.data)
+
+    def loading() -> object:
+        try:
+            return reader.load(origin.data, media, seed=seed)
+        except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
+            raise refusal(place, "", error) from error
+
+    loaded = BENCHMARKS.make(reader.name, loading)
+    if not isinstance(loaded, Benchmark):
+        raise InputError(reader.name, found=f"{type(loaded).__name__} from load", expected="a Benchmark")
+    if package and loaded.name != reader.name:
+        raise InputError(place, found=f"a benchmark called {loaded.name!r}", expected=f"{reader.name!r}, as its reader")
+    return admitted(replace(loaded, origin=origin), place, reader.rubric_judge)
+
+
+def admitted(benchmark: Benchmark, place: str = "", judge: str | None = None) -> Benchmark:
+    """The benchmark, if it declares nothing that does not exist (see `admit_benchmark`)."""
+    from proctor.judges import JUDGES
+    from proctor.media import CONDITIONS
+    from proctor.metrics import CORPUS_METRICS, SCORERS, code_scorers
+
+    metrics = [metric.name for scorer in code_scorers() for metric in scorer.metrics]
+    metrics += [*(metric.name for metric in CORPUS_METRICS), *SCORERS.names()]
+    offered = Offered(CONDITIONS.names(), JUDGES.names(), metrics)
+    admit_benchmark(benchmark, place or f"the benchmark {benchmark.name!r}", offered, judge)
+    return benchmark
 
 
 def as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
@@ -85,7 +109,7 @@ def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     if isinstance(benchmark, Benchmark):
         if given["data"] is not None:
             benchmark = replace(benchmark, origin=FilesOrigin(Path(given["data"]), given["track"], as_lists(columns)))
-        return benchmark if media is None else replace(benchmark, media_root=media)
+        return admitted(benchmark if media is None else replace(benchmark, media_root=media))
     name, path = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None
     if path is None:
         data, remembered, track = recalled(name, given["store"], given["data"], media, given["track"])

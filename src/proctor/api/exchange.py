@@ -99,7 +99,7 @@ async def import_answers_async(
     """
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
-    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems
+    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems, score_changed
 
     given = filled("import_answers", ImportOptions, options)
     name, condition, path = given["name"], given["condition"], Path(path)
@@ -114,8 +114,11 @@ async def import_answers_async(
     if reader.ratings and not form:
         if name:
             raise core.UsageError("--name", "none: the file names its systems", found=repr(name))
-        found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
+        found = core.BENCHMARKS.make(
+            reader.name, lambda: reader.read_ratings(path, loaded, answers_only=given["answers_only"])
+        )
         for recorded_answers in found:
+            core.admit_recorded(recorded_answers, loaded, _read_by(reader, path))
             check_given_name(recorded_answers.system)
         opened, under = open_store(given["store"]), condition or "video"
         runs = await import_systems(opened, loaded, found, condition=under)
@@ -131,6 +134,7 @@ async def import_answers_async(
         if given["answers_only"]:
             raise core.UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
         recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
+        core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
         name = name or recorded.system
         if not name:
             raise core.UsageError("--name", "one: the file does not name its system")
@@ -141,10 +145,11 @@ async def import_answers_async(
         under = condition or recorded.condition or "video"
         scorers, opened = code_scorers(loaded), open_store(given["store"])
         runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
+        again = await score_changed(opened, loaded.name, loaded.scorers)
         await add_baselines(opened, loaded, scorers, seed=given["seed"])
         kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
         done = (f"{kept} as {name} / {under} in {opened.shown}",)
-        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
+        notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
     remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
@@ -177,13 +182,19 @@ def _own_recorded(reader: core.BenchmarkReader, path: Path, benchmark: core.Benc
     if not name:
         raise core.UsageError("--name", "one: the file does not name its system")
     try:
-        return reader.read_recorded(path, benchmark)
+        return core.BENCHMARKS.make(reader.name, lambda: reader.read_recorded(path, benchmark))
     except core.InputError as error:
         if path.is_file():
             error.add_note(
                 "A file of another program, or a plain table of ids and answers: --from (proctor list formats)"
             )
         raise
+
+
+def _read_by(reader: core.BenchmarkReader, path: Path) -> str:
+    """A file, with the package of a reader that is not Proctor's own."""
+    package = core.origin_of(reader)
+    return f"{path} (read by {package})" if package else str(path)
 
 
 def _import_scores(
@@ -244,7 +255,8 @@ def validate(
         named: ImportOptions = {"name": path.stem}
         found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
     else:
-        found = reader.read_recorded(path, loaded)
+        found = _own_recorded(reader, path, loaded, path.stem)
+    core.admit_recorded(found, loaded, path if form else _read_by(reader, path))
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
     counts["missing"] = len(loaded.items) - len({answer.item_id for answer in found.answers})
     answers, items = core.count_of(counts["answers"], "answer"), core.count_of(counts["items"], "item")

@@ -52,7 +52,7 @@ class Arranged:
     async def prepare(self) -> PreparedRun:
         """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
-        from proctor.runs import add_baselines, plan
+        from proctor.runs import add_baselines, plan, score_changed
 
         await self.access.check_servers()
         given, loaded, opened = self.options, self.benchmark, open_store(self.options["store"])
@@ -63,9 +63,10 @@ class Arranged:
             from proctor.api.workers import place
 
             place(self, opened, planned)
+        again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        notes = (*loaded.reading, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
+        notes = (*loaded.reading, *again, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
         return PreparedRun(self, opened, planned, notes)
 
     def _warnings(self) -> list[str]:

@@ -5,9 +5,22 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.core.admission import (
+        Offered,
+        admit_benchmark,
+        admit_recorded,
+        admit_scorer,
+        admit_settings,
+        answered,
+        check_formats,
+        check_metric,
+        check_options,
+        scored,
+    )
     from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.child_process import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.clock import Stopwatch, aside, rebook
+    from proctor.core.code_identity import code_hash
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.drafts import (
         PAGES,
@@ -113,6 +126,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         ValidationRequest,
         benchmark_path,
+        origin_of,
         package_at_fault,
         reader_of,
         reader_of_paths,
@@ -169,22 +183,24 @@ __all__ = [
     "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion", "DataSource", "DerivedDimension",
     "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame",
     "FrozenModel", "Image", "InfrastructureError", "InputError", "Item", "JsonError", "Judgement", "JudgementCache",
-    "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError", "OfficialFigure", "Option", "ParseError",
-    "PendingError", "PlainFunction", "PluginReport", "ProblemsError", "ProctorError", "PublishedCrossing",
+    "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError", "Offered", "OfficialFigure", "Option",
+    "ParseError", "PendingError", "PlainFunction", "PluginReport", "ProblemsError", "ProctorError", "PublishedCrossing",
     "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers", "RecordedScores", "Reference",
     "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score", "Scorer", "Scrubber", "Sheet", "SheetRow",
     "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "Table", "TableFault",
     "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
-    "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number",
-    "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of",
-    "difference", "dollars", "environment_scrubber", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
-    "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "kept_text", "limit_resources",
-    "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
-    "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
-    "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",
-    "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of",
-    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "seconds", "share_of_points",
-    "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys",
-    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "without_keys",
-    "write_arrays", "write_whole",
+    "Verified", "VerifiedFigure", "VideoClip", "View", "admit_benchmark", "admit_recorded", "admit_scorer",
+    "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_formats",
+    "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained",
+    "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
+    "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
+    "is_database", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number",
+    "number_interval", "object_in_file", "one_of", "origin_of", "output_file", "p_value", "package_at_fault",
+    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
+    "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model",
+    "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of",
+    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "scored", "seconds",
+    "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens",
+    "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder",
+    "whole_percent", "without_keys", "write_arrays", "write_whole",
 ]  # fmt: skip

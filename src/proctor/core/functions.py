@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue
 
 from proctor.core.errors import ConfigurationError, InputError, error_line
+from proctor.core.registry import remember_address
 from proctor.core.text import looks_secret
 
 Result = TypeVar("Result")
@@ -132,7 +133,9 @@ def object_in_file(address: str) -> Any:
     if not hasattr(module, name):
         own = [key for key, value in vars(module).items() if _defined_in(value, module)]
         raise InputError(path, found=f"no {name!r}", expected=f"one of {', '.join(own)}" if own else "a function")
-    return getattr(module, name)
+    found = getattr(module, name)
+    remember_address(found, module.__name__, name)
+    return found
 
 
 def load_file(path: Path) -> ModuleType:

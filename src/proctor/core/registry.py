@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
@@ -95,23 +99,42 @@ class Registry(Generic[T]):
         named = f"the {self._what} {offered.name!r} of {_package(offered)}"
         try:
             thing: T = offered.load()
-        except ProctorError:
-            raise
+        except ProctorError as error:
+            raise ProctorError(f"{named}: {error}") from error
         except (Exception, SystemExit) as error:  # other people's code
             raise ProctorError(f"{named} can't be loaded: {_cause(error)}") from error
         if not self._fits(thing):
             kind = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
             raise ProctorError(f"{named}: found {kind}, expected {self._expected}")
-        if self._named and getattr(thing, "name", None) != offered.name:
-            found = getattr(thing, "name", None)
-            raise ProctorError(f"{named}: found the name {found!r}, expected {offered.name!r}, as its entry point")
+        if self._named:
+            self._check_name(offered, getattr(thing, "name", None))
+        remember_address(thing, offered.module, offered.attr)
         return thing
+
+    def _check_name(self, offered: EntryPoint, found: object, *, longer: bool = False) -> None:
+        name = offered.name
+        own = longer and isinstance(found, str) and re.fullmatch(rf"{re.escape(name)}\W.*", found, re.DOTALL)
+        if found != name and (not own or found in self.names()):
+            named = f"the {self._what} {name!r} of {_package(offered)}"
+            raise ProctorError(f"{named}: found the name {found!r}, expected {name!r}, as its entry point")
+
+    def check_name(self, name: str, found: str, *, longer: bool = False) -> None:
+        """Raise `ProctorError` if what another package offers as `name` calls itself otherwise: its results would stand
+        under the name of something else. If `longer`, its name may go on after it, as in "judge[model]"."""
+        point = self._packages().get(name)
+        if point is not None and not _is_own(point):
+            self._check_name(point, found, longer=longer)
+
+    def is_own(self, name: str) -> bool:
+        """Whether Proctor itself has a thing of this name."""
+        point = self._packages().get(name)
+        return name in self._own or (point is not None and _is_own(point))
 
     def make(self, name: str, make: Callable[[], M], *needed: str) -> M:
         """What a thing returns when it is called. If another package offers it, an exception, and a result without the
         attributes `needed`, become a `ProctorError` that names the package."""
         point = self._packages().get(name)
-        if point is None or point.module.partition(".")[0] == "proctor":
+        if point is None or _is_own(point):
             return make()
         named = f"the {self._what} {name!r} of {_package(point)}"
         try:
@@ -124,6 +147,7 @@ class Registry(Generic[T]):
         if missing:
             expected = f"an object with {', '.join(needed)} (missing: {', '.join(missing)})"
             raise ProctorError(f"{named}: it returned {type(made).__name__}, expected {expected}")
+        remember_address(made, point.module, point.attr)
         return made
 
     def summary(self, name: str) -> str:
@@ -174,11 +198,87 @@ def package_at_fault(error: BaseException) -> str:
     while trace is not None:
         modules.append(str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0])
         trace = trace.tb_next
+    offering = _packages_by_module()
+    return next((offering[module] for module in reversed(modules) if module in offering), "")
+
+
+def _packages_by_module() -> dict[str, str]:
+    """The names of the other packages that offer things to Proctor, by their top module."""
     groups = [group for group in entry_points().groups if group.startswith("proctor.")]
-    offering = {point.module.partition(".")[0]: point for group in groups for point in entry_points(group=group)}
-    offering.pop("proctor", None)
-    found = next((offering[module] for module in reversed(modules) if module in offering), None)
-    return "" if found is None else (found.module.partition(".")[0] if found.dist is None else found.dist.name)
+    points = [point for group in groups for point in entry_points(group=group)]
+    named = {point.module.partition(".")[0]: point for point in points}
+    named.pop("proctor", None)
+    return {module: module if point.dist is None else point.dist.name for module, point in named.items()}
+
+
+_ADDRESSES: WeakKeyDictionary[object, tuple[str, str]] = WeakKeyDictionary()
+
+
+def remember_address(thing: object, module: str, name: str) -> None:
+    """Remember under which name of which module something was found."""
+    with suppress(TypeError):  # not everything can be referred to
+        _ADDRESSES[thing] = (module, name)
+
+
+def address_of(thing: object) -> tuple[str, str] | None:
+    """The module, and the name in it, by which a thing from outside Proctor was found: those of its entry point, or of
+    its file. None for what was not found by name."""
+    while True:
+        with suppress(TypeError):
+            if (known := _ADDRESSES.get(thing)) is not None:
+                return known
+        if (inner := _wrapped(thing)) is None:
+            return None
+        thing = inner
+
+
+def written(thing: object) -> object:
+    """The code that somebody wrote behind a thing: what Proctor wrapped (`made_of`), such as a decorated function."""
+    while (inner := _wrapped(thing)) is not None:
+        thing = inner
+    return thing
+
+
+def _wrapped(thing: object) -> object | None:
+    own = type(thing).__module__.partition(".")[0] == "proctor"
+    return getattr(thing, "made_of", None) if own else None
+
+
+def origin_of(thing: object) -> str:
+    """Where the code of a thing comes from that is not Proctor's own: the package that offers things to Proctor, or else
+    the name of the file or module. Empty for what is Proctor's own.
+
+    >>> origin_of(BENCHMARKS), origin_of(EntryPoint("a", "b:c", "d"))
+    ('', '__init__.py')
+    """
+    module = _module_of(thing)
+    if module.partition(".")[0] == "proctor":
+        return ""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return package_of(thing) or (Path(file).name if file else module)
+
+
+def package_of(thing: object) -> str:
+    """The package that offers things to Proctor, if the code of a thing comes from one; else empty.
+
+    >>> package_of(BENCHMARKS)
+    ''
+    """
+    return _known_packages().get(_module_of(thing).partition(".")[0], "")
+
+
+def _module_of(thing: object) -> str:
+    code = written(thing)
+    return str(getattr(code if hasattr(code, "__code__") else type(code), "__module__", ""))
+
+
+@cache
+def _known_packages() -> dict[str, str]:
+    return _packages_by_module()
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.module.partition(".")[0] == "proctor"
 
 
 def _package(point: EntryPoint) -> str:

@@ -7,7 +7,7 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.judges.cached_model import CachedModel, as_said, several
     from proctor.judges.documents import Chunking
-    from proctor.judges.function import FunctionJudge, JudgeFunction, judge
+    from proctor.judges.function import Ask, FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
     from proctor.judges.passage_index import IndexSettings, default_folder, open_index
     from proctor.judges.pipeline import LinearRating, PipelineFit, SignalReader, Signals
@@ -56,10 +56,10 @@ else:
 __all__ = [
     "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "HALF_UNNAMED",
     "JUDGES", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC",
-    "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "CachedModel",
-    "Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "LinearRating", "Panel",
-    "PartialScoresError", "PipelineFit", "SignalReader", "Signals", "Verdict", "WithFallback", "as_said",
-    "asked_metrics", "build_dimension_judge", "build_judge", "decided_by", "decided_scores", "decided_values",
-    "default_folder", "has_injection", "is_decided", "judge", "judge_prompt", "metrics_of_kind", "open_index",
-    "rates_dimensions", "several", "suspicion", "verdict_scores",
+    "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "Ask",
+    "CachedModel", "Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction",
+    "LinearRating", "Panel", "PartialScoresError", "PipelineFit", "SignalReader", "Signals", "Verdict", "WithFallback",
+    "as_said", "asked_metrics", "build_dimension_judge", "build_judge", "decided_by", "decided_scores",
+    "decided_values", "default_folder", "has_injection", "is_decided", "judge", "judge_prompt", "metrics_of_kind",
+    "open_index", "rates_dimensions", "several", "suspicion", "verdict_scores",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from pydantic import BaseModel, JsonValue
 
@@ -41,6 +41,13 @@ _SYSTEM = (
 )
 
 
+class Ask(Protocol):
+    """What an `async` judge's function gets as `ask`; a plain one gets the same without `await`."""
+
+    async def __call__(self, prompt: str, form: type[T], /) -> T:
+        """The model's reply to a prompt, as a `form`: a pydantic model."""
+
+
 class JudgeFunction:
     """A judge that asks one model, defined by a sync or async function. The function's parameters say what it is given:
     `item`, `question`, `reference` (the right answer), `answer` (the system's text, sanitized and between fences) and
@@ -57,6 +64,7 @@ class JudgeFunction:
 
     def __init__(self, function: Callable[..., Any], **declared: Unpack[MetricOptions]) -> None:
         self.function = PlainFunction(function, offered=_OFFERED, what="a judge")
+        self.made_of = function
         declared["formats"] = declared.get("formats") or ("free_text",)
         self.metric = declared_metric(self.function.name, declared)
         self.name = self.metric.name
@@ -76,6 +84,7 @@ class FunctionJudge:
         self.name = f"{made.name}[{client.name}]"
         self.metrics = (made.metric,)
         self._made = made
+        self.made_of = made.function.function
         self._client = client
         self._asked = CachedModel(self.name, client, votes)
 

@@ -57,13 +57,13 @@ class WithFallback:
         """The judge's scores, or the fallback's where it has no verdict. Raises `InfrastructureError` where neither has
         one."""
         try:
-            own = await self._judge.score(item, answer)
+            own = await core.scored(self._judge, item, answer)
         except _NO_VERDICT:
-            return self._taken(item, [], await self._fallback.score(item, answer))
+            return self._taken(item, [], await core.scored(self._fallback, item, answer))
         if not _open(own):
             return own
         try:
-            other = await self._fallback.score(item, answer)
+            other = await core.scored(self._fallback, item, answer)
         except _NO_VERDICT:
             return own
         return own if _open(other) else self._taken(item, own, other)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from proctor.core import Briefing, Frame, InputError, Item, JudgementCache, RatingScheme, Registry, Scorer
+from proctor.core import Briefing, Frame, InputError, Item, JudgementCache, RatingScheme, Registry, Scorer, admit_scorer
 from proctor.judges.dimensions.scorer import DimensionScorer, JudgeSetup, RatesDimensions
 from proctor.models import prompt_file
 
@@ -83,7 +83,10 @@ def _built(
     if len(clients) != 1:
         found = ", ".join(client.name for client in clients) or "no model"
         raise InputError(f"judge {name}", found=found, expected="one model")
-    return JUDGES.make(name, lambda: factory(clients[0], votes, prompt=prompt), "name", "metrics", "applies", "score")
+    made = JUDGES.make(name, lambda: factory(clients[0], votes, prompt=prompt), "name", "metrics", "applies", "score")
+    JUDGES.check_name(name, made.name, longer=True)
+    admit_scorer(made)
+    return made
 
 
 def rates_dimensions(name: str) -> bool:

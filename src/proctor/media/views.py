@@ -284,6 +284,8 @@ class _MediaView:
         shown: object = self._of_condition(lambda: self._condition.paint(jpeg))
         if not isinstance(shown, bytes):
             raise self._fault(f"paint returned {type(shown).__name__}, expected bytes")
+        if not shown.startswith(_JPEG):
+            raise self._fault(f"paint returned {len(shown)} bytes that are no JPEG, expected a JPEG: save(out, 'JPEG')")
         return shown
 
     def _of_condition(self, work: Callable[[], T]) -> T:
@@ -417,6 +419,7 @@ def _with_clock(slot: FrameSlot, overlay: str) -> FrameSlot:
 
 _IDLE_S = 0.2  # for which a thread waits for tasks: starting one takes longer than most of them
 _AHEAD = 8
+_JPEG = b"\xff\xd8\xff"
 """Items beyond the last one that was requested; their frames go to the store, not into memory."""
 
 

@@ -23,6 +23,9 @@ from proctor.core import (
     Score,
     Scorer,
     VideoClip,
+    admit_scorer,
+    check_metric,
+    check_options,
 )
 from proctor.core.formats import ScaleFormat
 from proctor.metrics import corpus
@@ -70,10 +73,11 @@ def build_scorer(name: str) -> Scorer:
     'code'
     """
     known: Any = SCORERS.get(name)
-    if not isinstance(known, type) and hasattr(known, "score"):
-        made: Scorer = known
-        return made
-    scorer: Scorer = SCORERS.make(name, known, "name", "metrics", "applies", "score")
+    scorer: Scorer = known
+    if isinstance(known, type) or not hasattr(known, "score"):
+        scorer = SCORERS.make(name, known, "name", "metrics", "applies", "score")
+    SCORERS.check_name(name, scorer.name)
+    admit_scorer(scorer)
     return scorer
 
 
@@ -171,6 +175,7 @@ class FunctionMetric:
 
     def __init__(self, function: Callable[..., Any], **declared: Unpack[MetricOptions]) -> None:
         self._function = PlainFunction(function, offered=_OFFERED, what="a metric")
+        self.made_of = function
         self.metric = declared_metric(self._function.name, declared)
         self.name, self.metrics = self.metric.name, (self.metric,)
         self.__doc__ = function.__doc__
@@ -209,13 +214,14 @@ class FunctionMetric:
 
 
 def declared_metric(function: str, declared: MetricOptions) -> Metric:
-    """The metric declared by a function.
+    """The metric declared by a function. Raises `ConfigurationError` for unknown options, formats and bounds.
 
     >>> declared_metric("same_organ", {"percent": True}).label
     'Same organ'
     """
+    check_options(function, declared, MetricOptions.__annotations__)
     name, formats = declared.get("name", "") or function, declared.get("formats", ())
-    return Metric(
+    metric = Metric(
         name,
         declared.get("label", "") or name.replace("_", " ").capitalize(),
         low=declared.get("low", 0.0),
@@ -225,6 +231,8 @@ def declared_metric(function: str, declared: MetricOptions) -> Metric:
         chance=declared.get("chance"),
         formats=(formats,) if isinstance(formats, str) else tuple(formats),
     )
+    check_metric(function, metric)
+    return metric
 
 
 def in_range(value: object, metric: Metric, item: Item) -> float:

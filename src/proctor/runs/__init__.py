@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         import_systems,
         judge_all,
         score_answers,
+        score_changed,
     )
     from proctor.runs.served import other_model, served_notes
     from proctor.runs.settings import declare_scorer
@@ -151,7 +152,8 @@ __all__ = [
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
     "read_parcel", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
     "results_of_recorded",
-    "revise_benchmark", "rule_rows", "run_settings", "score_answers", "scored_answers", "scored_cases",
-    "served_notes", "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",
+    "revise_benchmark", "rule_rows", "run_settings", "score_answers", "score_changed", "scored_answers",
+    "scored_cases", "served_notes", "shown_url", "similarity_scores", "skipped_baselines", "status_counts",
+    "store_files", "store_meta", "stored_runs",
     "summary_title", "text_hash", "time_column", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

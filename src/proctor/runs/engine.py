@@ -367,7 +367,7 @@ async def ask(
         async with limit:
             watch = core.Stopwatch(limit)
             with watch.running(), near("\n".join(sources_of(item))):
-                answer = await core.contained(system.answer(item.as_asked(), seen))
+                answer = await core.answered(system, item.as_asked(), seen)
             _check_heard(system, item, seen)
     except TimeoutError as error:
         if limit.expired():
@@ -405,7 +405,7 @@ def _check_heard(system: core.System, item: core.Item, seen: core.View) -> None:
 
 
 async def scores_of(scorers: Sequence[core.Scorer], item: core.Item, answer: core.Answer) -> list[core.Score]:
-    return [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
+    return [score for scorer in scorers if scorer.applies(item) for score in await core.scored(scorer, item, answer)]
 
 
 def parsed_answer(item: core.Item, answer: core.Answer) -> core.Answer:

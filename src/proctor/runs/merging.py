@@ -19,7 +19,7 @@ from proctor.runs import schema
 from proctor.runs.bulk import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, claim, damaged
 from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, kept_votes, vote_row, write_card
-from proctor.runs.settings import changed_settings, same_run, with_servers
+from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, with_servers
 from proctor.runs.store import Store
 from proctor.runs.table import chosen_runs
 
@@ -295,7 +295,8 @@ class _Merge:
         self, name: Place, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
     ) -> list[MergedRows]:
         result = MergedRows(*name, SETTINGS)
-        settings = having[0][1]["settings"] if kept is None else kept["settings"]
+        first = max((run["settings"] for _, run in having), key=lambda one: CODE_HASHES in one)  # older runs have none
+        settings = first if kept is None else kept["settings"]
         odd = [run["settings"] for _, run in having if not same_run(run["settings"], settings)]
         if odd:
             result.refuse(changed_settings(settings, odd[0]), len(having) if kept is None else len(odd))
@@ -415,4 +416,8 @@ def _mixed(cards: Sequence[BenchmarkCard]) -> set[str]:
     """The scorers with different settings in two stores."""
     names = {name for card in cards for name in card.scorers}
     offered = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
-    return {name for name, settings in offered.items() if any(setting != settings[0] for setting in settings)}
+    return {
+        name
+        for name, settings in offered.items()
+        if not all(same_run(one, other) for one in settings for other in settings)
+    }

@@ -26,6 +26,8 @@ from proctor.core import (
     Scorer,
     System,
     VideoClip,
+    admit_settings,
+    code_hash,
     count_of,
     generator,
 )
@@ -33,7 +35,7 @@ from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate,
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
-from proctor.runs.settings import changed_settings, same_run
+from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, scorer_settings
 from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
@@ -131,8 +133,10 @@ def join(
     """The outstanding jobs of runs that another machine planned with these options. `has` says whether this machine has
     all media of some items.
 
-    Raises `InputError` if systems or settings here differ from the run's.
+    Raises `InputError` if systems, settings or the benchmark's scorers here differ from the run's.
     """
+    for scorer in benchmark.scorers:
+        _refuse_other_scorer(store, benchmark.name, scorer)
     whole = tuple(chosen_items(benchmark, replace(options, limit=None)))
     items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
     asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), []
@@ -149,6 +153,14 @@ def join(
         borrowed = whole if condition.borrows else ()
         jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
     return Plan(jobs)
+
+
+def _refuse_other_scorer(store: Store, benchmark: str, scorer: Scorer) -> None:
+    now = scorer_settings(scorer)
+    before = store.card(benchmark).scorers.get(scorer.name, now)
+    if not same_run(before, now):
+        found = f"other settings here ({changed_settings(before, now)})"
+        raise InputError(store.shown, f"scores by {scorer.name}", found=found, expected="those of where it was planned")
 
 
 def _has(has: Callable[[Sequence[Item]], bool], borrowed: Sequence[Item], item: Item) -> bool:
@@ -272,13 +284,19 @@ def run_settings(
     system: System, library: MediaLibrary, condition: str, *, seed: int, budget_s: float | None = None
 ) -> dict[str, JsonValue]:
     """The recorded settings of a run: everything that changes its answers."""
-    media: dict[str, JsonValue] = library.settings.model_dump(mode="json") if CONDITIONS.get(condition).sees else {}
+    shown = CONDITIONS.get(condition)
+    media: dict[str, JsonValue] = library.settings.model_dump(mode="json") if shown.sees else {}
+    code: dict[str, JsonValue] = {
+        name: one for name, one in (("system", code_hash(system)), ("condition", code_hash(shown))) if one
+    }
+    more: dict[str, JsonValue] = {CODE_HASHES: code} if code else {}
     return {
-        "system": system.settings,
+        "system": admit_settings(system, system.settings),
         "media": media,
         "seed": seed,
         "budget_s": budget_s,
         ORACLE: isinstance(system, NeedsReferences),
+        **more,
     }
 
 

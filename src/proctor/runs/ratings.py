@@ -352,6 +352,12 @@ def add_recorded_scores(
             found=f"other ones already, the first for {', '.join(other)}",
             expected="the same scores, or a new name",
         )
+    metrics = store.card(benchmark)
+    for key, value in scores.items():
+        metric = metrics.metric(key[2])
+        if value is not None and not metric.low <= value <= metric.high:  # nor is NaN
+            expected = f"a number from {metric.low:g} to {metric.high:g}"
+            raise InputError(f"score of {', '.join(key)} by {scorer}", found=f"{value:g}", expected=expected)
     run_of = {given.named[run.id]: run for run in given.runs}
     by_run: dict[str, list[Score]] = {}
     for (item, system, dimension), value in scores.items():

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from proctor import core
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
-from proctor.runs.settings import refuse_other_metrics
+from proctor.runs.settings import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
@@ -21,17 +21,33 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, 
     Stored scores are replaced: the function may have changed. Raises `InputError` if the store has a metric of that name
     with another range or direction.
     """
+    core.admit_scorer(scorer)
     scored = 0
     for run in runs:
         refuse_other_metrics(store, run.benchmark, scorer.metrics, scorer.name)
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[core.Score] = []
         for item, answer in pairs:
-            found += await scorer.score(item, answer)
+            found += await core.scored(scorer, item, answer)
         store.declare_metrics(run.benchmark, scorer.metrics)
         await asyncio.to_thread(store.add_scores, run, found)
         scored += len(pairs)
     return scored
+
+
+async def score_changed(store: Store, benchmark: str, scorers: Sequence[core.Scorer]) -> list[str]:
+    """Scores all stored answers again by those scorers from outside Proctor whose code has changed since they scored
+    them, so that no table mixes two versions; returns notes that say so. Records the code of all of them."""
+    notes: list[str] = []
+    now = {scorer.name: scorer_settings(scorer) for scorer in scorers if core.code_hash(scorer)}
+    before = store.card(benchmark).scorers
+    for scorer in scorers:
+        if scorer.name in now and not same_run(before.get(scorer.name, now[scorer.name]), now[scorer.name]):
+            count = await score_answers(store, store.runs(benchmark), scorer, all_items=True)
+            notes.append(f"{scorer.name} has changed: {core.count_of(count, 'stored answer')} scored again")
+    if any(before.get(name) != settings for name, settings in now.items()):
+        store.change_card(benchmark, lambda card: card.model_copy(update={"scorers": card.scorers | now}))
+    return notes
 
 
 _WRITE_EVERY = 64
@@ -210,7 +226,7 @@ async def _judged(
 ) -> tuple[list[core.Score], bool]:
     """The scores to store of one answer, and whether an infrastructure error occurred."""
     try:
-        scores = await scorer.score(item, answer)
+        scores = await core.scored(scorer, item, answer)
     except (PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
         tally.unmarked += 1
         tally.rejected += bool(error.rejected)
@@ -278,6 +294,7 @@ async def import_answers(
     Importing the same answers again changes nothing. Raises `InputError`, and writes nothing, if the name has other
     answers already.
     """
+    core.admit_recorded(recorded, benchmark, f"answers of {name}")
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
     marked: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
@@ -295,6 +312,9 @@ async def import_systems(
     The answers may be a part of a system's answers, rated by further people. Raises `InputError`, and writes nothing, if
     a system has another answer already, or a person has rated an answer differently.
     """
+    for recorded_answers in recorded:
+        core.admit_recorded(recorded_answers, benchmark, f"answers of {recorded_answers.system}")
+    _refuse_twice(recorded)
     store.add_benchmark(benchmark)
     for recorded_answers in recorded:
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
@@ -309,6 +329,17 @@ async def import_systems(
         )
         for recorded_answers in recorded
     ]
+
+
+def _refuse_twice(recorded: Sequence[core.RecordedAnswers]) -> None:
+    """Raises `InputError` where two parts have an answer of the same system to the same question."""
+    seen = set[tuple[str, str]]()
+    for part in recorded:
+        for answer in part.answers:
+            if (part.system, answer.item_id) in seen:
+                found = f"another answer to {answer.item_id!r}"
+                raise core.InputError(f"answers of {part.system}", found=found, expected="one answer to each question")
+            seen.add((part.system, answer.item_id))
 
 
 def _kept(

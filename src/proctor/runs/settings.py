@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer, shell_word, store_word
+from proctor.core import (
+    HUMAN,
+    InputError,
+    Metric,
+    RatingScheme,
+    Scorer,
+    admit_scorer,
+    admit_settings,
+    code_hash,
+    shell_word,
+    store_word,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.served import SERVED, served_by
 
@@ -19,6 +30,8 @@ if TYPE_CHECKING:
 _ADDRESS = "base_url"
 _SERVERS = "servers"
 _FILE = "recorded"
+CODE_HASHES = "code"
+"""The setting with the hashes of code from outside Proctor. Runs and scorers of older stores have none."""
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -30,7 +43,7 @@ def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
     >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
     False
     """
-    return _identity(old) == _identity(new)
+    return _identity(old, new) == _identity(new, old)
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -54,15 +67,23 @@ def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
     >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
     'system.seed 0 then, 1 now'
     """
-    before, now = _flat(_identity(old)), _flat(_identity(new))
+    before, now = _flat(_identity(old, new)), _flat(_identity(new, old))
     names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-    return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
+    code = {
+        name: f"the code of the {name.removeprefix('code.')} has changed" for name in names if name.startswith("code.")
+    }
+    return "; ".join(
+        code.get(name, f"{name} {before.get(name)!r} then, {now.get(name)!r} now")
+        for name in sorted(names, key=lambda name: name not in code)[:3]
+    )
 
 
-def _identity(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings that identify a run."""
+def _identity(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The settings that identify a run. A hash of code counts if the other settings have it, too."""
     plain: dict[str, Any] = without_addresses(settings)
-    return {name: value for name, value in plain.items() if name not in {_FILE, SERVED}}
+    known, others = plain.get(CODE_HASHES) or {}, other.get(CODE_HASHES) or {}
+    kept = {name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES}}
+    return kept | {CODE_HASHES: {name: one for name, one in known.items() if name in others}}
 
 
 def without_addresses(value: Any) -> Any:
@@ -122,11 +143,11 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
     """
     from proctor.judges import UNRESOLVED
 
+    admit_scorer(scorer)
     refuse_other_metrics(store, benchmark, scorer.metrics, scorer.name)
-    settings = scorer.settings if isinstance(scorer, HasSettings) else {}
-    now: dict[str, Any] = without_addresses(json.loads(json.dumps(settings)))
+    now = scorer_settings(scorer)
     before = store.card(benchmark).scorers.get(scorer.name, now)
-    if before != now and store.scorers(benchmark).get(scorer.name, set()) - {UNRESOLVED.name}:
+    if not same_run(before, now) and store.scorers(benchmark).get(scorer.name, set()) - {UNRESOLVED.name}:
         raise InputError(
             store.shown,
             f"scores by {scorer.name}",
@@ -140,6 +161,15 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
         return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
 
     store.change_card(benchmark, declared)
+
+
+def scorer_settings(scorer: Scorer) -> dict[str, Any]:
+    """The recorded settings of a scorer: its own, without addresses of servers, and the hash of its code if that is not
+    Proctor's."""
+    own = admit_settings(scorer, scorer.settings) if isinstance(scorer, HasSettings) else {}
+    code = code_hash(scorer)
+    plain: dict[str, Any] = without_addresses(json.loads(json.dumps(own)))
+    return plain | ({CODE_HASHES: {"scorer": code}} if code else {})
 
 
 def refuse_out_of_range(store: Store, benchmark: str, metric: Metric, scorer: str, low: float, high: float) -> None:

@@ -55,10 +55,12 @@ def build_system(
             f"{name}: found the option {next(iter(options))!r}, expected none: it has no options"
         )
     if isinstance(known, FunctionSystem):
+        SYSTEMS.check_name(name, known.name)
         return known
     offered = {"models": models, "options": options, "seed": seed}
     given = {key: value for key, value in offered.items() if key in takes}
     built: core.System = SYSTEMS.make(name, lambda: known(**given), "name", "settings", "supports", "answer")
+    SYSTEMS.check_name(name, built.name, longer=True)
     return built
 
 
@@ -120,8 +122,10 @@ class FunctionSystem:
         settings: Mapping[str, JsonValue] | None = None,
     ) -> None:
         self._function = core.PlainFunction(function, offered=_OFFERED, what="a system")
+        self.made_of = function
         self.name = name or self._function.name.replace("<lambda>", "lambda")
         self._formats = (formats,) if isinstance(formats, str) else tuple(formats)
+        core.check_formats(self.name, self._formats)
         self._settings = dict(settings or {})
         self.__doc__ = function.__doc__
 
@@ -313,7 +317,7 @@ class Renamed:
     """A system under another name."""
 
     def __init__(self, system: core.System, name: str) -> None:
-        self._system = system
+        self._system = self.made_of = system
         self.name = name
 
     @property

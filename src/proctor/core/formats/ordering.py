@@ -156,7 +156,7 @@ class OrderingFormat(Format):
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
         if isinstance(value, list) and sorted(map(str, value)) == sorted(self.labels):
-            return value
+            return [str(label) for label in value]
         raise ParseError(expected=f"a permutation of {', '.join(self.labels)}", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:

@@ -151,7 +151,7 @@ class RatedDimension(FormModel):
     """A dimension of ratings, with its levels in ascending order."""
 
     name: Label
-    levels: tuple[float, ...] = Field(min_length=2, max_length=9)
+    levels: tuple[float, ...] = Field(min_length=2, max_length=11)
     description: Passage = ""
 
     @model_validator(mode="after")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Annotated, Concatenate, ParamSpec
@@ -41,8 +42,27 @@ router = APIRouter()
 P = ParamSpec("P")
 Worker = Annotated[Visitor, Depends(require(*READING_ROLES))]
 
-_KEYS = "123456789bdfghpqtvxyz"
-"""Keyboard shortcuts of classes, kinds and frames: keys that the player and the page do not use."""
+_LETTERS = "bdfghpqtvxyz"
+"""Letters that neither the player nor the page uses as keys."""
+
+
+def shortcut_keys(labels: Sequence[str], *, nothing: bool = False, places: bool = False) -> list[str]:
+    """The keyboard shortcut of each label, "" for those beyond the last key. A digit never stands for another number
+    than the label's own: labels with one digit each have it as key. Other labels with digits have letters, as have all
+    if the page numbers `places`. Labels without digits have 1 to 9 in their order, then letters. With `nothing`, the
+    key 0 is taken.
+
+    >>> shortcut_keys(["0", "1", "2"]), shortcut_keys(["0", "0.5", "1"]), shortcut_keys(["clip", "stapler"])
+    (['0', '1', '2'], ['b', 'd', 'f'], ['1', '2'])
+    """
+    numbers = [re.findall(r"-?\d+", label) for label in labels]
+    own = [one[0] if len(one) == 1 and len(one[0]) == 1 else "" for one in numbers]
+    if all(own) and len(set(own)) == len(own) and not (nothing and "0" in own):
+        return own
+    used = {label.lower() for label in labels}
+    keys = [key for key in _LETTERS if key not in used]
+    keys = keys if places or any(numbers) else [*"123456789", *keys]
+    return [keys[place] if place < len(keys) else "" for place in range(len(labels))]
 
 
 class _Request(BaseModel):
@@ -141,7 +161,7 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         settled=settled,
         open=mine is None or mine.sealed is None if is_reader else settled is None,
         study=study,
-        keys=_KEYS,
+        keys_of=shortcut_keys,
     )
 
 

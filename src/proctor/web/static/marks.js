@@ -39,7 +39,7 @@ function order(form, page) {
     const placed = value(control);
     for (const one of frames) {
       const at = placed.indexOf(one.dataset.frame);
-      one.querySelector("output").textContent = at < 0 ? "" : `${at + 1}.`;
+      one.querySelector("output").textContent = at < 0 ? "" : strip.dataset.place.replace("{number}", at + 1);
       one.style.order = at < 0 ? placed.length + ids.indexOf(one.dataset.frame) : at;
     }
   };

@@ -333,9 +333,9 @@ function toggle(key) {
 }
 
 function rate(key) {
-  const some = [...form.querySelectorAll("[data-digits]")];
-  const open = document.activeElement?.closest?.("[data-digits]") ?? some.find((one) => !one.querySelector(":checked")) ?? some.at(-1);
-  const choice = open?.querySelectorAll("input")[Number(key) - 1];
+  const some = [...form.querySelectorAll("[data-rated]")];
+  const open = document.activeElement?.closest?.("[data-rated]") ?? some.find((one) => !one.querySelector(":checked")) ?? some.at(-1);
+  const choice = open?.querySelector(`[data-level="${CSS.escape(key)}"]`);
   if (!choice) return false;
   choice.click();
   document.activeElement?.blur?.();
@@ -347,7 +347,7 @@ const usable = (one) => one.getClientRects().length > 0 && !one.matches(":disabl
 
 function press(key) {
   const one = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key && usable(each.type ? each.closest("label") ?? each : each));
-  if (!one) return /^[1-9]$/.test(key) && form.dataset.open === "yes" && (toggle(key) || rate(key));
+  if (!one) return form.dataset.open === "yes" && (toggle(key) || rate(key));
   if (one.matches(TYPED)) one.focus(); else one.click();
   return true;
 }
