@@ -19,6 +19,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
+from proctor.interchange.shown_options import options_in_fields
 from proctor.runs import EXPORT_COLUMNS
 
 _IDS = (
@@ -31,12 +32,15 @@ _TEXTS = (
 )  # fmt: skip
 _SYSTEMS = ("system", "model", "model_name")
 _QUESTIONS = ("question", "prompt", "input")
+_MARKS = {"hit", "score", "correct", "is_correct", "accuracy", "acc", "right", "exact_match", "match", "richtig"}
+_TARGETS = ("reference", "target", "gold", "ground_truth", "answer_key", "key", "correct_answer", "answer")
+_EPOCHS = ("epoch", "repetition")
 _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API models write it with a reason behind
 
 
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads VLMEvalKit's predictions: the columns index, prediction and, in a scored file, hit or score. A prediction
-    that states a failed call is `failed`."""
+    """Reads VLMEvalKit's predictions: the columns index, prediction, those of the options (A, B, C …), answer and, in a
+    scored file, hit or score. A prediction that states a failed call is `failed`."""
     sheet = core.read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
     answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
@@ -51,14 +55,29 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
             name: value for name, value in marks.items() if value is not None and status is not core.Status.FAILED
         }
         prompt = core.cell_text(row.cells.get("question"))
-        answers.append(RecordedAnswer(f"row {row.number}", key, text, status, reason, prompt=prompt, scores=scores))
+        answers.append(
+            RecordedAnswer(
+                f"row {row.number}",
+                key,
+                text,
+                status,
+                reason,
+                prompt=prompt,
+                options=options_in_fields(row.cells),
+                scores=scores,
+                targets=_targets(row, ("answer",)),
+            )
+        )
     return RecordedFile(answers, faults=tuple(faults))
 
 
-def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = "", name: str = "") -> RecordedFile:
+def read_table_of_answers(
+    file: Path, id_column: str = "", answer_column: str = "", name: str = "", epoch: int = 0
+) -> RecordedFile:
     """Reads a table with a column of ids and one of answers; the columns `status` (Proctor's words), `reason`,
-    `latency_s`, `system` and `condition` are optional. An empty answer without a status is `failed`, because its reason
-    is unknown. `name` chooses one of several systems.
+    `latency_s`, `system`, `condition`, `epoch`, of options (`options_in_fields`), of a score and of the reference answer
+    are optional. An empty answer without a status is `failed`, because its reason is unknown. `name` chooses one of
+    several systems, `epoch` one of several epochs.
 
     Raises `UsageError` for an ambiguous column, and `InputError` for several systems or conditions.
     """
@@ -73,6 +92,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     system = _only(sheet, rows, systems, name)
     rows = [row for row in rows if not name or not systems or core.cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
+    rows, notes = _of_epoch(sheet, rows, epoch)
     answers, faults = [], list[core.Finding]()
     for number, row in enumerate(rows):
         key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(ids))
@@ -92,11 +112,50 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
                 text,
                 *found,
                 prompt=prompt,
+                options=() if own else options_in_fields(row.cells),
                 model_s=_number(seconds),
+                compared=_own_score(row) if own else _marks(row, texts),
+                targets=() if own else _targets(row, [one for one in _TARGETS if one != texts]),
                 parsed=kept_value(row.cells.get("parsed")) if own else None,
             )
         )
-    return RecordedFile(answers, system, condition, tuple(sheet.notes), tuple(faults))
+    return RecordedFile(answers, system, condition, tuple(notes), tuple(faults), own_order=own)
+
+
+def _of_epoch(sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int) -> tuple[list[core.SheetRow], list[str]]:
+    """The rows of one epoch (by default the first), if there is a column of epochs, and the notes on the table. Raises
+    `UsageError` for an epoch that it does not have."""
+    column = next((name for name in _EPOCHS if name in sheet.columns), "")
+    epochs = [core.cell_text(row.cells.get(column)) for row in rows] if column else []
+    known = sorted(set(epochs), key=lambda name: (len(name), name))
+    if epoch and str(epoch) not in known:
+        expected = core.one_of(known) if known else f"none: there is no column {' or '.join(_EPOCHS)}"
+        raise core.UsageError("--epoch", expected, found=str(epoch))
+    if len(known) < 2:
+        return list(rows), list(sheet.notes)
+    read = str(epoch or known[0])
+    others = ", ".join(f"{name} ({core.count_of(epochs.count(name), 'row')})" for name in known if name != read)
+    note = f"{len(known)} epochs: epoch {read} is read. Not read, --epoch N reads one of them: {others}"
+    return [row for row, name in zip(rows, epochs, strict=True) if name == read], [*sheet.notes, note]
+
+
+def _marks(row: core.SheetRow, texts: str) -> dict[str, float]:
+    """The scores in a row of another program."""
+    marks = {name: _share(cell) for name, cell in row.cells.items() if name.casefold() in _MARKS and name != texts}
+    return {name: value for name, value in marks.items() if value is not None}
+
+
+def _own_score(row: core.SheetRow) -> dict[str, float]:
+    """The accuracy in a row that Proctor exported."""
+    value = _share(row.cells.get("value")) if row.cells.get("metric") == core.ACCURACY.name else None
+    return {} if value is None else {core.ACCURACY.name: value}
+
+
+def _targets(row: core.SheetRow, columns: Sequence[str]) -> tuple[str, ...]:
+    """The reference answer in a row; empty without one."""
+    cells = {name.strip().casefold().replace(" ", "_"): cell for name, cell in row.cells.items()}
+    found = next((core.cell_text(cells[name]) for name in columns if not core.is_empty(cells.get(name))), "")
+    return (found,) if found else ()
 
 
 def _without_apostrophes(row: core.SheetRow) -> core.SheetRow:
