@@ -150,6 +150,21 @@ def test_a_letter_for_an_item_without_options_is_the_options_text(tmp_path: Path
     assert accuracy(imported(lines(tmp_path / "a.jsonl", rows), lamps())) == 1.0
 
 
+def test_a_batch_with_its_requests(tmp_path: Path) -> None:
+    rows = []
+    for number, shown in enumerate(shuffles()):
+        prompt = f"Which organ is in view {number}?\n" + "\n".join(
+            f"{mark}) {text}" for mark, text in zip(LETTERS, shown, strict=True)
+        )
+        content: Any = prompt if number % 2 else [{"type": "image_url"}, {"type": "text", "text": prompt}]
+        reply = {"choices": [{"message": {"content": letter(shown)}}]}
+        sent = {"body": {"messages": [{"role": "system", "content": "A."}, {"role": "user", "content": content}]}}
+        rows.append({"custom_id": f"q{number}", "response": {"status_code": 200, "body": reply}, "request": sent})
+    made = imported(lines(tmp_path / "b.jsonl", rows))
+    assert accuracy(made) == 1.0
+    assert not any("letters" in note for note in made.notes)
+
+
 # -- what is not assumed
 
 

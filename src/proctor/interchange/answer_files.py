@@ -229,7 +229,7 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
     """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was
     cancelled, or met a rate limit or a server error, `refused` for refused content, and `error` for a request that
-    could not be answered (a context too long). Raises `InputError` for invalid JSON Lines."""
+    could not be answered (a context too long). A line may also hold its request, whose message lists the options. Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
     faults: list[core.Finding] = []
@@ -247,7 +247,8 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         text = "" if status is core.Status.FAILED else _text(body)
         if status is core.Status.ANSWERED and not text:
             status, reason = core.Status.ERROR, "an empty reply"
-        answers.append(RecordedAnswer(place, key, text, status, reason, usage=_usage(body)))
+        prompt = _asked(line) or _asked(as_object(line.get("request"))) or _asked(body)
+        answers.append(RecordedAnswer(place, key, text, status, reason, prompt=prompt, usage=_usage(body)))
     return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
 
 
@@ -283,6 +284,17 @@ def _text(body: dict[str, Any]) -> str:
         return content
     parts = _parts(body)
     return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
+
+
+def _asked(request: dict[str, Any]) -> str:
+    """The text of the last user message of a request that was recorded beside its response; "" if there is none."""
+    request = as_object(request.get("body")) or request
+    sent = request.get("messages", request.get("input"))
+    if isinstance(sent, str):
+        return sent
+    texts = [message.get("content") for message in map(as_object, as_list(sent)) if message.get("role") == "user"]
+    parts = [{"text": texts[-1]}] if texts and isinstance(texts[-1], str) else as_list(texts[-1] if texts else None)
+    return "\n".join(str(part["text"]) for part in map(as_object, parts) if isinstance(part.get("text"), str))
 
 
 def _usage(body: dict[str, Any]) -> core.Usage:
