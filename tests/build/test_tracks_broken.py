@@ -88,7 +88,7 @@ BROKEN: list[tuple[str, object, str]] = [
      "annotations, entry 3, field 'visibility': found 'much', expected a number"),
     ("a newer file", {"kind": "annotated video", "format_version": 2},
      "field 'format_version': found 2, written by a newer version of Proctor, expected at most 1"),
-    ("no video", {"kind": "annotated video"}, "field 'video': found nothing, expected Field required"),
+    ("no video", {"kind": "annotated video"}, "field 'video': found nothing, expected a value"),
 ]  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -336,8 +335,7 @@ def _judgements(where: Stored, out: Path, scorer: str) -> int:
     from proctor.runs import judgements_of
 
     found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-    lines = [json.dumps(judgement.to_json(), ensure_ascii=False, allow_nan=False) for judgement in found]
-    core.write_whole(out, "".join(f"{line}\n" for line in lines))
+    core.write_whole(out, "".join(core.json_line(judgement.to_json()) for judgement in found))
     return len(found)
 
 

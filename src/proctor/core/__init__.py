@@ -37,10 +37,12 @@ if TYPE_CHECKING:
         pip_install,
     )
     from proctor.core.files import (
+        JSON_BREAKS,
         JsonError,
         first_problem,
         input_bytes,
         input_text,
+        json_line,
         load_json,
         parse_json,
         parse_model,
@@ -163,7 +165,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
+    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "JSON_BREAKS", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
     "SHEET_SUFFIXES", "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell",
     "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion", "DataSource", "DerivedDimension",
     "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame",
@@ -177,7 +179,7 @@ __all__ = [
     "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number",
     "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of",
     "difference", "dollars", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
-    "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "kept_text", "limit_resources",
+    "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources",
     "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
     "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
     "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",

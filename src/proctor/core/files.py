@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_ori
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from proctor.core.errors import InputError
 from proctor.core.words import one_of
@@ -302,6 +303,25 @@ def read_jsonl(
     ]
 
 
+JSON_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that JSON allows inside a text and many readers take for the end of a line, and their JSON escapes."""
+
+
+def json_line(value: Any) -> str:
+    """A value, or a pydantic model, as a line of JSON Lines with its line feed. Characters that some readers take for
+    the end of a line (U+0085, U+2028, U+2029) are escaped, so that a line is one line for every reader. Raises
+    `ValueError` for NaN and infinity.
+
+    >>> json_line({"text": "7 °C\u2028warm"})
+    '{"text": "7 °C\\\\u2028warm"}\\n'
+    """
+    model = isinstance(value, BaseModel)
+    text = value.model_dump_json() if model else json.dumps(value, ensure_ascii=False, allow_nan=False)
+    for character, escape in JSON_BREAKS.items():
+        text = text.replace(character, escape)
+    return text + "\n"
+
+
 def read_model(file: Path, model: type[Model], expected: str = "a JSON file") -> Model:
     """A JSON file as a pydantic model. Raises `InputError` with the first invalid field.
 
@@ -326,7 +346,7 @@ def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = 
     Frame(number=3)
     >>> parse_model(Path("a.jsonl"), "{}", Frame, "line 2")
     Traceback (most recent call last):
-    proctor.core.errors.InputError: a.jsonl: line 2, field 'number': found nothing, expected Field required
+    proctor.core.errors.InputError: a.jsonl: line 2, field 'number': found nothing, expected a value
     """
     try:
         return model.model_validate_json(text)
@@ -343,7 +363,7 @@ def validated(model: type[Model], entry: object, file: Path | None, place: str =
     Frame(number=3)
     >>> validated(Frame, {}, Path("a.json"), "entry 2")
     Traceback (most recent call last):
-    proctor.core.errors.InputError: a.json: entry 2, field 'number': found nothing, expected Field required
+    proctor.core.errors.InputError: a.json: entry 2, field 'number': found nothing, expected a value
     """
     try:
         return TypeAdapter(model).validate_python(entry)
@@ -385,13 +405,45 @@ def first_problem(error: ValidationError, model: type[BaseModel] | None = None) 
         return FieldProblem("", f"broken JSON ({first['ctx']['error']})", "JSON", message)
     plain = isinstance(first["input"], str | int | float | bool | None)
     found = repr(first["input"]) if plain else f"a {type(first['input']).__name__}"
-    expected = expected_fields(model, first["loc"]) if first["type"] == "extra_forbidden" else message
+    expected = expected_fields(model, first["loc"]) if first["type"] == "extra_forbidden" else _expected(first, message)
     return FieldProblem(
         ".".join(str(part) for part in first["loc"]),
         "nothing" if first["type"] == "missing" else found[:80],
         expected,
         message,
     )
+
+
+_EXPECTED = {
+    "missing": "a value",
+    "finite_number": "a finite number",
+    "model_type": "an object",
+    "dict_type": "an object",
+    "string_type": "a text",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_short": "at least {min_length} characters",
+    "string_too_long": "at most {max_length} characters",
+    "too_short": "at least {min_length} entries",
+    "too_long": "at most {max_length} entries",
+    "string_pattern_mismatch": "a text of the form {pattern}",
+}
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list", "tuple": "a list"}
+
+
+def _expected(problem: ErrorDetails, message: str) -> str:
+    """What was expected, in words that need no knowledge of pydantic; else pydantic's message."""
+    kind = problem["type"]
+    if kind in {"string_too_short", "too_short"} and problem["ctx"]["min_length"] == 1:
+        return "a text that is not empty" if kind == "string_too_short" else "one or more entries"
+    if kind in _EXPECTED:
+        return _EXPECTED[kind].format(**problem.get("ctx", {}))
+    name, _, rest = kind.partition("_")
+    return _KINDS[name] if name in _KINDS and rest in {"type", "parsing", "from_float", "parsing_size"} else message
 
 
 def expected_fields(model: type[BaseModel] | None, place: tuple[int | str, ...]) -> str:
@@ -436,7 +488,7 @@ def refusal(
     ...     Frame.model_validate({})
     ... except ValidationError as error:
     ...     print(refusal("a.json", "entry 2", error))
-    a.json: entry 2, field 'number': found nothing, expected Field required
+    a.json: entry 2, field 'number': found nothing, expected a value
     """
     problem = first_problem(error, model)
     where = ", ".join(part for part in (place, f"field {problem.field!r}" if problem.field else "") if part)

@@ -17,6 +17,7 @@ from proctor.core import (
     Usage,
     UsageError,
     count_of,
+    json_line,
     read_json,
     read_jsonl,
     whole_folder,
@@ -152,7 +153,7 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
         kept = kept_fields(item, answer)
         other += "proctor_parsed" in kept
         sample = _sample(place, item, answer.text) | scores.get(item.id, {}) | kept
-        lines.append(json.dumps(sample | {"proctor_condition": run.condition}, ensure_ascii=False))
+        lines.append(json_line(sample | {"proctor_condition": run.condition}))
         logs.append({"doc_id": place, "resps": [[answer.text]]})
     rows = [row for row in source.results if row.scorer == CODE]
     figures = {f"{row.metric},none": row.if_wrong if row.value is None else row.value for row in rows}
@@ -170,7 +171,7 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     }
     stamp = source.begun[run.system, run.condition][:19].replace("-", "").replace(":", "").replace("T", "_")
     with whole_folder(out) as folder:
-        write_whole(folder / f"{stamp}_samples_{task}.jsonl", "".join(f"{line}\n" for line in lines))
+        write_whole(folder / f"{stamp}_samples_{task}.jsonl", "".join(lines))
         write_whole(folder / f"{stamp}_results.json", json.dumps(results, indent=2, ensure_ascii=False))
         write_whole(folder / "from_log" / f"{task}.json", json.dumps(log, indent=2, ensure_ascii=False))
     dropped = [
