@@ -142,7 +142,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "no sources": (writes("project.yaml", "kind: rexsonovqa\n"), f"{YAML}sources: found none, expected at least one, with id and video"),
     "the same id twice": (says("id: b,", "id: A,"), f"{YAML}sources: found the id 'A' twice, expected each id once"),
     "the same stretch twice": (says("sources/b.mp4", "sources/a.mp4"), "found sources/a.mp4 from 0 s twice, expected each stretch of a video once"),
-    "an id that is a path": (says("id: b,", "id: ../b,"), f"{YAML}field 'sources.1.id': found '../b', expected String should match"),
+    "an id that is a path": (says("id: b,", "id: ../b,"), f"{YAML}field 'sources.1.id': found '../b', expected a text of the form"),
     "an id that is taken": (says("id: b,", "id: attempts,"), f"{YAML}sources: found the id 'attempts', expected an id other than all and attempts"),
     "a path out of the project": (says("sources/b.mp4", "../b.mp4"), "source 'b', field 'video': found '../b.mp4', expected a path inside"),
     "a path from the root": (says("sources/b.vtt", "/etc/passwd"), "source 'b', field 'transcript': found '/etc/passwd', expected a path inside"),
