@@ -120,7 +120,16 @@ if TYPE_CHECKING:
         reader_of_paths,
         reader_or_default,
     )
-    from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
+    from proctor.core.sheets import (
+        SHEET_SUFFIXES,
+        Sheet,
+        SheetRow,
+        ShortClock,
+        cell_text,
+        is_empty,
+        lost_text,
+        read_sheet,
+    )
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import (
         Arrays,
@@ -159,7 +168,6 @@ if TYPE_CHECKING:
         value,
         whole_percent,
     )
-    from proctor.core.workbooks import ShortClock
     from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)
@@ -180,7 +188,7 @@ __all__ = [
     "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of",
     "difference", "dollars", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
     "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources",
-    "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
+    "load_json", "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
     "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
     "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",
     "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of",

@@ -48,8 +48,9 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
         key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(column))
         text = core.cell_text(row.cells.get("prediction"))
         status, reason = core.Status.ANSWERED, ""
-        if not text or _FAILED in text:
-            status, reason, text = core.Status.FAILED, text or "an empty prediction", ""
+        lost = core.lost_text(row.cells.get("prediction"))
+        if lost or not text or _FAILED in text:
+            status, reason, text = core.Status.FAILED, lost or text or "an empty prediction", ""
         marks = {name: _share(row.cells.get(name)) for name in ("hit", "score")}
         scores = {
             name: value for name, value in marks.items() if value is not None and status is not core.Status.FAILED
@@ -99,7 +100,7 @@ def read_table_of_answers(
         cell = row.cells.get(texts)
         text = cell if isinstance(cell, str) else core.cell_text(cell)
         place = f"row {row.number}"
-        found = _status(row, text)
+        found = _status(row, text, core.lost_text(cell))
         if isinstance(found, core.Finding):
             faults.append(found)
             continue
@@ -109,7 +110,7 @@ def read_table_of_answers(
             RecordedAnswer(
                 place,
                 key,
-                text,
+                "" if found[0] is core.Status.FAILED else text,
                 *found,
                 prompt=prompt,
                 options=() if own else options_in_fields(row.cells),
@@ -201,8 +202,11 @@ def _only(sheet: core.Sheet, rows: Sequence[core.SheetRow], column: str, wanted:
     )
 
 
-def _status(row: core.SheetRow, text: str) -> tuple[core.Status, str] | core.Finding:
+def _status(row: core.SheetRow, text: str, lost: str) -> tuple[core.Status, str] | core.Finding:
+    """The status and reason in a row, whose answer a spreadsheet may have `lost`."""
     cell, reason = row.cells.get("status"), core.cell_text(row.cells.get("reason"))
+    if core.is_empty(cell) and lost:
+        return core.Status.FAILED, lost
     if core.is_empty(cell):
         return (core.Status.ANSWERED, reason) if text.strip() else (core.Status.FAILED, reason or "an empty cell")
     if core.cell_text(cell) not in set(core.Status):
@@ -210,6 +214,8 @@ def _status(row: core.SheetRow, text: str) -> tuple[core.Status, str] | core.Fin
             f"row {row.number}, column 'status'", repr(core.cell_text(cell))[:60], core.one_of(list(core.Status))
         )
     status = core.Status(core.cell_text(cell))
+    if lost and status is core.Status.ANSWERED:
+        return core.Status.FAILED, lost
     return status, reason or ("" if status is core.Status.ANSWERED else "as the file says")
 
 

@@ -271,6 +271,8 @@ def cell_faults(row: core.TableRow) -> list[core.TableFault]:
         faults.append(_wrong(row, "dataset", f"one of {', '.join(DATASETS)}"))
     named = ("encounter_id", "candidate_author_id")
     faults += [_wrong(row, name, "a name") for name in named if not cells[name].strip()]
+    if lost := core.lost_text(cells.get("candidate", "")):
+        faults.append(core.TableFault(row.number, "candidate", lost, "the whole answer"))
     if cells["lang"] not in DIMENSIONS:
         faults.append(_wrong(row, "lang", f"one of {', '.join(DIMENSIONS)}"))
     elif cells["metric"] not in DIMENSIONS[cells["lang"]]:
