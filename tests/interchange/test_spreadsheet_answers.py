@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ import pytest
 import proctor
 from proctor.audits.ratings import read_ratings
 from proctor.construction.annotators.decisions import Cells, read_rows
-from proctor.core import InputError, lost_text, read_sheet
+from proctor.core import Answer, Frame, InputError, input_text, lost_text, read_sheet
+from proctor.interchange.export_source import shown_text
+from proctor.media import ShownRecord
+from proctor.reports.blocks import recorded_figure
 from tests.support.lamp_benchmark import lamps
+from tests.support.program import proctor as program
 
 IDS = [item.id for item in lamps().items]
 CUT = "I compare. Answer: A is tempting. ".ljust(32_767, "x")
@@ -60,6 +66,47 @@ def test_a_csv_that_excel_saved_is_cut_alike(tmp_path: Path) -> None:
     made = proctor.import_answers(lamps(), file, store=":memory:", name="m")
     found = made.store.answers(made.runs[0])
     assert [str(found[name].status) for name in IDS[:2]] == ["failed", "answered"]  # a longer one was never in Excel
+
+
+def test_no_header_is_a_formula(tmp_path: Path) -> None:
+    """A facet's name comes from a table by anyone, and is a header of what is exported and printed."""
+    name = '=HYPERLINK("http://x",1)'
+    file = tmp_path / "own.json"
+    asked = [{"id": n, "question": "Is it on?", "answer": "yes", "patient": n, name: str(int(n) % 2)} for n in "123456"]
+    file.write_text(json.dumps(asked))
+    said = tmp_path / "said.csv"
+    said.write_text("id,answer\n" + "".join(f"{n},yes\n" for n in "123456"))
+    made = proctor.import_answers(file, said, name="m", store=tmp_path / "s.db")
+    made.export(tmp_path / "rows.csv")
+    header = next(csv.reader((tmp_path / "rows.csv").read_text().splitlines()))
+    assert f"'{name}" in header
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in header)
+    by = f'"{name.replace(chr(34), chr(34) * 2)}"'  # quoted, as in CSV, since it has a comma
+    done = program("results", "own", "--store", tmp_path / "s.db", "--by", by, "--system", "m")
+    assert done.returncode == 0, done.stderr
+    assert "hyperlink" in done.stdout.casefold()
+    figure = recorded_figure("f", "F", "<svg/>", "c", [{name: str(number)} for number in range(200)])
+    assert figure.csv.splitlines()[0].startswith("\"'=")
+
+
+def test_an_archive_is_called_one(tmp_path: Path) -> None:
+    for name, content, found in (
+        ("answers.jsonl", b"PK\x03\x04" + bytes(range(256)), "a ZIP archive"),
+        ("a.json", b"\x1f\x8b\x08" + bytes(range(128, 256)), "a gzip archive"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            input_text(tmp_path / name)
+        assert str(caught.value).endswith(f"{name}: found {found}, expected the file itself: unpack it first")
+
+
+def test_where_nothing_was_shown_no_hash_of_nothing_is_exported() -> None:
+    shown = [
+        ShownRecord.of([]).model_dump(mode="json"),
+        ShownRecord.of([Frame(b"one", 0.0, "A")]).model_dump(mode="json"),
+    ]
+    assert shown_text(Answer(item_id="q", extra={"shown": shown[:1]})) == ""
+    assert len(json.loads(shown_text(Answer(item_id="q", extra={"shown": shown})))) == 1
 
 
 def test_ids_keep_the_zeros_that_are_shown(tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
         error_line,
         pip_install,
     )
+    from proctor.core.field_problems import first_problem
     from proctor.core.files import (
         JSON_BREAKS,
         JsonError,
-        first_problem,
         input_bytes,
         input_text,
         json_line,

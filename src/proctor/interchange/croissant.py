@@ -21,6 +21,7 @@ from proctor.interchange.export_source import (
     lost_in_rows,
     media_files,
 )
+from proctor.interchange.licences import licence_address
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 _RAI = "http://mlcommons.org/croissant/RAI/1.0"
@@ -79,7 +80,7 @@ def _record(source: ExportSource, text: str, files: dict[str, Path]) -> dict[str
         "rai:dataUseCases": "Evaluation of multimodal models on clinical procedures; not for training.",
         "rai:dataCollection": f"Exported by Proctor {__version__}.",
     }
-    optional = {"license": source.licence, "citeAs": origin.get("citation", "")}
+    optional = {"license": licence_address(source.licence), "citeAs": origin.get("citation", "")}
     found |= {name: value for name, value in optional.items() if value}
     if "url" not in origin:
         del found["url"]

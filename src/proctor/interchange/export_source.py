@@ -190,7 +190,11 @@ def shown_text(answer: Answer) -> str:
     >>> shown_text(Answer(item_id="q1"))
     ''
     """
-    shown = [shown_record.model_dump(mode="json", exclude_defaults=True) for shown_record in recorded(answer)]
+    shown = [
+        shown_record.model_dump(mode="json", exclude_defaults=True)
+        for shown_record in recorded(answer)
+        if shown_record.prefixes  # under `text-only` nothing was shown
+    ]
     return json.dumps(shown) if shown else ""
 
 

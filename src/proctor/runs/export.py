@@ -132,7 +132,7 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
     count = 0
     with part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(columns)
+        writer.writerow(map(safe_cell, columns))
         for row in rows:
             writer.writerow([safe_cell(row[column]) for column in columns])
             count += 1

@@ -147,7 +147,7 @@ def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     `read_rows` removes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(safe_cell, columns))
     writer.writerows([_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
 
