@@ -98,7 +98,7 @@ def test_vlmevalkits_columns_are_the_options(tmp_path: Path) -> None:
     assert answer.extra["options_shown"] == shuffles()[0]
 
 
-@pytest.mark.parametrize("place", ["doc", "input", "columns", "mmmu", "letters", "prompt"])
+@pytest.mark.parametrize("place", ["doc", "input", "arguments", "columns", "mmmu", "letters", "prompt"])
 def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Path) -> None:
     rows = []
     for number, shown in enumerate(shuffles()):
@@ -106,16 +106,18 @@ def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Pa
         row: dict[str, Any] = {"doc_id": f"q{number}", "filtered_resps": [letter(shown)], "target": letter(shown)}
         if place in {"prompt", "letters"}:
             row = {"id": f"q{number}", "prediction": letter(shown)}
-        row |= {
+        places: dict[str, dict[str, Any]] = {
             "doc": {"doc": {"options": [f"{mark}. {text}" for mark, text in zip(LETTERS, shown, strict=True)]}},
             "input": {"input": f"Q: which?\nA. liver\nB. eye\nAnswer: A\n\nWhich organ?\n{listed}\nAnswer: "},
+            "arguments": {"arguments": {"gen_args_0": {"arg_0": f"Which organ?\n{listed}", "arg_1": {"until": []}}}},
             "columns": {"doc": {f"option_{n}": text for n, text in enumerate(shown)}},
             "mmmu": {"doc": {"options": repr(shown)}},
             "letters": {"options": dict(zip(LETTERS, shown, strict=True))},
             "prompt": {
                 "prompt": f"Which organ is in view {number}? (A) {shown[0]} (B) {shown[1]} (C) {shown[2]} (D) {shown[3]}"
             },
-        }[place]
+        }
+        row |= places[place]
         rows.append(row)
     made = imported(lines(tmp_path / "s.jsonl", rows))
     assert accuracy(made) == 1.0
@@ -170,7 +172,7 @@ def test_a_batch_with_its_requests(tmp_path: Path) -> None:
 
 def test_letters_without_options_and_scores_that_differ_are_named(tmp_path: Path) -> None:
     """The file holds letters alone: they are read in the order here, which is said, and its own score contradicts."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"index": f"q{number}", "prediction": letter(shown), "answer": letter(shown), "hit": 1}
         for number, shown in enumerate(shuffles())
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from pydantic import JsonValue
 
 import proctor
 from proctor.audits.ratings import read_ratings
@@ -40,7 +41,7 @@ def workbook(file: Path, *rows: list[Any], formats: dict[str, str] | None = None
 @pytest.mark.parametrize("form", ["vlmevalkit", "table"])
 def test_a_date_and_a_cut_text_are_no_answers(form: str, tmp_path: Path) -> None:
     head = ["index", "prediction"] if form == "vlmevalkit" else ["id", "prediction"]
-    rows = [[IDS[0], dt.date(2026, 2, 1)], [IDS[1], CUT], [IDS[2], "no"], [IDS[3], dt.time(1, 5)]]
+    rows: list[list[Any]] = [[IDS[0], dt.date(2026, 2, 1)], [IDS[1], CUT], [IDS[2], "no"], [IDS[3], dt.time(1, 5)]]
     file = workbook(tmp_path / "a.xlsx", head, *rows, formats={"B2": "dd/mm/yyyy", "B5": "h:mm"})
     made = proctor.import_answers(lamps(), file, store=":memory:", name="m", form=form)
     found = {name: (str(one.status), one.reason) for name, one in made.store.answers(made.runs[0]).items()}
@@ -101,7 +102,7 @@ def test_an_archive_is_called_one(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_shown_no_hash_of_nothing_is_exported() -> None:
-    shown = [
+    shown: list[JsonValue] = [
         ShownRecord.of([]).model_dump(mode="json"),
         ShownRecord.of([Frame(b"one", 0.0, "A")]).model_dump(mode="json"),
     ]

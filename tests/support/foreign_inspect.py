@@ -123,7 +123,7 @@ def shuffled(folder: Path) -> dict[str, Any]:
     from inspect_ai.scorer import choice
     from inspect_ai.solver import Generate, TaskState, multiple_choice, solver
 
-    class Knowing(ModelAPI):
+    class Knowing(ModelAPI):  # type: ignore[misc]
         async def generate(self, *given: Any, **more: Any) -> ModelOutput:
             lines = (given[0] if given else more["input"])[-1].text.splitlines()
             wanted = "stomach" if any("time 3" in line for line in lines) else "liver"
@@ -161,14 +161,15 @@ def shuffled(folder: Path) -> dict[str, Any]:
     ]
     questions.write_text(json.dumps(asked))
     told: dict[str, Any] = {}
-    for name, (log_of, more) in {
-        "one": ("1", {}),
-        "first": ("3", {}),
-        "third": ("3", {"epoch": 3}),
-        "fourth": ("3", {"epoch": 4}),
-    }.items():
+    wanted: dict[str, tuple[str, int | None]] = {
+        "one": ("1", None),
+        "first": ("3", None),
+        "third": ("3", 3),
+        "fourth": ("3", 4),
+    }
+    for name, (log_of, epoch) in wanted.items():
         try:
-            made = proctor.import_answers(questions, found[log_of], name=name, store=":memory:", **more)
+            made = proctor.import_answers(questions, found[log_of], name=name, store=":memory:", epoch=epoch)
         except proctor.InputError as error:
             told[name] = {"error": str(error)}
             continue

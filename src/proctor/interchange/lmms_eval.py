@@ -41,6 +41,7 @@ from proctor.runs import CODE
 
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
 _OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason", "proctor_parsed"}
+_NESTED = 3
 _EMPTY = "an empty reply, which lmms-eval also writes for a failed call"
 
 
@@ -82,8 +83,7 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedF
 def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
     empty = (Status.FAILED, _EMPTY) if not text.strip() else (Status.ANSWERED, "")
     status, reason = kept_status(line) or empty
-    given = line.get("input")
-    prompt = given if isinstance(given, str) else next((one for one in as_list(given) if isinstance(one, str)), "")
+    prompt = _first_text(line.get("input")) or _first_text(line.get("arguments"))
     target = line.get("target")
     given_targets = target if isinstance(target, list) else [target]
     scores = {name: share(value) for name, value in line.items() if name not in _OWN and not isinstance(value, str)}
@@ -100,6 +100,14 @@ def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> Recorded
         targets=tuple(str(one) for one in given_targets if isinstance(one, str | int | float)),
         parsed=kept_value(line.get("proctor_parsed")),
     )
+
+
+def _first_text(value: Any) -> str:
+    """The first text in lists and objects: the prompt, in `input` or, from older versions, in `arguments`."""
+    for _ in range(_NESTED):
+        if isinstance(value, dict | list):
+            value = next(iter(value.values() if isinstance(value, dict) else value), "")
+    return value if isinstance(value, str) else ""
 
 
 def _replies(line: dict[str, Any]) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,9 @@ def mapped(
                     _fault("two answers", answer.place, f"another answer to {item.id}", f"one ({before.place})")
                 )
         else:
-            chosen[item.id] = answer
-            faults += _other_options(item, answer)
+            shown = shown_to_model(item, answer.options, answer.prompt)
+            chosen[item.id] = replace(answer, options=shown)
+            faults += _other_options(item, chosen[item.id])
     if faults:
         raise _refused(file, faults)
     if not chosen:
@@ -137,18 +138,12 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _shown(item: core.Item, answer: RecordedAnswer) -> tuple[str, ...]:
-    """The options that the model saw; empty if the record has none."""
-    return shown_to_model(item, answer.options, answer.prompt)
-
-
 def _other_options(item: core.Item, answer: RecordedAnswer) -> list[core.Finding]:
     """A fault if the record shows other options than the item's."""
-    shown = _shown(item, answer)
-    if not shown or not item.options or answer.parsed is not None:
+    if not answer.options or not item.options or answer.parsed is not None:
         return []
     try:
-        option_order(shown, item.options)
+        option_order(answer.options, item.options)
     except core.ParseError as error:
         return [_fault("other options", f"{answer.place} ({item.id})", error.found, error.expected)]
     return []
@@ -161,7 +156,7 @@ def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     )
     if answer.status is not core.Status.ANSWERED:
         return plain
-    shown = _shown(item, answer)
+    shown = answer.options
     if shown and item.options and answer.parsed is None:
         words = [item.options[place] for place in option_order(shown, item.options)]
         plain = plain.model_copy(update={"extra": {"options_shown": words}})
@@ -184,7 +179,7 @@ def _unknown_order(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchma
     count = sum(
         record.status is core.Status.ANSWERED
         and record.parsed is None
-        and not _shown(item, record)
+        and not record.options
         and reads_by_letter(item, record.text)
         for item in benchmark.items
         if (record := chosen.get(item.id)) is not None
@@ -215,7 +210,7 @@ def _compared(
     }
     theirs: dict[str, dict[str, float]] = {}
     for name in ours:
-        for metric, value in (chosen[name].scores | chosen[name].compared).items():
+        for metric, value in {**chosen[name].scores, **chosen[name].compared}.items():
             theirs.setdefault(metric, {})[name] = value
     lines = []
     for metric, values in theirs.items():
@@ -240,9 +235,8 @@ def _same_key(item: core.Item, answer: RecordedAnswer) -> bool | None:
     if item.reference is None or item.reference.answer is None or not answer.targets:
         return None
     accepted = (item.reference.answer, *item.reference.accepted)
-    shown = _shown(item, answer)
     try:
-        values = [_value(item, target, shown, item.answer.from_cell) for target in answer.targets]
+        values = [_value(item, target, answer.options, item.answer.from_cell) for target in answer.targets]
     except core.ParseError:
         return None
     return any(item.answer.match(right, value) for right in accepted for value in values)

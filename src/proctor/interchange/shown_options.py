@@ -22,7 +22,7 @@ from proctor.core.formats import MOST_OPTIONS, ChoiceFormat, option_letters
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,40}>|[*`$_\\]")
 _LETTER = re.compile(r"^\s*[(\[]?(?P<letter>[A-Za-z])[)\].:]+\s+")
 _MARKER = re.compile(r"(?<![^\W_])[(\[]?(?P<letter>[a-z])\s?[)\].:-]+\s")
-_LINE = re.compile(r"^[ \t>*-]{0,6}[(\[]?\**(?P<letter>[A-Z])\**[)\].:]+\**[ \t]+(?P<text>\S.*?)[ \t]*$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t>*-]{0,6}[(\[]?\**(?P<letter>[A-Z])\**[)\].:]+\**[ \t]+(?P<text>\S.*)$", re.MULTILINE)
 _LISTS = ("options", "choices", "candidates", "option", "choice")
 _COLUMN = re.compile(
     r"(?:options?|choices?|opt|candidate)[ _.-]?(?P<mark>[A-Z]|\d{1,2})|a(?P<number>\d)", re.IGNORECASE
@@ -113,7 +113,7 @@ def options_in_fields(fields: Mapping[str, Any]) -> tuple[str, ...]:
         elif len(mark) == 1 and "A" <= (mark.upper() if hit is not None else mark) <= "Z":
             letters.setdefault(ord(mark.upper()) - ord("A"), cell)
     for marked, first in ((letters, 0), (numbers, 0), (numbers, 1)):
-        texts = []
+        texts: list[str] = []
         while first + len(texts) in marked:
             texts.append(core.cell_text(marked[first + len(texts)]))
         while texts and not texts[-1]:
@@ -188,7 +188,7 @@ def _other_list(prompt: str, least: int) -> tuple[str, ...]:
     found: list[str] = []
     for hit in _LINE.finditer(prompt):
         place = ord(hit["letter"]) - ord("A")
-        run = [*run, hit["text"]] if place == len(run) else [hit["text"]] if place == 0 else []
+        run = [*run, hit["text"].rstrip()] if place == len(run) else [hit["text"].rstrip()] if place == 0 else []
         if len(run) >= least:
             found = run
     return tuple(found)
