@@ -238,6 +238,8 @@ def test_json_lines_have_one_line_each_also_for_readers_that_know_more_line_ends
         text = file.read_text(encoding="utf-8")
         assert len(text.splitlines()) == text.count("\n") > 1, file
         assert all(json.loads(line) for line in text.splitlines())
+    eee = sorted((tmp_path / "eee").rglob("*.json*"))
+    assert foreign(_VALIDATE, *map(str, eee)) == 0  # its own validator splits by `splitlines`
     assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["text"] == BREAKS
     again = proctor.import_answers(questions, tmp_path / "rows.jsonl", store=":memory:")
     assert again.store.answers(again.runs[0])["q1"].text == BREAKS
