@@ -376,7 +376,7 @@ def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         ([REFERENCE | {"answer": "ten"}], r"field 'answer': found 'ten', expected times as hh:mm:ss"),
         ([REFERENCE, REFERENCE], r"entry 2: found q1 again, expected each qID once"),
         ([REFERENCE | {"qID": "q2"}], r"requests.json: found q1, expected the same question in references.json"),
-        ([drop("answer")(REFERENCE)], r"entry 1, field 'answer': found nothing, expected Field required"),
+        ([drop("answer")(REFERENCE)], r"entry 1, field 'answer': found nothing, expected a value"),
         ([REFERENCE | {"format": "pattern"}], r"field 'format_kwargs': found \{\}, expected the arguments of the f"),
         (
             [REFERENCE | {"format_kwargs": {"threshold_seconds": "x"}}],
@@ -386,7 +386,7 @@ def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
             [REFERENCE | {"format": "multiple_choice", "format_kwargs": {"options": "AB"}}],
             r"field 'format_kwargs': found \{'options': 'AB'\}, expected the arguments of the format multiple_choice",
         ),
-        ([7], r"entry 1: found 7, expected Input should be a valid dictionary"),
+        ([7], r"entry 1: found 7, expected an object"),
     ],
 )
 def test_bad_references_are_named(references: list[Any], message: str, tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_an_unknown_secondary_capability_is_left_out_and_counted(tmp_path: Path)
         ("{}", "r.json: found an empty object, expected a list of objects, each with a qID"),
         ("3", "r.json: found no list, expected a list of objects, each with a qID"),
         ('[{"qID": "q9", "content": "x"}]', "r.json: found an answer to q9, expected answers to the benchmark's"),
-        ('[{"qID": "q1"}]', "r.json: entry 1, field 'content': found nothing, expected Field required"),
+        ('[{"qID": "q1"}]', "r.json: entry 1, field 'content': found nothing, expected a value"),
         ('[{"qID": "q1", "content": "x", "latency": -1}]', "field 'latency': found -1"),
     ],
 )

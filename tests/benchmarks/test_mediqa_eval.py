@@ -234,15 +234,20 @@ def test_encounters(data: Path) -> None:
 GOOD = {"dataset": "iiyi", "encounter_id": "E1", "lang": "en", "query": "What is it?", "references": ["Eczema."]}
 
 
+def test_an_encounter_may_hold_other_line_ends(tmp_path: Path) -> None:
+    file = tmp_path / "encounters.jsonl"
+    asked = "What is\u2028this?\u0085Is it\u2029eczema?"
+    file.write_text(json.dumps({**GOOD, "query": asked}, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert read_encounters(file)[0].query == asked
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
         ([], "found no encounters, expected one JSON object a line"),
-        (["{"], "line 1: found broken JSON (EOF while parsing an object at line 1 column 1), expected JSON"),
-        ([{**GOOD, "references": []}], ("line 1, field 'references': found a list, expected Tuple should have at least "
-                                       "1 item after validation, not 0")),
-        ([{k: v for k, v in GOOD.items() if k != "query"}], ("line 1, field 'query': found nothing, expected Field "
-                                                            "required")),
+        (["{"], "line 1, column 2: found the end of the file: it is cut off, expected JSON"),
+        ([{**GOOD, "references": []}], "line 1, field 'references': found a list, expected one or more entries"),
+        ([{k: v for k, v in GOOD.items() if k != "query"}], "line 1, field 'query': found nothing, expected a value"),
         ([{**GOOD, "lang": "fr"}], "line 1, field 'lang': found 'fr', expected one of en, zh"),
         ([{**GOOD, "dataset": "x"}], "line 1, field 'dataset': found 'x', expected one of iiyi, woundcare"),
         ([GOOD, GOOD], "line 2: found iiyi/E1/en again, expected each encounter once"),

@@ -83,8 +83,15 @@ def test_options_that_point_to_others_stay_and_several_keys_are_carried_over(tmp
 def test_recorded_letters_are_doubted_where_options_were_shuffled_or_all_are_right(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     read(folder, "ABCDAB", "shuffle_options: true")
-    done = shell("import", folder, folder / "questions.csv", "--name", "me", "--store", tmp_path / "s.db")
-    assert "in an order shuffled by seed 0: recorded letters must name that order" in done.stderr
+    letters = tmp_path / "letters.csv"
+    letters.write_text("id,answer\n" + "".join(f"q{number},{key}\n" for number, key in enumerate("ABCDAB")))
+    done = shell("import", folder, letters, "--name", "me", "--store", tmp_path / "s.db")
+    told = "the file does not say which options were shown: read in the order here, shuffled by seed 0"
+    assert f"6 answers name options by letters, and {told}" in done.stderr
+    # The table of questions has the options in the order of its letters, so its letters are read by them: all right.
+    done = shell("import", folder, folder / "questions.csv", "--name", "key", "--store", tmp_path / "s.db")
+    assert "All answers are the references word for word" in done.stderr
+    assert "read in the order here" not in done.stderr
     read(tmp_path / "other", "ABCDAB")
     other = tmp_path / "other"
     done = shell("import", other, other / "questions.csv", "--name", "me", "--store", tmp_path / "t.db")

@@ -180,8 +180,8 @@ def entry(position: int, **values: Any) -> Edit:
     ("edit", "error"),
     [
         (entry(1, id="sim-000-q01"), "item 'sim-000-q01', field 'id': found it twice, expected each id once"),
-        (entry(1, id=""), "item '', field 'id': found '', expected String should have at least 1 character"),
-        (entry(1, id=7), "item number 2, field 'id': found 7, expected Input should be a valid string"),
+        (entry(1, id=""), "item '', field 'id': found '', expected a text that is not empty"),
+        (entry(1, id=7), "item number 2, field 'id': found 7, expected a text"),
         (entry(1, video="sim-9"), "item 'sim-000-q02', field 'video': found 'sim-9', expected one of sim-000, sim-001"),
         (entry(1, answer=-2), "item 'sim-000-q02', field 'answer': found '-2', expected a whole number of 0 or more"),
         (entry(1, start=5.0, end=4.0), "item 'sim-000-q02', field 'start': found 5 s, expected before the end at 4 s"),
@@ -200,7 +200,7 @@ def entry(position: int, **values: Any) -> Edit:
         ),
         (lambda content: content.update(questions=[]), "field 'questions': found a list, expected "),
         (lambda content: content.update(questions=[7]), "item number 1: found 7, expected "),
-        (lambda content: content.pop("questions"), "field 'questions': found nothing, expected Field required"),
+        (lambda content: content.pop("questions"), "field 'questions': found nothing, expected a value"),
     ],
 )
 def test_bad_questions(folder: Path, edit: Edit, error: str) -> None:

@@ -331,8 +331,8 @@ def test_what_is_seen_and_what_happens_between() -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("{}", "field 'events': found nothing, expected Field required"),
-        ("[]", "found a list, expected Input should be an object"),
+        ("{}", "field 'events': found nothing, expected a value"),
+        ("[]", "found a list, expected an object"),
         (
             '{"events": [{"start": 3, "end": 1, "text": "x"}]}',
             "field 'events.0': found a dict, expected an end from 3 on",

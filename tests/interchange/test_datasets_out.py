@@ -105,7 +105,7 @@ def test_croissant_is_valid_and_its_records_are_the_items(
     assert (third["items/answer"], third["items/accepted"]) == ("2", ["3"])
     record = json.loads((tmp_path / "out" / "croissant.json").read_text(encoding="utf-8"))
     assert record["conformsTo"][0] == "http://mlcommons.org/croissant/1.1"
-    assert (record["license"], record["citeAs"]) == ("CC-BY-4.0", "Us, 2026")
+    assert (record["license"], record["citeAs"]) == ("https://creativecommons.org/licenses/by/4.0/", "Us, 2026")
     files = {one["@id"]: one["sha256"] for one in record["distribution"]}
     assert files["clips/a.mp4"] == sha256(b"no real video").hexdigest()
     assert not (tmp_path / "out" / "clips").exists()  # described, not copied
@@ -127,6 +127,23 @@ def test_a_dataset_folder_is_read_again(made: proctor.Evaluation, media: Path, t
     assert head["license"] == "cc0-1.0"  # as the benchmark's notes say
     assert r"Citation: Us, \*2026\*" in text
     assert yaml.safe_load((out / "eval.yaml").read_text(encoding="utf-8"))["name"] == "Mine"
+
+
+@pytest.mark.parametrize(
+    ("stated", "head"),
+    [
+        ("CC BY 4.0", {"license": "cc-by-4.0"}),  # as `proctor new` writes it
+        ("Creative Commons Attribution-NonCommercial 4.0 International", {"license": "cc-by-nc-4.0"}),
+        ("Apache License 2.0", {"license": "apache-2.0"}),
+        ("on request", {"license": "other", "license_name": "on request"}),
+    ],
+)
+def test_a_licence_is_spelled_as_the_hub_knows_it(
+    made: proctor.Evaluation, stated: str, head: dict[str, str], tmp_path: Path
+) -> None:
+    made.export(tmp_path / "out", format="hf-dataset", origin={"licence": stated})
+    found = yaml.safe_load((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---")[1])
+    assert {name: value for name, value in found.items() if name.startswith("license")} == head
 
 
 def test_references_stay_at_home(made: proctor.Evaluation, tmp_path: Path) -> None:

@@ -198,3 +198,48 @@ def test_what_was_shown_goes_along(tmp_path: Path) -> None:
     assert json.loads(rows[0]["metadata"]["shown"]) == [shown]
     assert record["model_info"]["id"] == "a/b"
     assert "10.0.0.7" not in json.dumps(record)
+
+
+# -- JSON Lines whose lines are lines for every reader
+
+BREAKS = "one\u2028two\u2029three\u0085four"
+
+
+def test_json_lines_have_one_line_each_also_for_readers_that_know_more_line_ends(tmp_path: Path) -> None:
+    """Models write U+2028. `str.splitlines`, as many readers split, must find what `json` wrote as one line."""
+    asked = [
+        {"id": f"q{n}", "question": f"{BREAKS}?", "answer": "clip", "format": "short text", "patient": f"p{n}"}
+        for n in (1, 2)
+    ]
+    questions = tmp_path / "own.json"
+    questions.write_text(json.dumps(asked), encoding="utf-8")
+    said = tmp_path / "said.jsonl"
+    said.write_text("".join(json.dumps({"id": one["id"], "answer": BREAKS}) + "\n" for one in asked), encoding="utf-8")
+    made = proctor.import_answers(questions, said, name="m", store=tmp_path / "s.db", condition="text-only")
+    outs = {
+        "jsonl": "rows.jsonl",
+        "lmms-eval": "lmms",
+        "croissant": "croissant",
+        "inspect-task": "task",
+        "every-eval-ever": "eee",
+        "lmms-eval-task": "lmms-task",
+    }
+    for form, name in outs.items():
+        more = {"origin": {"licence": "CC0-1.0", "model": "a/m"}} if form == "every-eval-ever" else {}
+        made.export(tmp_path / name, format=form, conditions="text-only", **more)
+    files = [
+        file
+        for name in outs.values()
+        for file in [tmp_path / name, *(tmp_path / name).rglob("*")]
+        if file.suffix == ".jsonl"
+    ]
+    assert len(files) >= 6
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert len(text.splitlines()) == text.count("\n") > 1, file
+        assert all(json.loads(line) for line in text.splitlines())
+    eee = sorted((tmp_path / "eee").rglob("*.json*"))
+    assert foreign(_VALIDATE, *map(str, eee)) == 0  # its own validator splits by `splitlines`
+    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["text"] == BREAKS
+    again = proctor.import_answers(questions, tmp_path / "rows.jsonl", store=":memory:")
+    assert again.store.answers(again.runs[0])["q1"].text == BREAKS

@@ -196,7 +196,7 @@ def test_what_can_not_be_chosen_from_is_told(tmp_path: Path) -> None:
         ("{", "found broken JSON"),
         (
             '{"kind": "proctor calibration 1"}',
-            "field 'kind': found 'proctor calibration 1', expected Input should be 'proctor choice 1'",
+            "field 'kind': found 'proctor calibration 1', expected 'proctor choice 1'",
         ),
         (_choice(a="x").model_dump_json().replace('"x","x"', '"x"'), "a choice for every fold is expected"),
         (_choice(a="x").model_dump_json().replace('["x"]', '["y"]', 1), "choices among the judges"),

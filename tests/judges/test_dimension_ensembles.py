@@ -147,7 +147,7 @@ def test_below_the_quorum_there_is_no_score() -> None:
     [
         ("1", ConfigurationError, "expected a quorum of 2 to 3, found 1"),
         ("4", ConfigurationError, "expected a quorum of 2 to 3, found 4"),
-        ("some", InputError, "option 'quorum': found 'some', expected Input should be a valid integer"),
+        ("some", InputError, "option 'quorum': found 'some', expected a whole number"),
     ],
 )
 def test_a_quorum_that_can_not_be(quorum: str, error: type[Exception], text: str) -> None:

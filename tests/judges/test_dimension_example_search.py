@@ -129,9 +129,7 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
     with pytest.raises(InputError, match="found a search on other rated answers, expected one on those of --rated"):
         few(rated=fewer, options={"examples": str(file)})
     file.write_text('{"kind": "x"}')
-    with pytest.raises(
-        InputError, match=r"exemplars\.json: field 'kind': found 'x', expected Input should be 'proctor exemplars 1'"
-    ):
+    with pytest.raises(InputError, match=r"exemplars\.json: field 'kind': found 'x', expected 'proctor exemplars 1'"):
         read_search(file)
 
 

@@ -144,7 +144,7 @@ def test_too_few_others_are_told() -> None:
     with pytest.raises(ConfigurationError, match=r"^few-shot-judge: expected rated answers to learn from, found none"):
         few(rated=())
     for options, message in (
-        ({"select": "best"}, "option 'select': found 'best', expected Input should be 'similar' or 'coverage'"),
+        ({"select": "best"}, "option 'select': found 'best', expected 'similar' or 'coverage'"),
         ({"shots": "0"}, "option 'shots': found '0'"),
         ({"select": "coverage", "encoder": "x"}, "option 'encoder': expected none with select=coverage"),
         ({"examples": "no.json", "shots": "2"}, "option 'shots': expected none beside examples"),

@@ -329,11 +329,11 @@ def test_calibrated_scores_come_from_the_same_votes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda body: body.update(kind="other"), r"field 'kind': found 'other', expected Input should be"),
+        (lambda body: body.update(kind="other"), r"field 'kind': found 'other', expected 'proctor"),
         (lambda body: body["curves"]["en/overall"].update(without=[]), "a curve for every fold is expected"),
         (lambda body: body["curves"]["en/overall"]["everything"].update(ratings=[1.0]), "as many ratings as scores"),
         (lambda body: body["folds"].update(x=-1), "a curve for every fold is expected"),
-        (lambda body: body.pop("folds"), "field 'folds': found nothing, expected Field required"),
+        (lambda body: body.pop("folds"), "field 'folds': found nothing, expected a value"),
     ],
 )
 def test_a_calibration_that_is_none_is_refused(

@@ -232,7 +232,7 @@ def test_other_documents_are_other_votes(documents: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "retrieval-judge: option 'documents': found nothing, expected Field required"),
+        ({}, "retrieval-judge: option 'documents': found nothing, expected a value"),
         ({"documents": "no-folder"}, "no-folder: found no such folder, expected a folder of documents"),
         ({"passages": "0"}, "option 'passages': found '0'"),
         ({"overlap": "100"}, "option 'overlap': found 100, expected at most half of size"),

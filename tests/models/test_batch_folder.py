@@ -62,6 +62,14 @@ def test_questions_are_written_once_and_replies_are_read_when_they_are_there(tmp
     ]
 
 
+def test_a_request_is_one_line_for_every_reader(tmp_path: Path) -> None:
+    asked = "one\u2028two\u2029three\u0085four"
+    ask(tmp_path, asked)
+    text = (tmp_path / "requests-0001.jsonl").read_text(encoding="utf-8")
+    assert len(text.splitlines()) == 1
+    assert written(tmp_path)[0]["body"]["messages"][0]["content"][-1]["text"] == asked
+
+
 def test_what_failed_for_no_fault_of_its_own_is_written_again_and_what_was_refused_is_not(tmp_path: Path) -> None:
     ask(tmp_path, "busy", "expired", "wrong")
     busy, expired, wrong = written(tmp_path)

@@ -189,6 +189,23 @@ def test_damaged_pages_are_said_in_one_line(file: Path, spoil: Callable[[bytearr
     assert "\n" not in str(caught.value)
 
 
+def test_the_check_of_damaged_pages_says_which_tables_can_be_read(file: Path) -> None:
+    """Where a store can't be opened, every command points to the check, which must not say the same again."""
+    content = bytearray(file.read_bytes())
+    connection = sqlite3.connect(file)
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'orders'").fetchone()
+    connection.close()
+    content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    file.write_bytes(content)
+    done = proctor("store", "check", "--store", file)
+    assert done.returncode == 1
+    assert "table orders: 0 rows can be read, then: database disk image is malformed" in done.stdout.splitlines()
+    assert "table answers" not in done.stdout
+    assert "names the rows" not in done.stdout + done.stderr
+    last = "`sqlite3 OLD.db .recover | sqlite3 NEW.db` copies what can be read"
+    assert done.stdout.splitlines()[-1].endswith(last) or "damaged" in done.stdout
+
+
 @pytest.mark.parametrize("version", ["²", "", "-1", "1.0", "9" * 30, "0", "3"])
 def test_another_version_is_refused(file: Path, version: str) -> None:
     damage(file, f"update meta set value = '{version}'")

@@ -113,7 +113,80 @@ def write(folder: Path) -> dict[str, Any]:
     return found
 
 
+def shuffled(folder: Path) -> dict[str, Any]:
+    """Twelve questions whose choices Inspect shuffles, three times each. The model always names the right option, but
+    for the third time, when it names another one. A log of one epoch beside it."""
+    from inspect_ai import Task
+    from inspect_ai import eval as run_eval
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.model import ModelAPI, ModelOutput, get_model, modelapi
+    from inspect_ai.scorer import choice
+    from inspect_ai.solver import Generate, TaskState, multiple_choice, solver
+
+    class Knowing(ModelAPI):  # type: ignore[misc]
+        async def generate(self, *given: Any, **more: Any) -> ModelOutput:
+            lines = (given[0] if given else more["input"])[-1].text.splitlines()
+            wanted = "stomach" if any("time 3" in line for line in lines) else "liver"
+            letter = next(line[0] for line in lines if line[1:].strip() == f") {wanted}")
+            return ModelOutput.from_content("knowing/model", f"ANSWER: {letter}")
+
+    @modelapi(name="knowing")  # type: ignore[untyped-decorator]
+    def knowing() -> Any:
+        return Knowing
+
+    @solver  # type: ignore[untyped-decorator]
+    def counted() -> Any:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            del generate
+            state.user_prompt.text += f" (time {state.epoch})"
+            return state
+
+        return solve
+
+    options = ["liver", "stomach", "bladder", "kidney"]
+    found = {}
+    for epochs in (1, 3):
+        samples = [Sample(f"Which organ is in view {n}?", options, target="A", id=f"q{n}") for n in range(12)]
+        dataset = MemoryDataset(samples, name="organs")
+        dataset.shuffle_choices(seed=42)
+        task = Task(dataset=dataset, solver=[counted(), multiple_choice()], scorer=choice(), name="organs")
+        model = get_model("knowing/model")
+        (log,) = run_eval(task, model=model, epochs=epochs, log_dir=str(folder / str(epochs)), display="none")
+        assert log.results is not None
+        found[str(epochs)] = log.location.removeprefix("file://")
+    questions = folder / "organs.json"
+    asked = [
+        {"id": f"q{n}", "question": f"Which organ is in view {n}?", "options": options, "answer": "A", "group": f"v{n}"}
+        for n in range(12)
+    ]
+    questions.write_text(json.dumps(asked))
+    told: dict[str, Any] = {}
+    wanted: dict[str, tuple[str, int | None]] = {
+        "one": ("1", None),
+        "first": ("3", None),
+        "third": ("3", 3),
+        "fourth": ("3", 4),
+    }
+    for name, (log_of, epoch) in wanted.items():
+        try:
+            made = proctor.import_answers(questions, found[log_of], name=name, store=":memory:", epoch=epoch)
+        except proctor.InputError as error:
+            told[name] = {"error": str(error)}
+            continue
+        answers = made.store.answers(made.runs[0])
+        told[name] = {
+            "figures": _figures(made),
+            "notes": made.notes,
+            "letters": sorted({answer.text for answer in answers.values()}),
+            "shown": answers["q0"].extra["options_shown"],
+        }
+    return told
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    evaluate(place)
-    sys.stdout.write(json.dumps({"read": read(place), "write": write(place)}) + "\n")
+    if sys.argv[2:] == ["shuffled"]:
+        sys.stdout.write(json.dumps(shuffled(place)) + "\n")
+    else:
+        evaluate(place)
+        sys.stdout.write(json.dumps({"read": read(place), "write": write(place)}) + "\n")

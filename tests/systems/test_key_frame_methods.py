@@ -197,7 +197,7 @@ def test_the_tasks_own_folder_serves_as_demonstrations(instances: Instances) -> 
     [
         ("[]", "found no demonstration, expected a list of them"),
         ("{", "line 1, column 2: found the end of the file: it is cut off"),
-        ('[{"id": "x"}]', "entry 1, field 'order': found nothing, expected Field required"),
+        ('[{"id": "x"}]', "entry 1, field 'order': found nothing, expected a value"),
         ('[{"id": "x", "order": ["A", "A"]}]', "item 'x': found A > A, expected each label once"),
         ('[{"id": "x", "order": ["A", "B"]}, {"id": "x", "order": ["A", "B"]}]', "item 'x': found it twice"),
     ],

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         choose_model_async,
     )
     from proctor.api.model_options import ModelOptions, RunOptions, ScoreOptions
-    from proctor.api.option_values import names_in, size_in_bytes, system_names, validator_names
+    from proctor.api.option_values import facets_of, names_in, size_in_bytes, system_names, validator_names
     from proctor.api.options import (
         AllItems,
         AnalyzeOptions,
@@ -123,7 +123,7 @@ __all__ = [
     "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions",
     "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable",
     "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity",
-    "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch",
+    "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "facets_of", "fetch",
     "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "join_stores", "judge",
     "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "names_in",
     "official_summary", "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes",

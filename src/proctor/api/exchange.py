@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -63,7 +62,9 @@ def read_foreign(path: Path, form: str, benchmark: core.Benchmark, given: Import
     """Read the answers in a file of another program."""
     from proctor.interchange import FORMATS
 
-    return FORMATS.get(form).read(path, benchmark, given["id_column"], given["answer_column"], given["name"])
+    return FORMATS.get(form).read(
+        path, benchmark, given["id_column"], given["answer_column"], given["name"], given["epoch"]
+    )
 
 
 def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> Written:
@@ -133,6 +134,8 @@ async def import_answers_async(
     else:
         if given["answers_only"]:
             raise core.UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
+        if given["epoch"] is not None and not form:
+            raise core.UsageError("--epoch", f"none: files of {loaded.name} have one answer to an item", found="it")
         recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
         core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
         name = name or recorded.system
@@ -149,7 +152,7 @@ async def import_answers_async(
         await add_baselines(opened, loaded, scorers, seed=given["seed"])
         kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
         done = (f"{kept} as {name} / {under} in {opened.shown}",)
-        notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
+        notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded))
     remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
@@ -157,24 +160,18 @@ async def import_answers_async(
 import_answers = sync_twin(import_answers_async)
 
 
-def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
+def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers) -> list[str]:
     """Warnings about imported answers that are valid one by one, and suspicious together."""
     keys = {
-        item.id: item.answer.write(item.reference.answer)
+        item.id: (item.reference.answer, len(item.answer.write(item.reference.answer)))
         for item in benchmark.items
         if item.reference is not None and item.reference.answer is not None
     }
-    told = []
     if len(recorded.answers) > 4 and all(
-        answer.text.strip() == keys.get(answer.item_id) for answer in recorded.answers
+        (answer.parsed, len(answer.text.strip())) == keys.get(answer.item_id) for answer in recorded.answers
     ):
-        told.append("All answers are the references word for word: are they of the right column (--answer-column)?")
-    seed = benchmark.seeds.get("options")
-    if form and seed is not None:
-        told.append(
-            f"The options stand here in an order shuffled by seed {seed}: recorded letters must name that order"
-        )
-    return told
+        return ["All answers are the references word for word: are they of the right column (--answer-column)?"]
+    return []
 
 
 def _own_recorded(reader: core.BenchmarkReader, path: Path, benchmark: core.Benchmark, name: str) -> RecordedAnswers:
@@ -350,8 +347,7 @@ def _judgements(where: Stored, out: Path, scorer: str) -> int:
     from proctor.runs import judgements_of
 
     found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-    lines = [json.dumps(judgement.to_json(), ensure_ascii=False, allow_nan=False) for judgement in found]
-    core.write_whole(out, "".join(f"{line}\n" for line in lines))
+    core.write_whole(out, "".join(core.json_line(judgement.to_json()) for judgement in found))
     return len(found)
 
 

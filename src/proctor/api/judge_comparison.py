@@ -24,6 +24,7 @@ from proctor.core import (
     number_interval,
     output_file,
     plain_table,
+    safe_cell,
     write_whole,
 )
 
@@ -229,7 +230,7 @@ class _Comparison:
             out = io.StringIO()
             rows = csv.writer(out, lineterminator="\n")
             rows.writerow(("item", "system", "dimension", "value"))
-            rows.writerows((*key, repr(found.scores[key])) for key in self.table.keys)
+            rows.writerows((*map(safe_cell, key), repr(found.scores[key])) for key in self.table.keys)
             write_whole(file, out.getvalue())
         return found
 

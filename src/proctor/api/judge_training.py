@@ -29,6 +29,7 @@ from proctor.core import (
     number,
     number_interval,
     plain_table,
+    safe_cell,
     write_whole,
 )
 
@@ -235,10 +236,12 @@ def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, s
     columns = {_CLASSIFIER: trained.mean_scores} | {f"seed {k}": own for k, own in enumerate(trained.scores, start=1)}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["item", "system", "dimension", *columns])
+    writer.writerow(["item", "system", "dimension", *map(safe_cell, columns)])
     places = {key: place for place, key in enumerate(rated)}
     for item, system, name in keys:
-        writer.writerow([item, system, name, *(own[places[item, system]][name] for own in columns.values())])
+        writer.writerow(
+            [*map(safe_cell, (item, system, name)), *(own[places[item, system]][name] for own in columns.values())]
+        )
     write_whole(path / "out-of-fold.csv", text.getvalue())
     found = {key: trained.mean_scores[places[key[0], key[1]]][key[2]] for key in keys}
     add_recorded_scores(store, benchmark, scorer, found)
@@ -474,7 +477,7 @@ def _write_generative(
     rows = io.StringIO(newline="")
     writer = csv.writer(rows, lineterminator="\n")
     writer.writerow(["item", "system", "dimension", _GENERATIVE])
-    writer.writerows([*key, value] for key, value in found.items())
+    writer.writerows([*map(safe_cell, key), value] for key, value in found.items())
     write_whole(path / "held-out.csv", rows.getvalue())
     same: dict[str, JsonValue] = {
         "settings": plan.settings.model_dump(),

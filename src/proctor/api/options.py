@@ -309,7 +309,8 @@ class ImportOptions(Files, total=False):
     """How answers are imported: under the system `name` and a `condition` (by default that of the files, else `video`),
     with the `track` and `seed` of the questions. `answers_only` ignores people's ratings in the file. `scorer` is the
     automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (by default
-    recognised from the content), with `id_column` and `answer_column`."""
+    recognised from the content), with `id_column`, `answer_column` and the `epoch` to read, where a system answered each
+    item several times."""
 
     name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
     condition: Annotated[str, Option("What the system saw. [default: as the files say, else video]", default="")]
@@ -329,6 +330,7 @@ class ImportOptions(Files, total=False):
     ]
     id_column: Annotated[str, Option('The column with item ids; "position": the row number, from 0.', default="")]
     answer_column: Annotated[str, Option("The column with the answer.", default="")]
+    epoch: Annotated[int | None, Option("Which answer of several to each item. [default: the first]", low=1)]
 
 
 class ExportOptions(Selection, total=False):

@@ -158,6 +158,8 @@ _RATING_COLUMNS = ("item", "system", "rater", "value")
 _VALUE = "value"
 _SCORE_COLUMNS = ("item", "system", _VALUE)
 _NO_METRIC = {*_SCORE_COLUMNS, "dimension", "candidate", "group", "dataset", "language", "rater", "lower_is_better"}
+_NAMES = {"item", "system", "dimension", "rater"}
+_WRITTEN = {*_SCORE_COLUMNS, "candidate", "rater", "dimension", "group"}
 _MAX_METRICS = 50  # they are compared in pairs
 _ONE_DIMENSION = "quality"
 """The dimension of a table without dimensions."""
@@ -217,9 +219,17 @@ def _rows(file: Path, columns: Sequence[str]) -> list[core.TableRow]:
     sheet = core.read_sheet(file)
     if sheet.faults:
         raise sheet.faults[0].error(file)
+    for sheet_row in sheet.rows:
+        for name in sheet_row.cells.keys() & _WRITTEN:
+            if lost := core.lost_text(sheet_row.cells[name]):
+                raise core.TableFault(sheet_row.number, name, lost, "the text as it was written").error(file)
     rows = [
         core.TableRow(
-            row.number, {name: one if isinstance(one, str) else core.cell_text(one) for name, one in row.cells.items()}
+            row.number,
+            {
+                name: _plain(cell) if name in _NAMES else cell if isinstance(cell, str) else core.cell_text(cell)
+                for name, cell in row.cells.items()
+            },
         )
         for row in sheet.rows
     ]
@@ -231,6 +241,11 @@ def _rows(file: Path, columns: Sequence[str]) -> list[core.TableRow]:
         for name in row.cells.keys() - _NO_METRIC | {_VALUE} & row.cells.keys() if sheet.decimal_comma else ():
             row.cells[name] = row.cells[name].replace(",", ".")
     return rows
+
+
+def _plain(cell: object) -> str:
+    """A name as it was before `safe_cell`."""
+    return str(core.read_safe_cell(cell if isinstance(cell, str) else core.cell_text(cell)))
 
 
 def _is_lower(file: Path, row: core.TableRow) -> bool:

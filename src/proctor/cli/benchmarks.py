@@ -187,7 +187,7 @@ def show_item(
     opened = api.open_store(store, create=False)
     benchmark = api.name_in(opened, benchmark)
     if not item:
-        facets = [name.strip() for name in by.split(",") if name.strip()]
+        facets = list(api.facets_of(by))
         rows = composition(opened, benchmark, facets, all_items=all_items)
         show(output, rows, records_table(opened.card(benchmark).title, rows))
         outside = items_outside(opened, benchmark, facets, all_items=all_items)

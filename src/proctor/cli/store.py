@@ -31,14 +31,20 @@ def check(store: StoreUrl = None) -> None:
     Exit code 1 where a row is damaged. Example: proctor store check --store runs.db
     """
     from proctor import api
-    from proctor.runs import check_store
+    from proctor.runs import DamagedStoreError, check_file, check_store
 
-    lines = list(check_store(api.open_store(store, create=False)))
+    damaged = "restore a copy, or run the affected items again into another --store"
+    try:
+        lines = list(check_store(api.open_store(store, create=False)))
+    except DamagedStoreError as error:
+        if error.path is None:
+            raise
+        lines = list(check_file(error.path)) or [error.found]
+        damaged += "; `sqlite3 OLD.db .recover | sqlite3 NEW.db` copies what can be read"
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     for line in (*lines[:_SHOWN], *more):
         say(line)
-    damaged = f"{len(lines)} damaged: restore a copy, or run the affected items again into another --store"
-    say(damaged if lines else "Every row can be read.")
+    say(f"{len(lines)} damaged: {damaged}" if lines else "Every row can be read.")
     if lines:
         raise typer.Exit(1)
 

@@ -144,7 +144,8 @@ class AnnotatedMoment(FrozenModel):
 
 class AnnotatedVideo(FrozenModel):
     """The video: `file` in the media folder, size in pixels, length in seconds, frames per second (at least 1), and the
-    kind of procedure, if known."""
+    kind of procedure, if known. It is annotated from `begins` seconds on, except the whole seconds in `unseen`: of the
+    rest nothing is known, also not that nothing is there."""
 
     id: Name
     file: Name
@@ -153,6 +154,19 @@ class AnnotatedVideo(FrozenModel):
     seconds: float = Field(gt=0, le=360_000)
     fps: float = Field(ge=1, le=1000)
     procedure: str = ""
+    begins: float = Field(default=0.0, ge=0, exclude_if=lambda begins: not begins)
+    unseen: tuple[int, ...] = Field(default=(), exclude_if=lambda unseen: not unseen)
+
+    @model_validator(mode="after")
+    def _annotated(self) -> Self:
+        if self.begins >= self.seconds:
+            raise ValueError(f"an annotation that begins before the video's end ({self.seconds:g} s)")
+        return self
+
+    @property
+    def first_second(self) -> int:
+        """The first whole second that is annotated."""
+        return math.ceil(self.begins)
 
     @property
     def whole_seconds(self) -> int:
@@ -241,7 +255,8 @@ _CALM_S = 1.5  # around an insertion or a retrieval it is unclear to the second 
 
 
 class Timeline:
-    """An annotated video up to `end` seconds (default: all of it); nothing later is used.
+    """An annotated video up to `end` seconds (default: all of it); nothing later is used, and nothing is claimed about
+    seconds that nobody annotated.
 
     Subclasses that know more than an annotation, such as the simulator, override `quiet` and `plain`.
     """
@@ -251,6 +266,8 @@ class Timeline:
         self.end = annotation.video.seconds if end is None else end
         self._moments = [moment for moment in annotation.moments if moment.time <= self.end]
         self._by_second = {second: seen for second, seen in annotation.by_second().items() if second <= self.end}
+        unseen = {second for second in annotation.video.unseen if second <= self.end}
+        self.unseen = frozenset(unseen | set(range(min(annotation.video.first_second, int(self.end) + 1))))
         self._arrivals = [arrival for arrival in arrivals(annotation) if arrival.time <= self.end]
 
     def moments(self, kind: MomentKind, class_name: str | None = None) -> list[AnnotatedMoment]:
@@ -343,8 +360,9 @@ class Timeline:
         settled = [self._settled(second) for second in seconds]
         return [
             second
-            for second in seconds[2:-1]
-            if settled[second - 1]
+            for second in seconds[self.annotation.video.first_second + 2 : -1]
+            if not self.unseen & {second - 1, second, second + 1}
+            and settled[second - 1]
             and settled[second]
             and settled[second + 1]
             and names[second - 1] == names[second] == names[second + 1]

@@ -69,7 +69,8 @@ def read_cvat(file: Path, content: bytes, defaults: ReadDefaults) -> Annotation:
     Tracks with the same attribute `instance` are one instance that was lost and found again; a track without it is an
     instance of its own, `label-id`. Moments: the attribute `moment` changes to `insertion` or `retrieval` at a key
     frame, or `inserted_at`/`retrieved_at` hold seconds or hh:mm:ss, separated by commas. An outside box with `hidden` =
-    true means that the object is there and covered. `defaults` are the frame rate and the procedure, which CVAT's files
+    true means that the object is there and covered. A task or a job is annotated from its `start_frame` to its
+    `stop_frame`, as far as the jobs of the task are there. `defaults` are the frame rate and the procedure, which CVAT's files
     lack.
     """
     root = read_xml(file, content, _is_track)
@@ -77,8 +78,8 @@ def read_cvat(file: Path, content: bytes, defaults: ReadDefaults) -> Annotation:
         raise InputError(file, f"line {root.line}", found=f"<{root.tag}>", expected="<annotations>, as CVAT writes it")
     if root.find("image") is not None:
         raise InputError(file, found="CVAT for images", expected="CVAT for video 1.1, which has tracks")
-    video, stop = _video(file, root, defaults)
-    tracks = _Tracks(video, stop)
+    video, frames = _video(file, root, defaults)
+    tracks = _Tracks(video, frames)
     read_xml(file, content, tracks.ended)
     try:
         return Annotation(video=video, sightings=tuple(tracks.sightings), moments=tuple(tracks.moments))
@@ -93,8 +94,8 @@ def _is_track(node: Node, above: Sequence[Node]) -> bool:
 class _Tracks:
     """Reads tracks box by box, keeping only their sightings and moments."""
 
-    def __init__(self, video: AnnotatedVideo, stop: int) -> None:
-        self._video, self._stop = video, stop
+    def __init__(self, video: AnnotatedVideo, frames: range) -> None:
+        self._video, self._frames = video, frames
         self._track: _Track | None = None
         self.sightings: list[Sighting] = []
         self.moments: set[AnnotatedMoment] = set()
@@ -118,11 +119,12 @@ class _Tracks:
     def _show(self, track: _Track) -> None:
         if not track.keys:
             raise track.error("no key frame", "one or more")
-        late = next((key for key in track.keys if key.frame > self._stop and not key.outside), None)
+        late = next((key for key in track.keys if key.frame >= self._frames.stop and not key.outside), None)
         if late is not None:
             place, found = f"line {late.line}, <box>", f"frame {late.frame}"
-            raise InputError(track.node.file, place, found=found, expected=f"a frame of the task, 0 to {self._stop}")
-        for sighting in _sightings(track, self._video, self._stop):
+            expected = f"a frame of the task, {self._frames.start} to {self._frames.stop - 1}"
+            raise InputError(track.node.file, place, found=found, expected=expected)
+        for sighting in _sightings(track, self._video, self._frames):
             if len(self.sightings) == MOST_SIGHTINGS:
                 found = f"more than {MOST_SIGHTINGS:,} boxes, one for each second of each track"
                 raise track.error(found, "several videos")
@@ -130,7 +132,8 @@ class _Tracks:
         self.moments |= set(_moments(track, self._video))
 
 
-def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVideo, int]:
+def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVideo, range]:
+    """The video, and the numbers of the frames that are annotated."""
     meta = root.find("meta")
     if meta is None:
         raise InputError(file, found="no <meta>", expected="<meta> with the task and its size")
@@ -140,12 +143,7 @@ def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVid
     fps = _number(file, own, "fps") or defaults.fps
     if fps is None:
         raise InputError(file, "<meta>", found="no frame rate, CVAT keeps none", expected="--fps")
-    frames = _number(file, task, "size")
-    stop = _number(file, task, "stop_frame")
-    if stop is None:
-        if frames is None:
-            raise InputError(file, "<meta>", found="no <size>", expected="the number of frames")
-        stop = frames - 1
+    frames = _annotated_frames(file, task)
     size = next((found for at in (meta, task) if (found := at.find("original_size")) is not None), None)
     width, height = (_number(file, size, side) for side in ("width", "height"))
     if width is None or height is None:
@@ -156,13 +154,52 @@ def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVid
             file=name or file.stem,
             width=int(width),
             height=int(height),
-            seconds=_number(file, own, "seconds") or (stop + 1) / fps,
+            seconds=_number(file, own, "seconds") or frames.stop / fps,
             fps=fps,
             procedure=_text(own, "procedure") or defaults.procedure,
+            begins=begins if (begins := _number(file, own, "begins")) is not None else frames.start / fps,
+            unseen=_unseen(file, own),
         )
     except ValidationError as error:
         raise refusal(file, "<meta>", error) from error
-    return video, int(stop)
+    return video, frames
+
+
+def _annotated_frames(file: Path, task: Node) -> range:
+    """The frames of the video from the start of a task or job to its stop, without those at its ends that no job of the
+    task has. Raises `InputError` where jobs are missing between others."""
+    size, stop = _number(file, task, "size"), _number(file, task, "stop_frame")
+    start = int(_number(file, task, "start_frame") or 0)
+    if stop is None:
+        if size is None:
+            raise InputError(file, "<meta>", found="no <size>", expected="the number of frames")
+        stop = start + size - 1
+    if stop < start:
+        raise InputError(file, "<meta>, <stop_frame>", found=f"{stop:g}", expected=f"a frame from {start} on")
+    jobs = task.find("segments")
+    parts = sorted(
+        (int(_number(file, part, "start") or 0), int(_number(file, part, "stop") or 0))
+        for part in (jobs.all("segment") if jobs is not None else ())
+    )
+    if not parts or size is None or parts[-1][1] >= size:
+        return range(start, int(stop) + 1)
+    step = max(1, round((stop - start) / max(1, size - 1)))  # jobs count the task's frames, of which some are left out
+    reached = parts[0][0] - 1
+    for first, last in parts:
+        if first > reached + 1:
+            found = f"no job with the frames {reached + 1} to {first - 1} of the task"
+            raise InputError(file, "<meta>, <segments>", found=found, expected="all jobs, or each one's own file")
+        reached = max(reached, last)
+    ends = int(stop) if reached >= size - 1 else start + reached * step
+    return range(start + parts[0][0] * step, ends + 1)
+
+
+def _unseen(file: Path, own: Node | None) -> tuple[int, ...]:
+    """The seconds in a file of ours that nobody annotated."""
+    parts = _text(own, "unseen").split()
+    if not all(part.isdecimal() and part.isascii() and len(part) < _DIGITS for part in parts):
+        raise InputError(file, "<meta>, <unseen>", found=repr(" ".join(parts))[:60], expected="whole seconds")
+    return tuple(map(int, parts))
 
 
 def _text(element: Node | None, name: str) -> str:
@@ -254,14 +291,14 @@ def _flag(element: Node, name: str, *, missing: bool = False) -> bool:
     return text == "1"
 
 
-def _sightings(track: _Track, video: AnnotatedVideo, stop: int) -> Iterator[Sighting]:
-    """The track's sightings at every whole second from its first key frame on."""
+def _sightings(track: _Track, video: AnnotatedVideo, frames: range) -> Iterator[Sighting]:
+    """The track's sightings at every annotated whole second from its first key frame on."""
     at = 0
     for second in range(video.whole_seconds):
         frame = video.frame_of(second)
-        if frame > stop:
+        if frame >= frames.stop:
             return
-        if frame < track.keys[0].frame:
+        if frame < max(track.keys[0].frame, frames.start):
             continue
         while at + 1 < len(track.keys) and track.keys[at + 1].frame <= frame:
             at += 1
@@ -326,6 +363,8 @@ def _time(text: str) -> float | None:
     return math.fsum(one * 60.0**place for place, one in enumerate(reversed(numbers)))
 
 
+_DIGITS = 7  # of a second
+
 _NOWHERE = AnnotatedBox(x=0.0, y=0.0, width=1.0, height=1.0)  # an outside box must have corners
 _IMMUTABLE = ("instance", "inserted_at", "retrieved_at")
 _FLAGS = {"hidden": "false", "in_patient": "true", "filled": "false"}
@@ -386,14 +425,17 @@ def _meta(root: Element, annotation: Annotation) -> None:
     meta = SubElement(root, "meta")
     task = SubElement(meta, "task")
     last = max(video.frame_of(video.seconds) - 1, video.frame_of(video.whole_seconds - 1))
-    texts = {"name": video.id, "size": str(last + 1), "mode": "interpolation", "overlap": "0", "start_frame": "0"}
-    _add_texts(task, texts | {"stop_frame": str(last), "frame_filter": ""})
+    start = video.frame_of(video.first_second) if video.begins else 0
+    texts = {"name": video.id, "size": str(last + 1 - start), "mode": "interpolation", "overlap": "0"}
+    _add_texts(task, texts | {"start_frame": str(start), "stop_frame": str(last), "frame_filter": ""})
     labels = SubElement(task, "labels")
     for class_name in annotation.classes:
         _label(labels, class_name, annotation)
     _add_texts(SubElement(task, "original_size"), {"width": str(video.width), "height": str(video.height)})
     SubElement(meta, "source").text = video.file
     kept = {"id": video.id, "file": video.file, "fps": repr(video.fps), "seconds": repr(video.seconds)}
+    kept |= {"begins": repr(video.begins)} if video.begins else {}
+    kept |= {"unseen": " ".join(map(str, video.unseen))} if video.unseen else {}
     _add_texts(SubElement(meta, "proctor"), kept | {"procedure": video.procedure})
 
 
@@ -419,7 +461,7 @@ def _boxes(track: Element, sightings: list[Sighting], video: AnnotatedVideo, own
     names = sorted({name for sighting in sightings for name in sighting.attributes})
     box = next((sighting.box for sighting in sightings if sighting.box is not None), _NOWHERE)
     if not sightings:
-        _box(track, 0, box, [True, False], own)
+        _box(track, video.frame_of(video.first_second), box, [True, False], own)
         return
     for one, following in zip_longest(sightings, sightings[1:]):
         box = one.box or box

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -54,9 +55,12 @@ class _CocoVideo(_Numbered):
     duration: float | None = None
     procedure_type: str = ""
     moments: tuple[_CocoMoment, ...] = ()
+    begins: float | None = Field(default=None, ge=0)
+    unseen: tuple[int, ...] = ()
 
 
 class _CocoImage(_Numbered):
+    file_name: str = ""
     width: int | None = None
     height: int | None = None
     video_id: int = _ONE_VIDEO
@@ -72,7 +76,7 @@ class _CocoCategory(_Numbered):
 class _CocoBox(_Numbered):
     image_id: int
     category_id: int
-    bbox: tuple[float, float, float, float]
+    bbox: tuple[float, float, float, float] | None = None
     track_id: int | str | None = None
     instance: str | None = None
     attributes: dict[str, bool | int | float | str] = Field(default_factory=dict)
@@ -82,7 +86,9 @@ def read_coco(file: Path, content: dict[str, Any], defaults: ReadDefaults) -> li
     """The annotation of each video in a COCO file.
 
     `images` have a `video_id` (optional with one video) and a `time` in seconds, or a `frame_index` or `frame_id`,
-    which need a frame rate (`videos[].fps`, or `defaults`). Only the image nearest to each whole second is used.
+    or a name such as `frame_000025.PNG` (as CVAT writes it), which need a frame rate (`videos[].fps`, or `defaults`).
+    The annotated stretch is that from the first image to the last; of whole seconds there without an image nothing is
+    known, unless the video states what is annotated (`begins`, `unseen`). Only the image nearest to each whole second is used.
     `annotations` have an `instance` or a `track_id`, there or among their `attributes`. Other attributes: `occluded`,
     `outside` (there and covered), `in_patient`, `filled`, `visibility`. The optional `videos` hold `fps`, `duration` in
     seconds (default: to the last image), `procedure_type` and `moments`. Raises `InputError` for inconsistent parts.
@@ -158,9 +164,9 @@ def _annotation(
                 file=video.file_name or video.name,
                 width=width,
                 height=height,
-                seconds=video.duration or max(nearest, default=0) + 1.0,
                 fps=fps,
                 procedure=video.procedure_type or defaults.procedure,
+                **_stretch(video, nearest),
             ),
             sightings=tuple(
                 _sighting(file, number, box, second, categories)
@@ -173,18 +179,39 @@ def _annotation(
         raise refusal(file, place, error) from error
 
 
+_FRAME = re.compile(r"(?:.*/)?frame_(\d{1,9})\.\w{2,4}", re.IGNORECASE)
+
+
+def _stretch(video: _CocoVideo, seconds: Iterable[int]) -> dict[str, Any]:
+    """The length of a video, and what of it is annotated."""
+    known = set(seconds)
+    first, last = min(known, default=0), max(known, default=0)
+    if video.begins is not None:
+        return {"seconds": video.duration or last + 1.0, "begins": video.begins, "unseen": video.unseen}
+    until = max([last + 1.0, *(moment.time for moment in video.moments)])
+    length = until if video.duration is None else min(video.duration, until)
+    return {"seconds": length, "begins": float(first), "unseen": tuple(sorted(set(range(first, last)) - known))}
+
+
 def _nearest(file: Path, images: Sequence[_CocoImage], fps: float | None) -> dict[int, _CocoImage]:
     """The image nearest to each whole second that has one."""
     found: dict[int, tuple[float, _CocoImage]] = {}
     for image in images:
-        frame = image.frame_index if image.frame_index is not None else image.frame_id
+        named = _FRAME.fullmatch(image.file_name)
+        frames = (image.frame_index, image.frame_id, int(named[1]) if named is not None else None)
+        frame = next((number for number in frames if number is not None), None)
         time = image.time
         if time is None and frame is not None:
             if fps is None:
                 raise InputError(file, f"image {image.id}", found="a frame number", expected="fps, or --fps")
             time = frame / fps
         if time is None:
-            raise InputError(file, f"image {image.id}", found="no time", expected="time, frame_index or frame_id")
+            raise InputError(
+                file,
+                f"image {image.id}",
+                found="no time",
+                expected="time, frame_index, frame_id or frame_000025 in its name",
+            )
         second = math.floor(time + 0.5)
         off = abs(time - second)
         if second not in found or off < found[second][0]:
@@ -201,6 +228,9 @@ def _sighting(file: Path, number: int, box: _CocoBox, second: int, categories: d
         raise InputError(file, place, found="no instance", expected="track_id or instance")
     outside = attributes.pop("outside", False) is True
     attributes.pop("keyframe", None)  # written by CVAT
+    if box.bbox is None:
+        expected = "bbox (x, y, width, height): masks and polygons are not read"
+        raise InputError(file, place, found="no bbox", expected=expected)
     x, y, width, height = box.bbox
     try:
         return Sighting(
@@ -261,6 +291,8 @@ def _video(annotation: Annotation, number: int) -> dict[str, Any]:
         "duration": video.seconds,
         "procedure_type": video.procedure,
         "moments": [moment.model_dump(mode="json") for moment in annotation.moments],
+        "begins": video.begins,
+        "unseen": list(video.unseen),
     }
 
 

@@ -49,11 +49,13 @@ if TYPE_CHECKING:
         error_line,
         pip_install,
     )
+    from proctor.core.field_problems import first_problem
     from proctor.core.files import (
+        JSON_BREAKS,
         JsonError,
-        first_problem,
         input_bytes,
         input_text,
+        json_line,
         load_json,
         parse_json,
         parse_model,
@@ -133,7 +135,16 @@ if TYPE_CHECKING:
         reader_or_default,
     )
     from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
-    from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
+    from proctor.core.sheets import (
+        SHEET_SUFFIXES,
+        Sheet,
+        SheetRow,
+        ShortClock,
+        cell_text,
+        is_empty,
+        lost_text,
+        read_sheet,
+    )
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import (
         Arrays,
@@ -172,13 +183,12 @@ if TYPE_CHECKING:
         value,
         whole_percent,
     )
-    from proctor.core.workbooks import ShortClock
     from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
+    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "JSON_BREAKS", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
     "SHEET_SUFFIXES", "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell",
     "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion", "DataSource", "DerivedDimension",
     "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame",
@@ -194,13 +204,13 @@ __all__ = [
     "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained",
     "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
     "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_database", "is_empty", "kept_text", "limit_resources", "load_json", "looks_secret", "natural", "number",
-    "number_interval", "object_in_file", "one_of", "origin_of", "output_file", "p_value", "package_at_fault",
-    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
-    "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model",
-    "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of",
-    "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "scored", "seconds",
-    "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens",
-    "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder",
-    "whole_percent", "without_keys", "write_arrays", "write_whole",
+    "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json", "looks_secret", "lost_text",
+    "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of", "output_file", "p_value",
+    "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
+    "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json",
+    "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text",
+    "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell",
+    "scored", "seconds", "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings",
+    "thousands", "tokens", "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file",
+    "whole_folder", "whole_percent", "without_keys", "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -9,18 +9,17 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 
 from proctor.core.errors import InputError
-from proctor.core.words import one_of
+from proctor.core.field_problems import first_problem
 
 _LIMIT = "PROCTOR_MAX_FILE_MB"
 _MAX_MB = 100
 
+_PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"7z\xbc\xaf": "a 7z archive"}
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 Model = TypeVar("Model", bound=BaseModel)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -302,6 +301,25 @@ def read_jsonl(
     ]
 
 
+JSON_BREAKS = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that JSON allows inside a text and many readers take for the end of a line, and their JSON escapes."""
+
+
+def json_line(value: Any) -> str:
+    """A value, or a pydantic model, as a line of JSON Lines with its line feed. Characters that some readers take for
+    the end of a line (U+0085, U+2028, U+2029) are escaped, so that a line is one line for every reader. Raises
+    `ValueError` for NaN and infinity.
+
+    >>> json_line({"text": "7 °C\u2028warm"})
+    '{"text": "7 °C\\\\u2028warm"}\\n'
+    """
+    model = isinstance(value, BaseModel)
+    text = value.model_dump_json() if model else json.dumps(value, ensure_ascii=False, allow_nan=False)
+    for character, escape in JSON_BREAKS.items():
+        text = text.replace(character, escape)
+    return text + "\n"
+
+
 def read_model(file: Path, model: type[Model], expected: str = "a JSON file") -> Model:
     """A JSON file as a pydantic model. Raises `InputError` with the first invalid field.
 
@@ -326,7 +344,7 @@ def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = 
     Frame(number=3)
     >>> parse_model(Path("a.jsonl"), "{}", Frame, "line 2")
     Traceback (most recent call last):
-    proctor.core.errors.InputError: a.jsonl: line 2, field 'number': found nothing, expected Field required
+    proctor.core.errors.InputError: a.jsonl: line 2, field 'number': found nothing, expected a value
     """
     try:
         return model.model_validate_json(text)
@@ -343,86 +361,12 @@ def validated(model: type[Model], entry: object, file: Path | None, place: str =
     Frame(number=3)
     >>> validated(Frame, {}, Path("a.json"), "entry 2")
     Traceback (most recent call last):
-    proctor.core.errors.InputError: a.json: entry 2, field 'number': found nothing, expected Field required
+    proctor.core.errors.InputError: a.json: entry 2, field 'number': found nothing, expected a value
     """
     try:
         return TypeAdapter(model).validate_python(entry)
     except ValidationError as error:
         raise refusal(file, place, error, model) from error
-
-
-class FieldProblem(NamedTuple):
-    """An invalid field: its name, what was found, what was expected, and pydantic's message.
-
-    >>> print(FieldProblem("number", "'x'", "a whole number", "Input should be a valid integer"))
-    number: Input should be a valid integer
-    """
-
-    field: str
-    found: str
-    expected: str
-    message: str
-
-    def __str__(self) -> str:
-        """The message without what was found, which may be secret or long."""
-        return f"{self.field}: {self.message}" if self.field else self.message
-
-
-def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> FieldProblem:
-    """The first problem of a validation error; of an unknown field with the known ones, where the `model` is given.
-
-    >>> class Frame(BaseModel):
-    ...     number: int
-    >>> try:
-    ...     Frame.model_validate({"number": "x"})
-    ... except ValidationError as error:
-    ...     print(first_problem(error).found, "at", first_problem(error))
-    'x' at number: Input should be a valid integer, unable to parse string as an integer
-    """
-    first = error.errors(include_url=False)[0]
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "json_invalid":
-        return FieldProblem("", f"broken JSON ({first['ctx']['error']})", "JSON", message)
-    plain = isinstance(first["input"], str | int | float | bool | None)
-    found = repr(first["input"]) if plain else f"a {type(first['input']).__name__}"
-    expected = expected_fields(model, first["loc"]) if first["type"] == "extra_forbidden" else message
-    return FieldProblem(
-        ".".join(str(part) for part in first["loc"]),
-        "nothing" if first["type"] == "missing" else found[:80],
-        expected,
-        message,
-    )
-
-
-def expected_fields(model: type[BaseModel] | None, place: tuple[int | str, ...]) -> str:
-    """What was expected in place of an unknown field: the known ones, unless its part may have several forms."""
-    forms: list[Any] = [model]
-    for part in place[:-1]:
-        tagged = [
-            form for form in forms if len(forms) > 1 and part in [each.default for each in _fields_of(form).values()]
-        ]
-        if tagged:  # the part is the name of one of several forms
-            forms = tagged
-        elif fields := _fields_of(forms[0]) if len(forms) == 1 else {}:
-            forms = _forms(fields[str(part)].annotation) if str(part) in fields else []
-        else:  # the entries of a list or a mapping
-            inner = get_args(forms[0]) if len(forms) == 1 else ()
-            forms = _forms(inner[-1 if isinstance(part, str) else 0]) if inner else []
-    known = [field.alias or name for name, field in _fields_of(forms[0]).items()] if len(forms) == 1 else []
-    return f"no field of this name ({one_of(known, str(place[-1]))})" if known else "no field of this name"
-
-
-def _fields_of(kind: Any) -> dict[str, FieldInfo]:
-    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
-
-
-def _forms(kind: Any) -> list[Any]:
-    """The types that a value may have, without metadata and None."""
-    if get_origin(kind) is Annotated:
-        return _forms(get_args(kind)[0])
-    if get_origin(kind) in {Union, UnionType}:
-        return [form for one in get_args(kind) if one is not NoneType for form in _forms(one)]
-    return [kind]
 
 
 def refusal(
@@ -436,7 +380,7 @@ def refusal(
     ...     Frame.model_validate({})
     ... except ValidationError as error:
     ...     print(refusal("a.json", "entry 2", error))
-    a.json: entry 2, field 'number': found nothing, expected Field required
+    a.json: entry 2, field 'number': found nothing, expected a value
     """
     problem = first_problem(error, model)
     where = ", ".join(part for part in (place, f"field {problem.field!r}" if problem.field else "") if part)
@@ -444,4 +388,7 @@ def refusal(
 
 
 def _not_utf8(file: Path, error: UnicodeDecodeError) -> InputError:
+    packed = next((name for mark, name in _PACKED.items() if error.object.startswith(mark)), "")
+    if packed:
+        return InputError(file, found=packed, expected="the file itself: unpack it first")
     return InputError(file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8")

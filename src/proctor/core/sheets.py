@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.core.errors import InputError
 from proctor.core.files import JsonError, load_json, read_bytes
+from proctor.core.formats.base import MOST_CELL_CHARS
 from proctor.core.tables import TableFault, csv_records
 from proctor.core.words import count_of
 
@@ -40,6 +41,21 @@ class BadCell:
 
     found: str
     expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShortClock:
+    """A time shown as h:mm in a spreadsheet. It is ambiguous: "1:05" typed for 1 min 5 s is stored as 1 h 5 min.
+
+    >>> str(ShortClock(3900.0))
+    '1:05 (kept as 1 h 5 min)'
+    """
+
+    seconds: float
+
+    def __str__(self) -> str:
+        hours, minutes = divmod(round(self.seconds / 60), 60)
+        return f"{hours}:{minutes:02d} (kept as {hours} h {minutes} min)"
 
 
 @dataclass
@@ -92,6 +108,24 @@ def cell_text(cell: object) -> str:
     if isinstance(cell, dt.datetime | dt.date | dt.time):
         return cell.isoformat()
     return str(cell).strip()
+
+
+def lost_text(cell: object) -> str:
+    """Why a cell does not hold the text that was written into it, or "": a spreadsheet makes dates and times of texts
+    such as "1-2" and "1:05", and cuts texts (characters beyond 16 bits count twice).
+
+    >>> lost_text(dt.datetime(2026, 2, 1)), lost_text("B"), lost_text(ShortClock(3900.0))
+    ('a date (2026-02-01), as a spreadsheet makes it of other texts', '', 'a time: 1:05 (kept as 1 h 5 min)')
+    >>> lost_text("x" * 32_767)
+    '32,767 characters, where a spreadsheet cuts a text'
+    """
+    if isinstance(cell, dt.date):
+        return f"a date ({cell.isoformat()[:10]}), as a spreadsheet makes it of other texts"
+    if isinstance(cell, ShortClock):
+        return f"a time: {cell}"
+    if isinstance(cell, str) and MOST_CELL_CHARS in {len(cell), len(cell.encode("utf-16-le", "surrogatepass")) // 2}:
+        return f"{MOST_CELL_CHARS:,} characters, where a spreadsheet cuts a text"
+    return ""
 
 
 def add_records(sheet: Sheet, records: Iterator[tuple[int, Sequence[Any]]]) -> list[str]:

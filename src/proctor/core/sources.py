@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, ValidationError
 
 from proctor.core.errors import InputError
-from proctor.core.files import first_problem
+from proctor.core.field_problems import first_problem
 from proctor.core.validation import FrozenModel
 from proctor.core.yaml_files import read_yaml
 

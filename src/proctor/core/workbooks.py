@@ -9,11 +9,10 @@ import re
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from proctor.core.sheets import BadCell, Sheet, add_entries, add_records, is_empty
+from proctor.core.sheets import BadCell, Sheet, ShortClock, add_entries, add_records, is_empty
 from proctor.core.words import count_of
 
 _MAX_BYTES = 500 * 2**20
@@ -21,26 +20,12 @@ _MAX_MEMBERS = 10_000
 _MAX_ROWS = 1_048_576
 _PART = 2**20
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=\"([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}\d{1,7}\"")
+_PADDED = re.compile(r"0{2,20}")
 _CHECKED_ROWS = 50  # rows of a sheet that are checked for content
 _USUAL = "questions"
 _BROKEN = (BadZipFile, SyntaxError, ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, zlib.error,
            RuntimeError, OverflowError)  # fmt: skip
 """The exceptions of the libraries for malformed files (`SyntaxError`: malformed XML)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShortClock:
-    """A time shown as h:mm in a spreadsheet. It is ambiguous: "1:05" typed for 1 min 5 s is stored as 1 h 5 min.
-
-    >>> str(ShortClock(3900.0))
-    '1:05 (kept as 1 h 5 min)'
-    """
-
-    seconds: float
-
-    def __str__(self) -> str:
-        hours, minutes = divmod(round(self.seconds / 60), 60)
-        return f"{hours}:{minutes:02d} (kept as {hours} h {minutes} min)"
 
 
 def read_workbook(raw: bytes, chosen: str, sheet: Sheet) -> None:
@@ -134,6 +119,8 @@ def _cell(cell: Any) -> Any:
         return BadCell(f"the error value {value}", "a value")
     if kind == "n" and "%" in str(cell.number_format) and isinstance(value, int | float):
         return f"{round(100 * value, 9):g}%"  # as displayed
+    if kind == "n" and isinstance(value, int) and value >= 0 and _PADDED.fullmatch(str(cell.number_format)):
+        return f"{value:0{len(cell.number_format)}d}"  # an id such as 007, as displayed
     if kind == "d" and "s" not in str(cell.number_format).lower():
         seconds = _seconds(value)
         return value if seconds is None else ShortClock(seconds)

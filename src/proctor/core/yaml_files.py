@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from proctor.core.errors import InputError
-from proctor.core.files import expected_fields, input_text
+from proctor.core.field_problems import expected_fields
+from proctor.core.files import input_text
 
 if TYPE_CHECKING:
     import yaml

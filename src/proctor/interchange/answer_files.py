@@ -19,6 +19,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
+from proctor.interchange.shown_options import options_in_fields
 from proctor.models import CUT_OFF, FINISH_REASON, End, Ending, end_of_body
 from proctor.runs import EXPORT_COLUMNS
 
@@ -32,12 +33,15 @@ _TEXTS = (
 )  # fmt: skip
 _SYSTEMS = ("system", "model", "model_name")
 _QUESTIONS = ("question", "prompt", "input")
+_MARKS = {"hit", "score", "correct", "is_correct", "accuracy", "acc", "right", "exact_match", "match", "richtig"}
+_TARGETS = ("reference", "target", "gold", "ground_truth", "answer_key", "key", "correct_answer", "answer")
+_EPOCHS = ("epoch", "repetition")
 _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API models write it with a reason behind
 
 
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads VLMEvalKit's predictions: the columns index, prediction and, in a scored file, hit or score. A prediction
-    that states a failed call is `failed`."""
+    """Reads VLMEvalKit's predictions: the columns index, prediction, those of the options (A, B, C …), answer and, in a
+    scored file, hit or score. A prediction that states a failed call is `failed`."""
     sheet = core.read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
     answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
@@ -45,21 +49,37 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
         key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(column))
         text = core.cell_text(row.cells.get("prediction"))
         status, reason = core.Status.ANSWERED, ""
-        if not text or _FAILED in text:
-            status, reason, text = core.Status.FAILED, text or "an empty prediction", ""
+        lost = core.lost_text(row.cells.get("prediction"))
+        if lost or not text or _FAILED in text:
+            status, reason, text = core.Status.FAILED, lost or text or "an empty prediction", ""
         marks = {name: _share(row.cells.get(name)) for name in ("hit", "score")}
         scores = {
             name: value for name, value in marks.items() if value is not None and status is not core.Status.FAILED
         }
         prompt = core.cell_text(row.cells.get("question"))
-        answers.append(RecordedAnswer(f"row {row.number}", key, text, status, reason, prompt=prompt, scores=scores))
+        answers.append(
+            RecordedAnswer(
+                f"row {row.number}",
+                key,
+                text,
+                status,
+                reason,
+                prompt=prompt,
+                options=options_in_fields(row.cells),
+                scores=scores,
+                targets=_targets(row, ("answer",)),
+            )
+        )
     return RecordedFile(answers, faults=tuple(faults))
 
 
-def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = "", name: str = "") -> RecordedFile:
+def read_table_of_answers(
+    file: Path, id_column: str = "", answer_column: str = "", name: str = "", epoch: int = 0
+) -> RecordedFile:
     """Reads a table with a column of ids and one of answers; the columns `status` (Proctor's words), `reason`,
-    `latency_s`, `system` and `condition` are optional. An empty answer without a status is `failed`, because its reason
-    is unknown. `name` chooses one of several systems.
+    `latency_s`, `system`, `condition`, `epoch`, of options (`options_in_fields`), of a score and of the reference answer
+    are optional. An empty answer without a status is `failed`, because its reason is unknown. `name` chooses one of
+    several systems, `epoch` one of several epochs.
 
     Raises `UsageError` for an ambiguous column, and `InputError` for several systems or conditions.
     """
@@ -74,13 +94,14 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     system = _only(sheet, rows, systems, name)
     rows = [row for row in rows if not name or not systems or core.cell_text(row.cells.get(systems)) == system]
     condition = _only(sheet, rows, "condition", "")
+    rows, notes = _of_epoch(sheet, rows, epoch)
     answers, faults = [], list[core.Finding]()
     for number, row in enumerate(rows):
         key = str(number) if id_column == POSITION else core.cell_text(row.cells.get(ids))
         cell = row.cells.get(texts)
         text = cell if isinstance(cell, str) else core.cell_text(cell)
         place = f"row {row.number}"
-        found = _status(row, text)
+        found = _status(row, text, core.lost_text(cell))
         if isinstance(found, core.Finding):
             faults.append(found)
             continue
@@ -90,14 +111,53 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
             RecordedAnswer(
                 place,
                 key,
-                text,
+                "" if found[0] is core.Status.FAILED else text,
                 *found,
                 prompt=prompt,
+                options=() if own else options_in_fields(row.cells),
                 model_s=_number(seconds),
+                compared=_own_score(row) if own else _marks(row, texts),
+                targets=() if own else _targets(row, [one for one in _TARGETS if one != texts]),
                 parsed=kept_value(row.cells.get("parsed")) if own else None,
             )
         )
-    return RecordedFile(answers, system, condition, tuple(sheet.notes), tuple(faults))
+    return RecordedFile(answers, system, condition, tuple(notes), tuple(faults), own_order=own)
+
+
+def _of_epoch(sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int) -> tuple[list[core.SheetRow], list[str]]:
+    """The rows of one epoch (by default the first), if there is a column of epochs, and the notes on the table. Raises
+    `UsageError` for an epoch that it does not have."""
+    column = next((name for name in _EPOCHS if name in sheet.columns), "")
+    epochs = [core.cell_text(row.cells.get(column)) for row in rows] if column else []
+    known = sorted(set(epochs), key=lambda name: (len(name), name))
+    if epoch and str(epoch) not in known:
+        expected = core.one_of(known) if known else f"none: there is no column {' or '.join(_EPOCHS)}"
+        raise core.UsageError("--epoch", expected, found=str(epoch))
+    if len(known) < 2:
+        return list(rows), list(sheet.notes)
+    read = str(epoch or known[0])
+    others = ", ".join(f"{name} ({core.count_of(epochs.count(name), 'row')})" for name in known if name != read)
+    note = f"{len(known)} epochs: epoch {read} is read. Not read, --epoch N reads one of them: {others}"
+    return [row for row, name in zip(rows, epochs, strict=True) if name == read], [*sheet.notes, note]
+
+
+def _marks(row: core.SheetRow, texts: str) -> dict[str, float]:
+    """The scores in a row of another program."""
+    marks = {name: _share(cell) for name, cell in row.cells.items() if name.casefold() in _MARKS and name != texts}
+    return {name: value for name, value in marks.items() if value is not None}
+
+
+def _own_score(row: core.SheetRow) -> dict[str, float]:
+    """The accuracy in a row that Proctor exported."""
+    value = _share(row.cells.get("value")) if row.cells.get("metric") == core.ACCURACY.name else None
+    return {} if value is None else {core.ACCURACY.name: value}
+
+
+def _targets(row: core.SheetRow, columns: Sequence[str]) -> tuple[str, ...]:
+    """The reference answer in a row; empty without one."""
+    cells = {name.strip().casefold().replace(" ", "_"): cell for name, cell in row.cells.items()}
+    found = next((core.cell_text(cells[name]) for name in columns if not core.is_empty(cells.get(name))), "")
+    return (found,) if found else ()
 
 
 def _without_apostrophes(row: core.SheetRow) -> core.SheetRow:
@@ -143,8 +203,11 @@ def _only(sheet: core.Sheet, rows: Sequence[core.SheetRow], column: str, wanted:
     )
 
 
-def _status(row: core.SheetRow, text: str) -> tuple[core.Status, str] | core.Finding:
+def _status(row: core.SheetRow, text: str, lost: str) -> tuple[core.Status, str] | core.Finding:
+    """The status and reason in a row, whose answer a spreadsheet may have `lost`."""
     cell, reason = row.cells.get("status"), core.cell_text(row.cells.get("reason"))
+    if core.is_empty(cell) and lost:
+        return core.Status.FAILED, lost
     if core.is_empty(cell):
         return (core.Status.ANSWERED, reason) if text.strip() else (core.Status.FAILED, reason or "an empty cell")
     if core.cell_text(cell) not in set(core.Status):
@@ -152,6 +215,8 @@ def _status(row: core.SheetRow, text: str) -> tuple[core.Status, str] | core.Fin
             f"row {row.number}, column 'status'", repr(core.cell_text(cell))[:60], core.one_of(list(core.Status))
         )
     status = core.Status(core.cell_text(cell))
+    if lost and status is core.Status.ANSWERED:
+        return core.Status.FAILED, lost
     return status, reason or ("" if status is core.Status.ANSWERED else "as the file says")
 
 
@@ -172,7 +237,8 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
     """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was
     cancelled, or met a rate limit or a server error, `refused` for refused content, and `error` for a request that
     could not be answered (a context too long). A reply that broke off is `failed`, and one that a filter stopped
-    `refused`, by the words of `proctor.models.read_ending`. Raises `InputError` for invalid JSON Lines."""
+    `refused`, by the words of `proctor.models.read_ending`. A line may also hold its request, whose message lists the
+    options. Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
     faults: list[core.Finding] = []
@@ -192,7 +258,9 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         if status is core.Status.ANSWERED and not text:
             status, reason = core.Status.ERROR, CUT_OFF if cut_off else "an empty reply"
         extra = {} if end is None else {FINISH_REASON: end.word or None, "cut_off": cut_off}
-        answers.append(RecordedAnswer(place, key, text, status, reason, usage=_usage(body), extra=extra))
+        prompt = _asked(line) or _asked(as_object(line.get("request"))) or _asked(body)
+        usage = _usage(body)
+        answers.append(RecordedAnswer(place, key, text, status, reason, prompt=prompt, usage=usage, extra=extra))
     return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
 
 
@@ -231,6 +299,17 @@ def _text(body: dict[str, Any]) -> str:
         return content
     parts = _parts(body)
     return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
+
+
+def _asked(request: dict[str, Any]) -> str:
+    """The text of the last user message of a request that was recorded beside its response; "" if there is none."""
+    request = as_object(request.get("body")) or request
+    sent = request.get("messages", request.get("input"))
+    if isinstance(sent, str):
+        return sent
+    texts = [message.get("content") for message in map(as_object, as_list(sent)) if message.get("role") == "user"]
+    parts = [{"text": texts[-1]}] if texts and isinstance(texts[-1], str) else as_list(texts[-1] if texts else None)
+    return "\n".join(str(part["text"]) for part in map(as_object, parts) if isinstance(part.get("text"), str))
 
 
 def _usage(body: dict[str, Any]) -> core.Usage:

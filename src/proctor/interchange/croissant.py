@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.core import count_of, whole_folder, write_whole
+from proctor.core import count_of, json_line, whole_folder, write_whole
 from proctor.interchange.export_source import (
     COLUMNS,
     ExportSource,
@@ -18,10 +18,10 @@ from proctor.interchange.export_source import (
     facet_names,
     file_hash,
     item_rows,
-    jsonl_text,
     lost_in_rows,
     media_files,
 )
+from proctor.interchange.licences import licence_address
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 _RAI = "http://mlcommons.org/croissant/RAI/1.0"
@@ -45,7 +45,7 @@ def write_croissant(source: ExportSource, out: Path) -> Written:
     """Writes a folder with `croissant.json` and `items.jsonl`: a FileObject for the items and one for each medium in
     the folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
     rows = item_rows(source)
-    text = jsonl_text(rows)
+    text = "".join(map(json_line, rows))
     files = dict(media_files(source))
     with whole_folder(out) as folder:
         copy_media(source, folder)
@@ -80,7 +80,7 @@ def _record(source: ExportSource, text: str, files: dict[str, Path]) -> dict[str
         "rai:dataUseCases": "Evaluation of multimodal models on clinical procedures; not for training.",
         "rai:dataCollection": f"Exported by Proctor {__version__}.",
     }
-    optional = {"license": source.licence, "citeAs": origin.get("citation", "")}
+    optional = {"license": licence_address(source.licence), "citeAs": origin.get("citation", "")}
     found |= {name: value for name, value in optional.items() if value}
     if "url" not in origin:
         del found["url"]

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.core import Answer, InputError, Item, Status, content_hash, count_of, whole_folder, write_whole
+from proctor.core import Answer, InputError, Item, Status, content_hash, count_of, json_line, whole_folder, write_whole
 from proctor.interchange.export_source import (
     ExportSource,
     Written,
     check_origin,
-    jsonl_text,
     model_of,
     public_settings,
     references_of,
@@ -98,7 +97,7 @@ class _SystemRecord:
         rows = list(self._rows())
         developer, _, model = self.model.partition("/")
         place = "/".join(("data", *(_component(part) for part in (self.source.card.name, developer, model))))
-        text = jsonl_text(rows)
+        text = "".join(map(json_line, rows))
         checksum = sha256(text.encode()).hexdigest()
         record = self._record()
         name = _uuid4(content_hash(record) + checksum)

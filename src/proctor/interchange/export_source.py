@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import file_digest
@@ -197,7 +197,11 @@ def shown_text(answer: Answer) -> str:
     >>> shown_text(Answer(item_id="q1"))
     ''
     """
-    shown = [shown_record.model_dump(mode="json", exclude_defaults=True) for shown_record in recorded(answer)]
+    shown = [
+        shown_record.model_dump(mode="json", exclude_defaults=True)
+        for shown_record in recorded(answer)
+        if shown_record.prefixes  # under `text-only` nothing was shown
+    ]
     return json.dumps(shown) if shown else ""
 
 
@@ -206,11 +210,6 @@ def references_of(item: Item) -> list[str]:
     if item.reference is None:
         return []
     return [item.answer.write(value) for value in (item.reference.answer, *item.reference.accepted)]
-
-
-def jsonl_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as JSON Lines."""
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
 # -- items as rows

@@ -125,13 +125,14 @@ Writer = Callable[[ExportSource, Path], Written]
 @dataclass(frozen=True)
 class ForeignFormat:
     """One format. `reader` and `writer` are functions as "module:function" of this room, or ""; `folder` means that a
-    folder is written."""
+    folder is written, `epochs` that a file may have several answers of the system to an item."""
 
     name: str
     title: str
     reader: str = ""
     writer: str = ""
     folder: bool = False
+    epochs: bool = False
 
     @property
     def summary(self) -> str:
@@ -141,12 +142,22 @@ class ForeignFormat:
         return f"{self.title}: {' and '.join(uses)}"
 
     def read(
-        self, file: Path, benchmark: Benchmark, id_column: str = "", answer_column: str = "", name: str = ""
+        self,
+        file: Path,
+        benchmark: Benchmark,
+        id_column: str = "",
+        answer_column: str = "",
+        name: str = "",
+        epoch: int | None = None,
     ) -> RecordedAnswers:
-        """Reads answers to a benchmark's items. Raises what the reader and `mapped` raise."""
+        """Reads answers to a benchmark's items, of one `epoch` (by default the first). Raises `UsageError` for an epoch
+        of a format without epochs, and what the reader and `mapped` raise."""
         file = file_of(file) if self.folder else file
-        more = (answer_column, name) if self.name == TABLE else ()
-        found: RecordedFile = _function(self.reader)(file, id_column, *more)
+        if epoch is not None and not self.epochs:
+            raise UsageError("--epoch", f"none: {self.name} has one answer of a system to an item", found=str(epoch))
+        more: dict[str, Any] = {} if epoch is None else {"epoch": epoch}
+        more |= {"answer_column": answer_column, "name": name} if self.name == TABLE else {}
+        found: RecordedFile = _function(self.reader)(file, id_column, **more)
         answers = mapped(file, self.name, found, benchmark, id_column)
         note = f"{file.name}: read as {self.name} ({self.title})"
         return replace(answers, notes=(note, *answers.notes))
@@ -193,12 +204,17 @@ def _function(place: str) -> Any:
 
 FORMATS = ForeignFormats(
     ForeignFormat(
-        "lmms-eval", "Samples of lmms-eval", "lmms_eval:read_lmms_eval", "lmms_eval:write_lmms_eval", folder=True
+        "lmms-eval",
+        "Samples of lmms-eval",
+        "lmms_eval:read_lmms_eval",
+        "lmms_eval:write_lmms_eval",
+        folder=True,
+        epochs=True,
     ),
     ForeignFormat("vlmevalkit", "Predictions of VLMEvalKit", "answer_files:read_vlmevalkit"),
-    ForeignFormat("inspect", "Log of Inspect", "inspect_logs:read_inspect", "inspect_logs:write_inspect"),
+    ForeignFormat("inspect", "Log of Inspect", "inspect_logs:read_inspect", "inspect_logs:write_inspect", epochs=True),
     ForeignFormat("openai-batch", "Output of OpenAI's batch API", "answer_files:read_openai_batch"),
-    ForeignFormat(TABLE, "Table of ids and answers", "answer_files:read_table_of_answers"),
+    ForeignFormat(TABLE, "Table of ids and answers", "answer_files:read_table_of_answers", epochs=True),
     ForeignFormat(
         "every-eval-ever",
         "Every Eval Ever 0.3, results and answers",

@@ -19,6 +19,7 @@ from proctor.core import (
 )
 from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_row, row_form
 from proctor.interchange.export_source import ExportSource, Written, check_origin, copy_media, model_of
+from proctor.interchange.licences import hub_licence
 from proctor.metrics import code_scorers
 from proctor.runs import Result
 
@@ -239,7 +240,8 @@ def _card(source: ExportSource, facets: list[str]) -> str:
     card = source.card
     head: dict[str, object] = {"pretty_name": card.title}
     if source.licence:
-        head["license"] = source.licence.lower()
+        head["license"] = hub_licence(source.licence)
+        head |= {"license_name": source.licence} if head["license"] == "other" else {}
     head |= {"tags": ["proctor", "benchmark"]}
     head["configs"] = [{"config_name": "default", "data_files": [{"split": "test", "path": "data/test-*.parquet"}]}]
     lines = ["---", yaml_text(head).rstrip(), "---", "", f"# {markdown_text(card.title)}", ""]

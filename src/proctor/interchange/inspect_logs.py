@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from proctor import __version__
-from proctor.core import Answer, ConfigurationError, InputError, Item, Status, Usage, whole_file
+from proctor.core import (
+    Answer,
+    ConfigurationError,
+    InputError,
+    Item,
+    Status,
+    Usage,
+    UsageError,
+    count_of,
+    one_of,
+    whole_file,
+)
 from proctor.interchange.export_source import (
     ExportSource,
     Written,
@@ -40,12 +52,13 @@ def _inspect() -> Any:
     return inspect_ai.log
 
 
-def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads a log. `id_column` names the key of a sample's metadata with the item's id; the default is the sample's id.
+def read_inspect(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFile:
+    """Reads one epoch of a log. `id_column` names the key of a sample's metadata with the item's id; the default is the
+    sample's id. The options are a sample's choices, which Inspect keeps in the order that was shown.
 
-    Of several epochs the first is read. The status of a sample is `failed` after an error, `timed_out` after a time
+    A note names the other epochs and their scores. The status of a sample is `failed` after an error, `timed_out` after a time
     limit, `error` after another limit or a context that was too long, and `refused` after a content filter. Raises
-    `InputError` for an invalid log, and `ConfigurationError` if Inspect is not installed.
+    `InputError` for an invalid log or one without the epoch, and `ConfigurationError` if Inspect is not installed.
     """
     logs = _inspect()
     _check_size(file)
@@ -55,17 +68,53 @@ def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
             str(file), all_samples_required=False, resolve_attachments="core", exclude_fields=_UNUSED
         )
         own = (header.eval.metadata or {}).get(_OUR) or {}
-        answers = [_recorded(number, sample, id_column) for number, sample in enumerate(read, 1) if sample.epoch == 1]
+        answers, epochs = list[RecordedAnswer](), dict[int, _Epoch]()
+        for sample in read:
+            epochs.setdefault(sample.epoch, _Epoch()).add(sample)
+            if sample.epoch == epoch:
+                answers.append(_recorded(len(answers), sample, id_column))
     except (OSError, ValueError, LookupError, TypeError, ValidationError, BadZipFile, RuntimeError) as error:
         raise InputError(file, found=" ".join(str(error).split())[:200], expected="a log of Inspect") from error
-    epochs = header.eval.config.epochs or 1
-    notes = [f"{epochs} epochs: the first is used"] if epochs > 1 else []
+    if epoch != 1 and epoch not in epochs:
+        raise UsageError("--epoch", one_of([str(number) for number in sorted(epochs)]), found=str(epoch))
+    notes = _epoch_notes(epochs, epoch)
     if header.status != "success":
         notes.append(f"the log's status is {header.status}: answers may be missing")
     condition = own.get("condition", "") if isinstance(own, dict) else ""
     system = own.get("system", "") if isinstance(own, dict) else ""
-    settings = {"task": header.eval.task, "model": header.eval.model, "created": str(header.eval.created)}
+    settings: dict[str, JsonValue] = {
+        "task": header.eval.task,
+        "model": header.eval.model,
+        "created": str(header.eval.created),
+    }
+    settings |= {"epoch": epoch} if len(epochs) > 1 else {}
     return RecordedFile(answers, system or header.eval.model, condition, tuple(notes), settings=settings)
+
+
+@dataclass
+class _Epoch:
+    """The number of samples of an epoch, and their scores by metric."""
+
+    samples: int = 0
+    scores: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, sample: EvalSample) -> None:
+        self.samples += 1
+        for name, value in _scores(sample).items():
+            self.scores.setdefault(name, []).append(value)
+
+    def __str__(self) -> str:
+        means = [f"{name} {sum(values) / len(values):.3f}" for name, values in self.scores.items()]
+        return ", ".join([count_of(self.samples, "sample"), *means])
+
+
+def _epoch_notes(epochs: Mapping[int, _Epoch], read: int) -> list[str]:
+    """How many epochs there are, which one is read, and what the others are."""
+    if len(epochs) < 2:
+        return []
+    others = "; ".join(f"epoch {number}: {epochs[number]}" for number in sorted(epochs) if number != read)
+    here = epochs.get(read, _Epoch())
+    return [f"{len(epochs)} epochs: epoch {read} is read ({here}). Not read, --epoch N reads one of them: {others}"]
 
 
 def _check_size(file: Path) -> None:
@@ -87,10 +136,9 @@ def _check_size(file: Path) -> None:
 def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer:
     key = sample.metadata.get(id_column, "") if id_column not in {"", "position"} else sample.id
     if id_column == "position":
-        key = number - 1
+        key = number
     status, reason = _outcome(sample)
     text = "" if status is Status.FAILED else sample.output.completion
-    scores = {name: share(score.value) for name, score in (sample.scores or {}).items()}
     used = list(sample.model_usage.values())
     usage = Usage(
         requests=len(used),
@@ -104,12 +152,27 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
         text,
         status,
         reason,
-        prompt=sample.input if isinstance(sample.input, str) else " ".join(one.text for one in sample.input),
+        prompt=_prompt(sample),
+        options=tuple(sample.choices or ()),
         usage=usage,
         model_s=sample.output.time,
-        scores={name: value for name, value in scores.items() if value is not None and status is not Status.FAILED},
+        scores={} if status is Status.FAILED else _scores(sample),
+        targets=(sample.target,) if isinstance(sample.target, str) else (", ".join(sample.target),),
         parsed=kept_value(sample.metadata.get("proctor_parsed")),
     )
+
+
+def _prompt(sample: EvalSample) -> str:
+    """The sample's input, and after it the first message to the model, which lists the options."""
+    given = sample.input if isinstance(sample.input, str) else " ".join(one.text for one in sample.input)
+    sent = [message.text for message in sample.messages if message.role == "user"]
+    return given if not sent or sent[0] in given else f"{given}\n{sent[0]}"
+
+
+def _scores(sample: EvalSample) -> dict[str, float]:
+    """The sample's scores between 0 and 1."""
+    found = {name: share(score.value) for name, score in (sample.scores or {}).items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _outcome(sample: EvalSample) -> tuple[Status, str]:

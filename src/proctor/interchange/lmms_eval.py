@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,39 +15,47 @@ from proctor.core import (
     Item,
     Status,
     Usage,
+    UsageError,
     count_of,
+    json_line,
     read_json,
     read_jsonl,
     whole_folder,
     write_whole,
 )
+from proctor.core.formats import option_letters
 from proctor.interchange.export_source import ExportSource, Written, kept_fields, references_of
 from proctor.interchange.recorded import (
     RecordedAnswer,
     RecordedFile,
     as_list,
+    as_object,
     fault,
     kept_status,
     kept_value,
     share,
     token_count,
 )
+from proctor.interchange.shown_options import options_in_fields
 from proctor.runs import CODE
 
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
 _OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason", "proctor_parsed"}
+_NESTED = 3
 _EMPTY = "an empty reply, which lmms-eval also writes for a failed call"
 
 
-def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
+def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFile:
     """Reads one file of samples. `id_column` names the field with the item's id; the default in files that Proctor did
-    not write is `doc_id`, the number of the task's question.
+    not write is `doc_id`, the number of the task's question. The options are those in `input`, else in `doc`. Of several
+    replies to a question the one with the number `epoch` is read.
 
-    lmms-eval writes an empty reply for a failed call, so it is `failed`. Raises `InputError` for invalid JSON Lines.
+    lmms-eval writes an empty reply for a failed call, so it is `failed`. Raises `InputError` for invalid JSON Lines, and `UsageError` if no question has
+    that many replies.
     """
     answers: list[RecordedAnswer] = []
     faults: list[Finding] = []
-    condition, several = "", 0
+    condition, counts = "", Counter[int]()
     for place, line in read_jsonl(file):
         if not isinstance(line, dict) or "doc_id" not in line:
             faults.append(fault(place, "no doc_id", "a sample of lmms-eval"))
@@ -58,18 +67,25 @@ def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
             found = f"no field {name!r}" if key is None else "log-likelihoods, no text"
             faults.append(fault(place, found, "the item's id and a reply in words"))
             continue
-        several += len(replies) > 1
+        counts[len(replies)] += 1
         condition = str(line.get("proctor_condition", condition))
-        answers.append(_recorded(place, str(key), replies[0] if replies else "", line))
-    notes = [f"{several} samples have several replies: the first is used"] if several else []
+        answers.append(_recorded(place, str(key), replies[epoch - 1] if len(replies) >= epoch else "", line))
+    most = max(counts, default=0)
+    if epoch > max(most, 1):
+        raise UsageError("--epoch", f"1 to {most}", found=str(epoch))
+    several, notes = sum(count for replies_of, count in counts.items() if replies_of > 1), []
+    if several:
+        read = f"{count_of(several, 'sample')} with several replies (up to {most}): reply {epoch} is read"
+        notes = [f"{read}. Not read, --epoch N reads another one: {most - 1} more"]
     return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
 
 
 def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
     empty = (Status.FAILED, _EMPTY) if not text.strip() else (Status.ANSWERED, "")
     status, reason = kept_status(line) or empty
-    given = line.get("input")
-    prompt = given if isinstance(given, str) else next((one for one in as_list(given) if isinstance(one, str)), "")
+    prompt = _first_text(line.get("input")) or _first_text(line.get("arguments"))
+    target = line.get("target")
+    given_targets = target if isinstance(target, list) else [target]
     scores = {name: share(value) for name, value in line.items() if name not in _OWN and not isinstance(value, str)}
     return RecordedAnswer(
         place,
@@ -78,10 +94,20 @@ def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> Recorded
         status,
         reason,
         prompt=prompt,
+        options=options_in_fields(as_object(line.get("doc"))),
         usage=_usage(line.get("token_counts")),
         scores={name: value for name, value in scores.items() if value is not None and status is not Status.FAILED},
+        targets=tuple(str(one) for one in given_targets if isinstance(one, str | int | float)),
         parsed=kept_value(line.get("proctor_parsed")),
     )
+
+
+def _first_text(value: Any) -> str:
+    """The first text in lists and objects: the prompt, in `input` or, from older versions, in `arguments`."""
+    for _ in range(_NESTED):
+        if isinstance(value, dict | list):
+            value = next(iter(value.values() if isinstance(value, dict) else value), "")
+    return value if isinstance(value, str) else ""
 
 
 def _replies(line: dict[str, Any]) -> list[str] | None:
@@ -135,7 +161,7 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
         kept = kept_fields(item, answer)
         other += "proctor_parsed" in kept
         sample = _sample(place, item, answer.text) | scores.get(item.id, {}) | kept
-        lines.append(json.dumps(sample | {"proctor_condition": run.condition}, ensure_ascii=False))
+        lines.append(json_line(sample | {"proctor_condition": run.condition}))
         logs.append({"doc_id": place, "resps": [[answer.text]]})
     rows = [row for row in source.results if row.scorer == CODE]
     figures = {f"{row.metric},none": row.if_wrong if row.value is None else row.value for row in rows}
@@ -153,7 +179,7 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
     }
     stamp = source.begun[run.system, run.condition][:19].replace("-", "").replace(":", "").replace("T", "_")
     with whole_folder(out) as folder:
-        write_whole(folder / f"{stamp}_samples_{task}.jsonl", "".join(f"{line}\n" for line in lines))
+        write_whole(folder / f"{stamp}_samples_{task}.jsonl", "".join(lines))
         write_whole(folder / f"{stamp}_results.json", json.dumps(results, indent=2, ensure_ascii=False))
         write_whole(folder / "from_log" / f"{task}.json", json.dumps(log, indent=2, ensure_ascii=False))
     dropped = [
@@ -171,12 +197,14 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
 
 
 def _sample(place: int, item: Item, text: str) -> dict[str, Any]:
+    letters = option_letters(len(item.options))
+    options = [f"{letter}. {option}" for letter, option in zip(letters, item.options, strict=True)]
     return {
         "doc_id": place,
         "target": next(iter(references_of(item)), ""),
         "filtered_resps": [text],
         "doc_hash": sha256(item.model_dump_json().encode()).hexdigest(),
-        "input": "\n".join((item.question, *item.options)),
+        "input": "\n".join((item.question, *options)),
         "proctor_item": item.id,
     }
 

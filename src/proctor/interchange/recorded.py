@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.interchange.export_source import file_hash
+from proctor.interchange.shown_options import option_order, reads_by_letter, shown_to_model, value_by_shown
+from proctor.metrics import AccuracyScorer
 
 POSITION = "position"
 """As the column of ids: the number of the record is the item's index in the benchmark, from 0."""
@@ -22,8 +24,10 @@ _SHOWN = 60
 @dataclass(frozen=True)
 class RecordedAnswer:
     """One record. `place` is its place in the file, `key` the id or number of its item, `prompt` the recorded prompt if
-    the format has it. `scores` are recorded scores by metric, and `parsed` is the value in a record that Proctor wrote
-    (of options that were shown in another order, for example)."""
+    the format has it, and `options` the options that the record states, in the order of their letters. `scores` are
+    recorded scores by metric, `compared` those that are only compared with ours, and `targets` the record's own
+    reference answers. `parsed` is the value in a record that Proctor wrote (of options that were shown in another
+    order, for example)."""
 
     place: str
     key: str
@@ -31,9 +35,12 @@ class RecordedAnswer:
     status: core.Status = core.Status.ANSWERED
     reason: str = ""
     prompt: str = ""
+    options: tuple[str, ...] = ()
     usage: core.Usage = field(default_factory=core.Usage)
     model_s: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+    compared: Mapping[str, float] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
     parsed: JsonValue = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -41,7 +48,7 @@ class RecordedAnswer:
 @dataclass(frozen=True)
 class RecordedFile:
     """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for
-    unreadable records."""
+    unreadable records. `own_order` means that Proctor wrote the letters, in the order of the item's options."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""
@@ -49,6 +56,7 @@ class RecordedFile:
     notes: tuple[str, ...] = ()
     faults: tuple[core.Finding, ...] = ()
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    own_order: bool = False
 
 
 def mapped(
@@ -57,8 +65,10 @@ def mapped(
     """The records as answers to the items, by id; or (`id_column` "position") by the item's index, where a recorded
     prompt must contain the item's question.
 
-    Records without an item are left out and listed in `notes`. Raises `InputError`, with all faults as its notes, for
-    unreadable records, an item with two answers, and a file without any record of an item.
+    A letter means the option that was shown (see `shown_options`). `notes` list records without an item, which are left
+    out, letters in a file that does not hold the options, and items on which the file's scores or reference answers
+    differ from ours. Raises `InputError`, with all faults as its notes, for unreadable records, other options than the
+    item's, an item with two answers, and a file without any record of an item.
     """
     items = {item.id: item for item in benchmark.items}
     by_place = id_column == POSITION
@@ -78,16 +88,21 @@ def mapped(
                     _fault("two answers", answer.place, f"another answer to {item.id}", f"one ({before.place})")
                 )
         else:
-            chosen[item.id] = answer
+            shown = shown_to_model(item, answer.options, answer.prompt)
+            chosen[item.id] = replace(answer, options=shown)
+            faults += _other_options(item, chosen[item.id])
     if faults:
         raise _refused(file, faults)
     if not chosen:
         raise core.InputError(
             file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered)
         )
-    notes = (*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark))
+    answers = tuple(_answer(items[name], one) for name, one in chosen.items())
+    notes = [*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark)]
+    notes += [] if found.own_order else _unknown_order(chosen, benchmark)
+    notes += _compared(chosen, items, answers)
     return core.RecordedAnswers(
-        tuple(_answer(items[name], one) for name, one in chosen.items()),
+        answers,
         scores=tuple(
             core.Score(item_id=name, metric=metric, value=value, scorer=form)
             for name, one in chosen.items()
@@ -95,7 +110,7 @@ def mapped(
             for metric, value in one.scores.items()
         ),
         settings={"recorded": file.name, "format": form, "sha256": file_hash(file), **found.settings},
-        notes=notes,
+        notes=tuple(notes),
         condition=found.condition,
         system=found.system,
     )
@@ -124,6 +139,17 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
+def _other_options(item: core.Item, answer: RecordedAnswer) -> list[core.Finding]:
+    """A fault if the record shows other options than the item's."""
+    if not answer.options or not item.options or answer.parsed is not None:
+        return []
+    try:
+        option_order(answer.options, item.options)
+    except core.ParseError as error:
+        return [_fault("other options", f"{answer.place} ({item.id})", error.found, error.expected)]
+    return []
+
+
 def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     timing = None if answer.model_s is None else core.Timing(model_s=answer.model_s)
     plain = core.Answer(
@@ -137,12 +163,90 @@ def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     )
     if answer.status is not core.Status.ANSWERED:
         return plain
+    shown = answer.options
+    if shown and item.options and answer.parsed is None:
+        words = [item.options[place] for place in option_order(shown, item.options)]
+        plain = plain.model_copy(update={"extra": {"options_shown": words}})
     try:
         if answer.parsed is not None:
             return plain.model_copy(update={"parsed": item.answer.check(answer.parsed, item.options)})
-        return plain.model_copy(update={"parsed": item.answer.parse(answer.text, item.options)})
+        return plain.model_copy(update={"parsed": _value(item, answer.text, shown, item.answer.parse)})
     except core.ParseError as error:
         return plain.model_copy(update={"problem": str(error)})
+
+
+def _value(
+    item: core.Item, text: str, shown: Sequence[str], read: Callable[[str, Sequence[str]], JsonValue]
+) -> JsonValue:
+    return value_by_shown(item, text, shown, read) if shown else read(text, item.options)
+
+
+def _unknown_order(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:
+    """A note on letters whose options the file does not hold."""
+    count = sum(
+        record.status is core.Status.ANSWERED
+        and record.parsed is None
+        and not record.options
+        and reads_by_letter(item, record.text)
+        for item in benchmark.items
+        if (record := chosen.get(item.id)) is not None
+    )
+    if not count:
+        return []
+    seed = benchmark.seeds.get("options")
+    order = "the order here" if seed is None else f"the order here, shuffled by seed {seed}"
+    name = "names an option by its letter" if count == 1 else "name options by letters"
+    return [
+        f"{core.count_of(count, 'answer')} {name}, and the file does not say which options were shown: read in {order}"
+    ]
+
+
+_SOME = 3
+_RIGHT_OR_WRONG = {0.0, 1.0}
+
+
+def _compared(
+    chosen: Mapping[str, RecordedAnswer], items: Mapping[str, core.Item], answers: Sequence[core.Answer]
+) -> list[str]:
+    """On how many items the file's own scores, of right and wrong, and its reference answers differ from ours."""
+    scorer = AccuracyScorer()
+    ours = {
+        answer.item_id: scorer.mark(items[answer.item_id], answer).value
+        for answer in answers
+        if answer.status is core.Status.ANSWERED and scorer.applies(items[answer.item_id])
+    }
+    theirs: dict[str, dict[str, float]] = {}
+    for name in ours:
+        for metric, value in {**chosen[name].scores, **chosen[name].compared}.items():
+            theirs.setdefault(metric, {})[name] = value
+    lines = []
+    for metric, values in theirs.items():
+        if set(values.values()) <= _RIGHT_OR_WRONG:
+            other = [name for name, value in values.items() if value != ours[name]]
+            lines.append(_difference(f"the file's own score ({metric})", other, len(values)))
+    keys = {name: _same_key(items[name], chosen[name]) for name in ours}
+    known = [name for name, same in keys.items() if same is not None]
+    other = [name for name in known if not keys[name]]
+    return [*lines[:_SOME], *([_difference("the file's own reference answer", other, len(known))] if other else [])]
+
+
+def _difference(what: str, other: Sequence[str], count: int) -> str:
+    if not other:
+        return f"{what} is the same as ours on {core.count_of(count, 'item')}"
+    some = ", ".join(other[:_SOME]) + (" …" if len(other) > _SOME else "")
+    return f"{what} differs from ours on {len(other)} of {core.count_of(count, 'item')}: {some}"
+
+
+def _same_key(item: core.Item, answer: RecordedAnswer) -> bool | None:
+    """Whether the record's reference answer is one of the item's; None if it has none or can't be read."""
+    if item.reference is None or item.reference.answer is None or not answer.targets:
+        return None
+    accepted = (item.reference.answer, *item.reference.accepted)
+    try:
+        values = [_value(item, target, answer.options, item.answer.from_cell) for target in answer.targets]
+    except core.ParseError:
+        return None
+    return any(item.answer.match(right, value) for right in accepted for value in values)
 
 
 def _fault(kind: str, place: str, found: str, expected: str) -> core.Finding:

@@ -16,6 +16,7 @@ from proctor.core import (
     UsageError,
     VideoClip,
     count_of,
+    json_line,
     read_jsonl,
     reader_or_default,
     validated,
@@ -248,7 +249,7 @@ def _write(source: ExportSource, out: Path, files: Mapping[str, str], notes: tup
     """Writes the files of a task beside its items and copied media."""
     lines = _lines(source)
     with whole_folder(out) as folder:
-        write_whole(folder / "items.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
+        write_whole(folder / "items.jsonl", "".join(map(json_line, lines)))
         for name, text in files.items():
             write_whole(folder / name, text)
         copy_media(source, folder / "media")

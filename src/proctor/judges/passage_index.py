@@ -21,7 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, count_of, pip_install, read_text
+from proctor.core import (
+    ConfigurationError,
+    FrozenModel,
+    InputError,
+    content_hash,
+    count_of,
+    json_line,
+    pip_install,
+    read_text,
+)
 from proctor.judges.documents import Chunking, Passage, document_hashes, passages_of, read_document
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder, tokens
@@ -292,7 +301,7 @@ def _write(folder: Path, passages: Sequence[Passage], vectors: Vectors) -> None:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.save(folder / _VECTORS, vectors / np.where(lengths > 0, lengths, 1), allow_pickle=False)
     with (folder / _PASSAGES).open("w", encoding="utf-8") as out:
-        out.writelines(json.dumps(asdict(passage), ensure_ascii=False) + "\n" for passage in passages)
+        out.writelines(json_line(asdict(passage)) for passage in passages)
 
 
 def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:

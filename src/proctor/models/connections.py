@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from proctor.core import InputError, JsonError, PendingError, load_json, whole_file
+from proctor.core import JSON_BREAKS, InputError, JsonError, PendingError, load_json, whole_file
 from proctor.models.endings import end_of_body
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ class BatchFolder:
             self._file = self._open.enter_context(self._open.enter_context(whole_file(self.written[-1])).open("wb"))
             self._lines = 0
         head = f'{{"custom_id":"{key}","method":"POST","url":{json.dumps(path)},"body":'
-        self._file.writelines([head.encode(), *body, b"}\n"])
+        self._file.writelines([head.encode(), *map(_unbroken, body), b"}\n"])
         self._lines += 1
 
     def _names(self) -> list[str]:
@@ -321,6 +321,13 @@ def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:
             if line.strip():
                 yield place, line, number
             place, number = place + len(line), number + 1
+
+
+def _unbroken(body: bytes) -> bytes:
+    """JSON without characters that some readers of JSON Lines take for the end of a line."""
+    for character, escape in JSON_BREAKS.items():
+        body = body.replace(character.encode(), escape.encode())
+    return body
 
 
 def _read_reply(file: Path, number: int, line: bytes) -> tuple[str, int, object]:

@@ -113,7 +113,7 @@ def recorded_figure(
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(list(rows[0]))
+    writer.writerow(map(safe_cell, rows[0]))
     for row in rows:
         writer.writerow([f"{one:.5g}" if isinstance(one, float) else safe_cell(one) for one in row.values()])
     return out.getvalue()

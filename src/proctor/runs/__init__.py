@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from proctor.runs.bulk import reading_once
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
-    from proctor.runs.database import RunTakenError, open_engine, reading, shown_url, store_files
+    from proctor.runs.database import DamagedStoreError, RunTakenError, open_engine, reading, shown_url, store_files
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask, parsed_answer
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from proctor.runs.federation import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
     from proctor.runs.housekeeping import (
+        check_file,
         check_store,
         count_scores,
         delete_benchmark,
@@ -134,14 +135,14 @@ else:
 
 __all__ = [
     "BASELINES", "BOTH", "CODE", "EXPORT_COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis",
-    "AnalysisRow", "AnswersOf", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest",
+    "AnalysisRow", "AnswersOf", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "DamagedStoreError",
     "EvaluationContent", "ExportFormat", "GivenAnswer", "ItemClaims", "ItemHistory", "ItemTable", "JudgeAgreement",
     "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits", "MergedRows", "ModelChoice",
     "NoVotes", "NothingMarkedError", "OpenOrder", "Options", "Order", "OrderedRun", "Outcome", "PaidVotes", "Plan",
     "PlanOptions", "PooledMetric", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction",
     "Result", "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile",
     "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json",
-    "board_rows", "bucket_mean", "check_given_name", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs",
+    "board_rows", "bucket_mean", "check_file", "check_given_name", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs",
     "compare", "compare_runs", "compared", "composition", "count_scores", "decide", "declare_scorer",
     "delete_benchmark", "delete_runs", "delete_scores",
     "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows",

@@ -130,7 +130,7 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
         file = folder / f"{name}.csv"
         with whole_file(file) as draft, draft.open("w", encoding="utf-8", newline="") as out:
             writer = csv.writer(out)
-            writer.writerow(list(rows[0]) if rows else [])
+            writer.writerow(map(safe_cell, rows[0] if rows else ()))
             writer.writerows([[safe_cell(value) for value in row.values()] for row in rows])
         written.append(file)
     return written

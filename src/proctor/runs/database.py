@@ -49,6 +49,9 @@ _READING_KB, _WRITING_KB = 8192, 65536  # SQLite's page cache: rows that are rea
 _CONNECTIONS = 8  # in the pool at most: opening a connection costs more than a query
 
 
+_MALFORMED = "malformed"  # SQLite's own word for a file whose pages are damaged
+
+
 def open_engine(store: str | Path, *, create: bool) -> Engine:
     """An engine on a store, with the tables of this version.
 
@@ -68,9 +71,9 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
     except (DBAPIError, ValueError) as error:  # ValueError: a name that no file can have
         engine.dispose()
         reason = getattr(error, "orig", error)
-        raise InputError(
-            shown_url(store), found=str(reason).strip() or type(reason).__name__, expected=expected
-        ) from error
+        found = str(reason).strip() or type(reason).__name__
+        kind = DamagedStoreError if _MALFORMED in found else InputError
+        raise kind(shown_url(store), found=found, expected=expected) from error
     except InputError:
         engine.dispose()
         raise
@@ -105,7 +108,15 @@ def away(shown: str, error: Exception, dialect: str) -> StoreAwayError | None:
     return StoreAwayError(shown, found=found, expected="a database that can be reached")
 
 
-def damaged(shown: str, error: Exception) -> InputError:
+class DamagedStoreError(InputError):
+    """The file or a row of a store can't be read: what was `found`, and its `path` if it is a file."""
+
+    def __init__(self, shown: str, *, found: str, expected: str) -> None:
+        super().__init__(shown, found=found, expected=expected)
+        self.found, self.path = found, Path(shown) if Path(shown).is_file() else None
+
+
+def damaged(shown: str, error: Exception) -> DamagedStoreError:
     """The `InputError` for an error of reading a store or decoding its rows."""
     if isinstance(error, DBAPIError):
         found = str(error.orig).strip() or type(error.orig).__name__
@@ -113,7 +124,9 @@ def damaged(shown: str, error: Exception) -> InputError:
         found = f"a damaged row ({first_problem(error)})"
     else:
         found = f"a damaged row ({type(error).__name__}: {error})"[:200]
-    return InputError(shown, found=found, expected="a store as Proctor wrote it; proctor store check names the rows")
+    return DamagedStoreError(
+        shown, found=found, expected="a store as Proctor wrote it; proctor store check names the rows"
+    )
 
 
 def shown_url(store: str | Path) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Table, insert, select
 
-from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, safe_cell, when_gone, whole_file
+from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, json_line, safe_cell, when_gone, whole_file
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
@@ -123,7 +123,7 @@ def _write_jsonl(part: Path, columns: Sequence[str], rows: Iterator[dict[str, An
     with part.open("w", encoding="utf-8") as file:
         for row in rows:
             ordered = {column: row[column] for column in columns}
-            file.write(json.dumps(ordered, ensure_ascii=False, allow_nan=False) + "\n")
+            file.write(json_line(ordered))
             count += 1
     return count
 
@@ -132,7 +132,7 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
     count = 0
     with part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(columns)
+        writer.writerow(map(safe_cell, columns))
         for row in rows:
             writer.writerow([safe_cell(row[column]) for column in columns])
             count += 1

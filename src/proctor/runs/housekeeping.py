@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, RowMapping, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Benchmark, InputError, Item, Judgement, Status, first_problem, one_of
+from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.bulk import in_parts
 from proctor.runs.database import READING_FAULTS, claim
@@ -133,6 +135,25 @@ def check_store(store: Store) -> Iterator[str]:
             yield from _pages(connection)
         for name, columns, check in _TABLES:
             yield from _rows(connection, name, columns, check)
+
+
+def check_file(path: Path) -> Iterator[str]:
+    """Yields one line for each fault of a store's file (SQLite) that is too damaged to be opened as a store, and for each
+    table how many of its rows can be read. Changes nothing."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        for name, table in schema.metadata.tables.items():
+            count = 0
+            try:
+                for _ in connection.execute(str(select(table))):
+                    count += 1
+            except sqlite3.Error as error:
+                if "no such table" not in str(error):
+                    yield f"table {name}: {count_of(count, 'row')} can be read, then: {error}"
+    except sqlite3.Error as error:
+        yield f"the file: {error}"
+    finally:
+        connection.close()
 
 
 def _pages(connection: Connection) -> Iterator[str]:

@@ -130,25 +130,25 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "an end after the video": (says("id: b,", "id: b, end: 90,"), "field 'end': found 90 s, expected a time within the video's 25.00 s"),
     # project.yaml
     "no YAML": (writes("project.yaml", "kind: ["), f"{YAML}line 1: found expected the node content"),
-    "an empty file": (writes("project.yaml", ""), f"{YAML}field 'kind': found nothing, expected Field required"),
+    "an empty file": (writes("project.yaml", ""), f"{YAML}field 'kind': found nothing, expected a value"),
     "a key twice": (says("kind:", "kind: focus\nkind:"), f"{YAML}line 2: found 'kind' twice, expected each field once"),
     "an alias": (says("kind: rexsonovqa", "kind: &a x\ntitle: *a"), "found an alias (*name)"),
     "code": (says("kind: rexsonovqa", "kind: !!python/name:os.system"), f"{YAML}line 1: found could not determine a constructor"),
     "an unknown field": (says("kind:", "sed: 1\nkind:"), f"{YAML}field 'sed': found 1, expected no field of this name"),
     "an unknown field of a source": (says("id: b,", "id: b, vidoe: 1,"), "field 'sources.1.vidoe': found 1, expected no field"),
     "an unknown field of a model": (says("retries", "retires"), "retires': found 0, expected no field of this name"),
-    "a seed that is no number": (says("kind:", "seed: x\nkind:"), f"{YAML}field 'seed': found 'x', expected Input should be a valid integer"),
+    "a seed that is no number": (says("kind:", "seed: x\nkind:"), f"{YAML}field 'seed': found 'x', expected a whole number"),
     "sources that are no list": (says("sources:\n", "sources: 3\nx-sources:\n"), f"{YAML}field 'sources': found 3"),
     "no sources": (writes("project.yaml", "kind: rexsonovqa\n"), f"{YAML}sources: found none, expected at least one, with id and video"),
     "the same id twice": (says("id: b,", "id: A,"), f"{YAML}sources: found the id 'A' twice, expected each id once"),
     "the same stretch twice": (says("sources/b.mp4", "sources/a.mp4"), "found sources/a.mp4 from 0 s twice, expected each stretch of a video once"),
-    "an id that is a path": (says("id: b,", "id: ../b,"), f"{YAML}field 'sources.1.id': found '../b', expected String should match"),
+    "an id that is a path": (says("id: b,", "id: ../b,"), f"{YAML}field 'sources.1.id': found '../b', expected a text of the form"),
     "an id that is taken": (says("id: b,", "id: attempts,"), f"{YAML}sources: found the id 'attempts', expected an id other than all and attempts"),
     "a path out of the project": (says("sources/b.mp4", "../b.mp4"), "source 'b', field 'video': found '../b.mp4', expected a path inside"),
     "a path from the root": (says("sources/b.vtt", "/etc/passwd"), "source 'b', field 'transcript': found '/etc/passwd', expected a path inside"),
     "an end before its start": (says("id: b,", "id: b, start: 3, end: 2,"), "source 'b', field 'end': found 2 s, expected after start 3 s"),
-    "a negative start": (says("id: b,", "id: b, start: -3,"), "field 'sources.1.start': found -3, expected Input should be greater than or equal to 0"),
-    "a start that is no number": (says("id: b,", "id: b, start: .nan,"), "field 'sources.1.start': found nan, expected Input should be a finite number"),
+    "a negative start": (says("id: b,", "id: b, start: -3,"), "field 'sources.1.start': found -3, expected at least 0"),
+    "a start that is no number": (says("id: b,", "id: b, start: .nan,"), "field 'sources.1.start': found nan, expected a finite number"),
     "a region out of the picture": (
         says("id: b,", "id: b, region: {x: 0.6, y: 0, width: 0.6, height: 1},"),
         "field 'sources.1.region': found a dict, expected a region inside the frame (0 to 1)",
@@ -157,9 +157,9 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "an unknown stage": (says("normalise", "normalize"), f"{YAML}stages: found 'normalize', expected one of sources, transcript,"),
     "a setting of the wrong type": (
         says("false}", "false}, screen: {seeds: many}"),
-        f"{YAML}stages: screen, field 'seeds': found 'many', expected Input should be a valid integer",
+        f"{YAML}stages: screen, field 'seeds': found 'many', expected a whole number",
     ),
-    "a negative duration": (says("false}", "false}, events: {overlap_s: -1}"), "stages: events, field 'overlap_s': found -1, expected Input should be greater"),
+    "a negative duration": (says("false}", "false}, events: {overlap_s: -1}"), "stages: events, field 'overlap_s': found -1, expected "),
     "settings that are a list": (says("{model: false}", "[]"), f"{YAML}field 'stages.normalise': found a list"),
     # models
     "no model": (says("writer", "wirter"), f"{YAML}models: writer: found models for wirter, expected a model: {{name: provider:model}}"),
@@ -180,7 +180,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     # what was made before
     "counts of something else": (
         writes("work/transcript/attempts.json", "[]"),
-        "attempts.json: found a list, expected Input should be an object; without it, the next run restores the first versions: delete it,",
+        "attempts.json: found a list, expected an object; without it, the next run restores the first versions: delete it,",
     ),
     "a damaged journal": (
         writes("work/journal.sqlite", "garbage" * 300),
@@ -220,7 +220,7 @@ def test_a_bad_project_is_one_line_and_leaves_nothing(
     ("content", "found"),
     [
         ('{"stage": "transcr', "found broken JSON (EOF while parsing a string at line 1 column 18), expected JSON"),
-        ('{"stage": 1}', "field 'stage': found 1, expected Input should be a valid string"),
+        ('{"stage": 1}', "field 'stage': found 1, expected a text"),
         ('{"stage": "transcript", "unit": "b", "made_from": "", "records": [{"id": "b"}]}', "record 1, field 'source'"),
     ],
 )

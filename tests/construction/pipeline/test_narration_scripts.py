@@ -86,7 +86,7 @@ def test_captions_in_chinese_roll_as_others_do(tmp_path: Path) -> None:
         "WEBVTT\n\n00:00.000 --> 00:02.000\n我们移动探头\n\n00:02.000 --> 00:04.000\n我们移动探头\n向左侧看肾脏\n\n"
         "00:04.000 --> 00:06.000\n向左侧看肾脏\n好\n\n00:06.000 --> 00:07.000\n好\n"
     )
-    assert [one.text for one in read_transcript(file)] == ["我们移动探头", "向左侧看肾脏", "好", "好"]
+    assert [one.text for one in read_transcript(file).cues] == ["我们移动探头", "向左侧看肾脏", "好", "好"]
 
 
 def test_a_normalised_sentence_keeps_its_vowels() -> None:

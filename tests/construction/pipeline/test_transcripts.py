@@ -48,7 +48,7 @@ def test_what_was_written_is_read(
             f">"
         )
     file = written(folder, "a.vtt" if vtt else "a.srt", (end * 2).join(blocks) + end)
-    assert [(one.start, one.end, one.text) for one in read_transcript(file)] == expected
+    assert [(one.start, one.end, one.text) for one in read_transcript(file).cues] == expected
 
 
 def test_times_inside_lines_are_those_of_words(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_times_inside_lines_are_those_of_words(tmp_path: Path) -> None:
         "WEBVTT\n\nNOTE made by hand\n\n00:01.000 --> 00:03.000\nslide <00:01.500><c>to</c> <00:02.000><c>the left "
         "&amp; up</c>\n"
     )
-    (cue,) = read_transcript(written(tmp_path, "a.vtt", vtt))
+    (cue,) = read_transcript(written(tmp_path, "a.vtt", vtt)).cues
     assert cue.text == "slide to the left & up"
     assert [(one.text, one.start) for one in cue.words[:3]] == [("slide", 1.0), ("to", 1.5), ("the", 2.0)]
     assert cue.words[-1].end == 3.0
@@ -69,7 +69,7 @@ def test_rolling_captions_say_a_thing_once(tmp_path: Path) -> None:
         "00:02.010 --> 00:04.000\nwe slide the probe\nto the left side\n\n00:04.000 --> 00:06.000\nto the left "
         "side\nand stop here\n"
     )
-    assert [one.text for one in read_transcript(written(tmp_path, "a.vtt", vtt))] == [
+    assert [one.text for one in read_transcript(written(tmp_path, "a.vtt", vtt)).cues] == [
         "we slide the probe", "to the left side", "and stop here",
     ]  # fmt: skip
 
@@ -83,7 +83,7 @@ def test_recognisers_json(tmp_path: Path) -> None:
             ]},
         ]
     }  # fmt: skip
-    (cue,) = read_transcript(written(tmp_path, "x.json", json.dumps(whisperx)))
+    (cue,) = read_transcript(written(tmp_path, "x.json", json.dumps(whisperx))).cues
     assert [(one.text, one.start, one.end, one.confidence) for one in cue.words] == [
         ("Turn", 0.5, 0.8, 0.9), ("by", 0.9, 1.0, 0.4), ("90", 1.0, 2.0, 0.0), ("now.", 2.0, 2.4, 0.8),
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_recognisers_json(tmp_path: Path) -> None:
         "words": [{"word": "Go", "start": 0.1, "end": 0.3}, {"word": "up", "start": 0.4, "end": 0.6},
                   {"word": "Then", "start": 1.2, "end": 1.5}, {"word": "down", "start": 2, "end": 2.5}],
     }  # fmt: skip
-    first, second = read_transcript(written(tmp_path, "o.json", json.dumps(protocol)))
+    first, second = read_transcript(written(tmp_path, "o.json", json.dumps(protocol))).cues
     assert ([one.text for one in first.words], [one.text for one in second.words]) == (["Go", "up"], ["Then", "down"])
 
 
@@ -101,7 +101,7 @@ def test_lines_are_joined_to_sentences(tmp_path: Path) -> None:
         "1\n00:00:00,000 --> 00:00:01,000\nwe slide\n\n2\n00:00:01,100 --> 00:00:02,000\nto the "
         "left.\n\n3\n00:00:02,100 --> 00:00:03,000\nThen\n\n4\n00:00:09,000 --> 00:00:10,000\nup.\n"
     )
-    cues = read_transcript(written(tmp_path, "a.srt", srt))
+    cues = read_transcript(written(tmp_path, "a.srt", srt)).cues
     assert [(one.start, one.end, one.text) for one in in_sentences(cues, 20, 1)] == [
         (0.0, 2.0, "we slide to the left."), (2.1, 3.0, "Then"), (9.0, 10.0, "up."),
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from proctor.core import (
     cell_text,
     error_of_faults,
     is_empty,
+    lost_text,
     one_of,
     read_safe_cell,
     read_sheet,
@@ -42,7 +43,9 @@ class Cells:
     def text(self, column: str, expected: str = "a name on one line", longest: int = 200) -> str:
         """Printable text of up to `longest` characters."""
         text = cell_text(self._row.cells.get(column))
-        if not text or not text.isprintable() or len(text) > longest:
+        if lost := lost_text(self._row.cells.get(column)):
+            self.fault(column, lost, expected)
+        elif not text or not text.isprintable() or len(text) > longest:
             self.fault(column, repr(text[:40]) if text else "nothing", expected)
         return text
 
@@ -144,7 +147,7 @@ def csv_of(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     `read_rows` removes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(safe_cell, columns))
     writer.writerows([_cell(cell) for cell in row] for row in rows)
     return out.getvalue()
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
-from proctor.construction.pipeline.transcripts import spoken_words
+from proctor.construction.pipeline.subtitles import spoken_words
 from proctor.core import collapse_spaces
 
 M = TypeVar("M", bound=BaseModel)

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 
 from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Sentence
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
-from proctor.construction.pipeline.transcripts import ROLE, Cue, Spoken, in_sentences, read_transcript, recognise
+from proctor.construction.pipeline.subtitles import Cue
+from proctor.construction.pipeline.transcripts import ROLE, in_sentences, read_transcript, recognise
 from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of, tokens
 from proctor.judges import has_injection
 from proctor.media import Catalogue, cache_folder
@@ -55,7 +56,7 @@ class TranscriptStage(Stage[Sentence]):
         work.project.check_trim(work.source, seconds)
         first, last = work.source.start, min(seconds, work.source.end or seconds)
         if transcript:
-            spoken = Spoken(read_transcript(transcript[0]))
+            spoken = read_transcript(transcript[0])
         else:
             spoken = await recognise(work, video, (first, last), settings.part_s)
         cues = in_sentences(spoken.cues, settings.longest_s, settings.pause_s)

@@ -7,7 +7,6 @@ recognisers invent.
 from __future__ import annotations
 
 import asyncio
-import html
 import math
 import re
 import zlib
@@ -21,164 +20,55 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
 from proctor.construction.pipeline.stage import WaitingError, Work
-from proctor.core import InputError, RefusalError, count_of, input_text, read_json, tokens, validated
+from proctor.construction.pipeline.subtitles import (
+    MOST_CHARS,
+    MOST_CUES,
+    Cue,
+    spoken_words,
+    subtitle_cues,
+    without_repeats,
+    without_speakers,
+)
+from proctor.core import InputError, RefusalError, count_of, read_json, validated
 from proctor.media import SpeechPart, speech_parts
 
 SUFFIXES = (".vtt", ".srt", ".json")
-_MOST_CUES = 100_000
-_MOST_CHARS = 5_000  # of one cue
-_TIME = re.compile(r"(?:(\d{1,3}):)?([0-5]?\d):([0-5]?\d)[.,](\d{1,3})", re.ASCII)
-_SHORTEST_LINE = 4  # characters: fewer recur by nature
-_ARROW = re.compile(r"^\s*(\S+)\s*-->\s*(\S+)(?:\s.*)?$")
-_INLINE = re.compile(r"<(\d[\d:.]*)>")
-_TAG = re.compile(r"</?[a-zA-Z][^>]{0,200}>")
 _SENTENCE_END = re.compile(r"[.!?。！？．।॥؟۔።။។]['\")\]’”»」』]*$")
 
 
-def spoken_words(text: str) -> list[str]:
-    """The words of a text for comparison with other spellings of the same speech: marks inside numbers split them.
-
-    >>> spoken_words("Slide it, 3,5 cm")
-    ['slide', 'it', '3', '5', 'cm']
-    """
-    return tokens(text, inside="")
-
-
-@dataclass(frozen=True)
-class Cue:
-    """A stretch of a transcript; `place` is its place in the file. `words` are empty without times of words; `flags`
-    are doubts about recognised speech."""
-
-    place: str
-    start: float
-    end: float
-    text: str
-    words: tuple[Word, ...] = ()
-    flags: tuple[str, ...] = ()
-
-
-def read_transcript(file: Path) -> list[Cue]:
+def read_transcript(file: Path) -> Spoken:
     """The cues of a transcript in order: WebVTT (also with times inside lines, as in automatic captions), SRT, or the
     JSON of Whisper, WhisperX, faster-whisper and OpenAI's transcription protocol.
 
-    What rolling captions repeat is left out. Raises `InputError` with the line for broken times, an end before its
-    start, a start before the one before it, and no speech at all.
+    What rolling captions repeat is left out. Cues without a length are `refused`. Raises `InputError` with the line for
+    broken times, an end before its start, a start before the one before it, and no speech at all.
     """
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(file, found=f"a file {suffix or 'without a suffix'}", expected=f"one of {', '.join(SUFFIXES)}")
-    cues = list(_json_cues(file) if suffix == ".json" else _subtitle_cues(file, vtt=suffix == ".vtt"))
-    before = None
+    cues = list(_json_cues(file) if suffix == ".json" else subtitle_cues(file, vtt=suffix == ".vtt"))
+    before, kept, found = None, list[Cue](), Spoken()
     for cue in cues:
-        if cue.end <= cue.start:
+        if cue.end < cue.start:
             raise InputError(file, cue.place, found=f"an end at {cue.end:g} s", expected=f"one after {cue.start:g} s")
         if before is not None and cue.start < before.start:
             expected = f"one not before {before.start:g} s"
             raise InputError(file, cue.place, found=f"a start at {cue.start:g} s", expected=expected)
         before = cue
-    found = _without_repeats([cue for cue in cues if cue.text])
-    if not found:
+        if cue.text and cue.end == cue.start:
+            spoken = f"{cue.start:.2f} to {cue.end:.2f} s: {cue.text}"
+            found.refused.append(Refused.of(cue.place, "times", "an end after its start", spoken))
+        elif cue.text:
+            kept.append(cue)
+    named, names = without_speakers(kept)
+    found.cues = without_repeats(named)
+    if not found.cues:
         raise InputError(file, found="no speech", expected="a transcript of what is said")
+    if found.refused:
+        found.notes.append(f"{count_of(len(found.refused), 'cue')} without a length left out: {found.refused[0].found}")
+    if names:
+        found.notes.append(f"{count_of(names, 'name')} of speakers before the texts left out")
     return found
-
-
-def _subtitle_cues(file: Path, *, vtt: bool) -> Iterator[Cue]:
-    lines = input_text(file, "subtitles", encoding="utf-8-sig").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if vtt and not re.match(r"WEBVTT(?:\s|$)", lines[0]):
-        raise InputError(file, "line 1", found=repr(lines[0])[:60], expected="WEBVTT")
-    number, cues = 1 if vtt else 0, 0
-    while number < len(lines):
-        if "-->" not in lines[number]:
-            if re.match(r"(?:NOTE|STYLE|REGION)(?:\s|$)", lines[number]) and vtt:
-                while number < len(lines) and lines[number].strip():
-                    number += 1
-            elif lines[number].strip() and not _before_times(lines, number):
-                expected = "times (00:01.000 --> 00:02.500)"
-                raise InputError(file, f"line {number + 1}", found=repr(lines[number])[:60], expected=expected)
-            number += 1
-            continue
-        place = f"line {number + 1}"
-        start, end = _times(file, place, lines[number])
-        text: list[str] = []
-        number += 1
-        while number < len(lines) and lines[number].strip():
-            if "-->" in lines[number]:
-                raise InputError(
-                    file, f"line {number + 1}", found="times without a blank line before", expected="a blank line"
-                )
-            text.append(lines[number])
-            number += 1
-        cues += 1
-        if cues > _MOST_CUES or sum(map(len, text)) > _MOST_CHARS:
-            expected = f"at most {_MOST_CUES:,} cues of {_MOST_CHARS:,} characters"
-            raise InputError(file, place, found="more", expected=expected)
-        yield _cue(place, start, end, "\n".join(text))
-
-
-def _before_times(lines: Sequence[str], number: int) -> bool:
-    return number + 1 < len(lines) and "-->" in lines[number + 1]
-
-
-def _times(file: Path, place: str, line: str) -> tuple[float, float]:
-    match = _ARROW.match(line)
-    times = [_seconds(group) for group in match.groups()] if match else [None]
-    if None in times:
-        raise InputError(file, place, found=repr(line)[:60], expected="times (00:01.000 --> 00:02.500)")
-    return float(times[0] or 0), float(times[1] or 0)
-
-
-def _seconds(text: str) -> float | None:
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return None
-    hours, minutes, seconds, fraction = match.groups()
-    whole = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
-    return (whole * 1000 + int(fraction.ljust(3, "0"))) / 1000
-
-
-def _cue(place: str, start: float, end: float, raw: str) -> Cue:
-    """A cue with its words, if it has inline times (automatic captions): a word begins at the time before it."""
-    parts = _INLINE.split(raw)
-    words: list[Word] = []
-    if len(parts) > 1:
-        times = [start, *(found if (found := _seconds(part)) is not None else start for part in parts[1::2]), end]
-        last = parts[0].rsplit("\n", 1)[-1]  # lines above it roll: they were said before
-        for number, piece in enumerate([last, *parts[2::2]]):
-            spoken = _plain(piece).split()
-            first, after = times[number], max(times[number], times[number + 1])
-            step = (after - first) / max(1, len(spoken))
-            words += [
-                Word(text=one, start=round(first + place_ * step, 3), end=round(first + (place_ + 1) * step, 3))
-                for place_, one in enumerate(spoken)
-            ]
-    return Cue(place, start, end, _plain(_INLINE.sub("", raw)), tuple(words))
-
-
-def _plain(text: str) -> str:
-    return " ".join(html.unescape(_TAG.sub("", text)).split())
-
-
-def _without_repeats(cues: Sequence[Cue]) -> list[Cue]:
-    """Cues without the words that repeat the cue before, and without cues that only repeat: rolling captions show a
-    line twice, as the new one and as the one above the next."""
-    found: list[Cue] = []
-    shown: list[str] = []
-    for cue in cues:
-        words, overlap = cue.text.split(), 0
-        if found and cue.start <= found[-1].end + 0.05:
-            most = min(len(words), len(shown))
-            overlap = next((n for n in range(most, 0, -1) if shown[-n:] == words[:n] and _is_line(words[:n])), 0)
-        shown = words
-        if overlap == len(words):
-            continue
-        kept = cue.words if not overlap or len(cue.words) <= len(words) - overlap else cue.words[overlap:]
-        found.append(Cue(cue.place, cue.start, cue.end, " ".join(words[overlap:]), kept) if overlap else cue)
-    return found
-
-
-def _is_line(words: Sequence[str]) -> bool:
-    """Whether words may be a line that rolled: two at least, or a line of a script without spaces."""
-    return len(words) > 1 or len(spoken_words(words[0])) >= _SHORTEST_LINE
 
 
 class _Spoken(BaseModel):
@@ -210,8 +100,8 @@ class SpokenWord(_Spoken):
 class SpokenSegment(_Spoken):
     """A segment in a recogniser's reply; Whisper's measures of confidence are None where missing."""
 
-    text: str = Field(default="", max_length=_MOST_CHARS)
-    words: list[SpokenWord] | None = Field(default=None, max_length=_MOST_CHARS)
+    text: str = Field(default="", max_length=MOST_CHARS)
+    words: list[SpokenWord] | None = Field(default=None, max_length=MOST_CHARS)
     avg_logprob: float | None = None
     compression_ratio: float | None = None
     no_speech_prob: float | None = None
@@ -222,8 +112,8 @@ class SpokenReply(BaseModel):
     segments is invalid, since its times are unknown."""
 
     text: str = Field(default="", exclude=True)
-    segments: list[SpokenSegment] = Field(max_length=_MOST_CHARS)
-    words: list[SpokenWord] | None = Field(default=None, max_length=_MOST_CUES)
+    segments: list[SpokenSegment] = Field(max_length=MOST_CHARS)
+    words: list[SpokenWord] | None = Field(default=None, max_length=MOST_CUES)
 
     @model_validator(mode="after")
     def _timed(self) -> Self:
@@ -243,7 +133,7 @@ class SpokenReply(BaseModel):
 def _json_cues(file: Path) -> Iterator[Cue]:
     content = read_json(file, "a speech recogniser's JSON")
     segments: Any = content.get("segments") if isinstance(content, dict) else content
-    if not isinstance(segments, list) or len(segments) > _MOST_CUES:
+    if not isinstance(segments, list) or len(segments) > MOST_CUES:
         raise InputError(file, found="no list of segments", expected='{"segments": [{"start", "end", "text"}]}')
     loose = _loose_words(file, content)
     for number, entry in enumerate(segments, start=1):
@@ -254,9 +144,10 @@ def _json_cues(file: Path) -> Iterator[Cue]:
         spoken = segment.words or [
             spoken_word for spoken_word in loose if segment.start <= (spoken_word.start or 0.0) < segment.end
         ]
-        yield Cue(
-            place, segment.start, segment.end, " ".join(segment.text.split()), timed(spoken, segment.start, segment.end)
-        )
+        fits = _fits(spoken, segment.start, segment.end)
+        words = timed(spoken, segment.start, segment.end) if fits else ()
+        flags = () if fits else (ODD_WORDS,)
+        yield Cue(place, segment.start, segment.end, " ".join(segment.text.split()), words, flags)
 
 
 def _loose_words(file: Path, content: JsonValue | object) -> list[SpokenWord]:
@@ -265,24 +156,26 @@ def _loose_words(file: Path, content: JsonValue | object) -> list[SpokenWord]:
     if not isinstance(words, list):
         return []
     return [
-        validated(SpokenWord, one, file, f"word {number}") for number, one in enumerate(words[:_MOST_CHARS], start=1)
+        validated(SpokenWord, one, file, f"word {number}") for number, one in enumerate(words[:MOST_CHARS], start=1)
     ]
 
 
 def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, ...]:
-    """Words with times. A word without times (WhisperX gives numbers none) is placed between its neighbours with a
-    confidence of 0, so that nothing is cut there."""
-    found: list[Word] = []
-    for number, one in enumerate(words):
-        if not one.spoken:
-            continue
+    """Words with times. Words without times (WhisperX gives numbers none) share the time between their neighbours
+    equally, with a confidence of 0, so that nothing is cut there."""
+    spoken, found = [word for word in words if word.spoken], list[Word]()
+    for number, one in enumerate(spoken):
         first = one.start if one.start is not None else (found[-1].end if found else start)
-        later = next((w.start for w in words[number + 1 :] if w.start is not None), end)
-        last = one.end if one.end is not None else max(first, min(later, end))
+        ahead = spoken[number + 1 :]
+        later = next((place for place, word in enumerate(ahead) if word.start is not None), len(ahead))
+        until = min(end, ahead[later].start or 0.0) if later < len(ahead) else end
+        last = one.end if one.end is not None else first + max(0.0, until - first) / (later + 1)
         sure = one.score if one.score is not None else one.probability
         sure = 0.0 if one.start is None or one.end is None else sure
         confidence = None if sure is None else min(1.0, max(0.0, sure))
-        found.append(Word(text=one.spoken, start=first, end=max(first, last), confidence=confidence))
+        found.append(
+            Word(text=one.spoken, start=round(first, 3), end=round(max(first, last), 3), confidence=confidence)
+        )
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction import check_bounds
-from proctor.core import InputError, Region, count_of, generator, read_json, read_model, whole_folder
+from proctor.core import InputError, Region, count_of, generator, json_line, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, labels_of, scenario_named
 
@@ -370,7 +370,7 @@ def write_instances(
     lines = []
     for reference, pictures in instances:
         _write_frames(root / str(reference["id"]), pictures)
-        lines.append(json.dumps(reference, ensure_ascii=False) + "\n")
+        lines.append(json_line(reference))
     os.utime(root, (_MOMENT, _MOMENT))
     (out / "references.jsonl").write_text("".join(lines), encoding="utf-8")
     known = {"kind": "clinicalskillqa instances", "builder_version": BUILDER_VERSION, **about}

@@ -19,6 +19,7 @@ from proctor.core import (
     ValidationRequest,
     count_of,
     first_problem,
+    json_line,
     reader_of,
     write_whole,
 )
@@ -46,7 +47,7 @@ def write_submission(answers: Sequence[Answer], file: Path) -> int:
     if suffix == ".json":
         text = json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
     else:
-        text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+        text = "".join(map(json_line, entries))
     write_whole(file, text)
     return len(entries)
 

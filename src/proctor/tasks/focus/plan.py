@@ -165,13 +165,14 @@ def windows_of(
     """The parts of a video to show, one drawn from each of `number` equal parts of the possible starts: frames in which
     it is clear what is in view (`seconds` 0), or segments at whose ends nothing comes or goes."""
     if seconds:
-        length = min(seconds, int(annotation.video.seconds))
+        first = annotation.video.first_second
+        length = min(seconds, int(annotation.video.seconds) - first)
         changes = [
             annotated_moment.time for annotated_moment in (*construction.arrivals(annotation), *annotation.moments)
         ]
         starts = [
             start
-            for start in range(int(annotation.video.seconds) - length + 1)
+            for start in range(first, int(annotation.video.seconds) - length + 1)
             if all(abs(time - cut) >= _CALM_S for time in changes for cut in (start, start + length))
         ]
     else:
@@ -352,9 +353,11 @@ def _candidates(
     video = annotation.video.id
     found: list[construction.CandidateQuestion] = []
     for start, end, line in _lines(annotation, plan):
-        shown = (end,) if plan.track == "procedure" else (start, end)
-        for rule in RULES_OF_TRACK[plan.track]:
-            for candidate in FOCUS_RULES[rule](line, say):
+        part = plan.track == "procedure" and start > 0  # what came before is unknown: the rest is a segment
+        shown = (start, end) if part or plan.track != "procedure" else (end,)
+        wording = window_templates(say, int(end - start)) if part else say
+        for rule in RULES_OF_TRACK["segment" if part else plan.track]:
+            for candidate in FOCUS_RULES[rule](line, wording):
                 foreign = ASKED[rule].inserted and arising & {*candidate.mentions, *candidate.choices}
                 if not foreign and not construction.leaks_answer(candidate, *shown):
                     found.append(replace(candidate, rule=rule, start=start, end=end))
@@ -375,7 +378,9 @@ def _lines(
     if plan.track == "procedure":
         for end in _times(annotation, plan):
             rng = generator(plan.seed, "build focus", "seconds", video, f"{end:g}")
-            yield 0.0, end, _Asking(annotation, end, rng)
+            begins = annotation.video.begins
+            line = Window(annotation, begins, end, rng) if begins else _Asking(annotation, end, rng)
+            yield begins, end, line
         return
     seconds = plan.segment_s if plan.track == "segment" else 0
     drawn = generator(plan.seed, "build focus", plan.track, video)
@@ -391,7 +396,7 @@ def _times(annotation: construction.Annotation, plan: FocusPlan) -> list[float]:
     changes = sorted(
         {annotated_moment.time for annotated_moment in (*construction.arrivals(annotation), *annotation.moments)}
     )
-    earliest = max(_EARLIEST_S, changes[0]) if changes else video.seconds
+    earliest = max(video.begins + _EARLIEST_S, changes[0]) if changes else video.seconds
     calm = [
         second
         for second in range(math.ceil(earliest), int(video.seconds))

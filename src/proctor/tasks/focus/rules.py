@@ -128,7 +128,7 @@ def last_sighting(line: Timeline, name: str) -> Sighting | None:
     """The last sighting of the only instance of a class that is still inside; None where it is still in view, where
     several are inside, and where the last sighting is unclear or of another instance."""
     inside, shown = line.inside(name), line.shown(name)
-    if len(inside) != 1 or not shown or shown[-1] > line.end - _GONE_S:
+    if len(inside) != 1 or not shown or shown[-1] > line.end - _GONE_S or max(line.unseen, default=-1) > shown[-1]:
         return None
     last = [sighting for sighting in line.in_view(shown[-1]) if sighting.class_name == name]
     return last[0] if len(last) == 1 and last[0].instance == inside[0] else None
@@ -387,7 +387,8 @@ def _nothing_left(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQ
 def _last_seen(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for name in say.names:
         shown = line.shown(name)
-        if shown and any(sighting.class_name == name for sighting in line.in_view(shown[-1])):
+        known = shown and max(line.unseen, default=-1) < shown[-1]
+        if known and any(sighting.class_name == name for sighting in line.in_view(shown[-1])):
             yield say.when(say.text("last-seen", name), line.end, [float(shown[-1])], (name,))
 
 
@@ -408,6 +409,8 @@ def _stay(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]
 
 def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     seconds = int(line.end)
+    if line.unseen:
+        return
     for name in say.names:
         shown = set(line.shown(name))
         some = len(shown)

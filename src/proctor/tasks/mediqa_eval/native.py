@@ -253,14 +253,11 @@ def read_scores(file: Path, texts: Mapping[Key, str]) -> core.RecordedScores:
 
 def read_encounters(file: Path) -> tuple[Encounter, ...]:
     """The encounters, one JSON object a line. Raises `InputError`, with the line."""
-    lines = core.input_text(file, "a file of encounters").splitlines()
     found: dict[str, Encounter] = {}
-    for place, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        one = _encounter(file, place, line)
+    for place, value in core.read_jsonl(file, "a file of encounters"):
+        one = _encounter(file, place, value)
         if one.item in found:
-            raise core.InputError(file, f"line {place}", found=f"{one.item} again", expected="each encounter once")
+            raise core.InputError(file, place, found=f"{one.item} again", expected="each encounter once")
         found[one.item] = one
     if not found:
         raise core.InputError(file, found="no encounters", expected="one JSON object a line")
@@ -274,6 +271,8 @@ def cell_faults(row: core.TableRow) -> list[core.TableFault]:
         faults.append(_wrong(row, "dataset", f"one of {', '.join(DATASETS)}"))
     named = ("encounter_id", "candidate_author_id")
     faults += [_wrong(row, name, "a name") for name in named if not cells[name].strip()]
+    if lost := core.lost_text(cells.get("candidate", "")):
+        faults.append(core.TableFault(row.number, "candidate", lost, "the whole answer"))
     if cells["lang"] not in DIMENSIONS:
         faults.append(_wrong(row, "lang", f"one of {', '.join(DIMENSIONS)}"))
     elif cells["metric"] not in DIMENSIONS[cells["lang"]]:
@@ -328,15 +327,15 @@ def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _encounter(file: Path, place: int, line: str) -> Encounter:
-    one = core.parse_model(file, line, Encounter, f"line {place}")
+def _encounter(file: Path, place: str, value: object) -> Encounter:
+    one = core.validated(Encounter, value, file, place)
     if one.dataset not in DATASETS:
         raise core.InputError(
-            file, f"line {place}, field 'dataset'", found=repr(one.dataset), expected=f"one of {', '.join(DATASETS)}"
+            file, f"{place}, field 'dataset'", found=repr(one.dataset), expected=f"one of {', '.join(DATASETS)}"
         )
     if one.lang not in DIMENSIONS:
         raise core.InputError(
-            file, f"line {place}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
+            file, f"{place}, field 'lang'", found=repr(one.lang), expected=f"one of {', '.join(DIMENSIONS)}"
         )
     return one
 

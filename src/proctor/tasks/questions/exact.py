@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from proctor.core import Benchmark, InputError, Item, ParseError, SheetRow, input_bytes, unfit, write_whole
+from proctor.core import Benchmark, InputError, Item, ParseError, SheetRow, input_bytes, json_line, unfit, write_whole
 from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item, dataset_row, row_form
 from proctor.tasks.questions.cells import path_of
 from proctor.tasks.questions.columns import ColumnMap
@@ -93,8 +92,8 @@ def _write(
             reading.layout.path, found="media inside the table", expected="media beside it, by their paths"
         )
     form = row_form(written)
-    rows = [json.dumps(dataset_row(item, form), ensure_ascii=False) for item in written]
-    write_whole(out / "questions.jsonl", "\n".join(rows) + "\n")
+    rows = [json_line(dataset_row(item, form)) for item in written]
+    write_whole(out / "questions.jsonl", "".join(rows))
     own = reading.layout.settings
     settings: dict[str, Any] = own.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
     settings |= {"exact": True, "facets": list(benchmark.facets), "seeds": dict(benchmark.seeds), **changed}
