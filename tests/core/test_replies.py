@@ -35,7 +35,8 @@ from proctor.core.formats import (
     ShortTextFormat,
     TimestampsFormat,
 )
-from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts
+from proctor.core.formats.reply import MAX_ANSWER_CHARS
+from proctor.core.formats.thoughts import without_thoughts
 
 FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
 _MOST_UNREAD = 0.01
@@ -272,7 +273,7 @@ def test_a_long_reply_is_read_at_both_ends() -> None:
 
 
 def test_thoughts_are_taken_away() -> None:
-    assert after_thoughts("a <think>b <think>c</think> d") == "a  d"
-    assert after_thoughts("b</think>c</think>d") == "d"
-    assert after_thoughts("a<think>b") == "a"
-    assert after_thoughts("<|channel|>analysis<|message|>x<|channel|>final<|message|>y<|return|>") == "y"
+    assert without_thoughts("a <think>b <think>c</think> d") == "a  d"
+    assert without_thoughts("b</think>c</think>d") == "d"
+    assert without_thoughts("a<think>b") == "a"
+    assert without_thoughts("<|channel|>analysis<|message|>x<|channel|>final<|message|>y<|return|>") == "y"

@@ -25,6 +25,7 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.usage import RequestUsage
 
+from proctor.core.formats import is_cut_thought
 from proctor.media import StoredPicture
 from proctor.models.connections import ENCODINGS, BatchFolder, Connections, Posted
 from proctor.models.faults import told_in
@@ -186,6 +187,11 @@ def _request(url: str) -> httpx2.Request:
     return httpx2.Request("POST", url)
 
 
+_LIBRARY_OPENS = "<think>"
+"""The only mark of a thought that the model library knows. It drops such thoughts; all others stay in the text, where
+answer formats and judges' replies are read without them."""
+
+
 class _Message(ChatCompletionMessage):
     @field_validator("content", mode="before")
     @classmethod
@@ -195,7 +201,7 @@ class _Message(ChatCompletionMessage):
         if isinstance(content, list):
             texts = [one if isinstance(one, str) else one.get("text") for one in content if isinstance(one, str | dict)]
             content = "".join(text for text in texts if isinstance(text, str)) or None
-        if isinstance(content, str) and content.rfind("<think>") > content.rfind("</think>"):
+        if isinstance(content, str) and _LIBRARY_OPENS in content and is_cut_thought(content):
             content += "</think>"
         return content
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proctor.core import JsonError, Usage, first_problem, unique_keys
+from proctor.core.formats import without_thoughts
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -67,7 +68,7 @@ class UnreadableReplyError(Exception):
 def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:
     """The value of a reply, from a tool call or its text.
 
-    The text is JSON, possibly inside one code fence; or it begins or ends with the only JSON value of the form, with
+    The text is, after thoughts, JSON, possibly inside one code fence; or it begins or ends with the only JSON value of the form, with
     words or a second fence beside it. Such a value is refused if the texts `asked` contain it: then it may be a
     quotation of the very answer that is judged. Raises `UnreadableReplyError`.
     """
@@ -78,7 +79,7 @@ def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = 
         raise UnreadableReplyError(f"{len(calls)} tool calls instead of one")
     if calls:
         return read_arguments(calls[0], schema)
-    text = _unfenced(response.text or "")
+    text = _unfenced(without_thoughts(response.text or ""))
     try:
         return _validated(text, schema)
     except ValidationError as error:

@@ -18,6 +18,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
 MAX_ANSWER_CHARS = 20_000
@@ -56,7 +57,7 @@ def read_reply(
 def json_fields(text: str) -> list[JsonValue]:
     """The answer fields of the JSON objects in a reply, and the objects themselves, last object first; then the reply
     itself if it is a list. For formats whose answers are objects or lists of lists."""
-    body = _bounded(after_thoughts(text))
+    body = _bounded(without_thoughts(text))
     objects = [value for value in reversed(json_values(body)) if isinstance(value, dict)]
     fields: list[JsonValue] = []
     for value in objects:
@@ -71,38 +72,6 @@ def first_sentence(text: str) -> str:
     line = text.strip().split("\n", 1)[0]
     end = _SENTENCE_END.search(line)
     return line[: end.start()] if end else line
-
-
-# ---------------------------------------------------------------------------------------------------- thoughts
-
-_THOUGHTS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
-_THOUGHT_TAG = deferred(rf"<(/?)(?:{_THOUGHTS})>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
-_CHANNEL = deferred(r"<\|channel\|>\s*final\s*<\|message\|>")
-_TOKEN = deferred(r"<\|[a-zA-Z_]{1,30}\|>|</?s>")
-
-
-def after_thoughts(text: str) -> str:
-    """The reply without thoughts in tags and control tokens, stripped.
-
-    A closing tag without an opening one ends thoughts that began with the reply; unclosed thoughts contain no answer.
-
-    >>> after_thoughts("Hm, two or three?</think> Answer: 3<|im_end|>")
-    'Answer: 3'
-    """
-    kept: list[str] = []
-    thinks, at = False, 0
-    for tag in _THOUGHT_TAG.finditer(text):
-        closes = bool(tag[1] or tag[2] or tag[3])
-        if closes and not thinks:
-            kept.clear()
-        elif not closes and not thinks:
-            kept.append(text[at : tag.start()])
-        thinks, at = not closes, tag.end()
-    if not thinks:
-        kept.append(text[at:])
-    body = "".join(kept)
-    channels = list(_CHANNEL.finditer(body))
-    return _TOKEN.sub(" ", body[channels[-1].end() :] if channels else body).strip()
 
 
 # ------------------------------------------------------------------------------------------------------ markup
@@ -244,7 +213,7 @@ _GIVES_UP = deferred(
 
 
 def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
-    body = _bounded(after_thoughts(text))
+    body = _bounded(without_thoughts(text))
     if not body:
         raise ParseError(expected="an answer", found=text)
     yield from (_field(value) for value in _answers(body, keys))

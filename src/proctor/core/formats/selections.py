@@ -13,7 +13,8 @@ from pydantic import Field, JsonValue
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
 from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
-from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
+from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 from proctor.core.tokenizer import tokens, without_joiners
 
@@ -80,7 +81,7 @@ class ChoicesFormat(StrictFormat):
         if self.strict:
             return self.from_cell(alone(text), options)
         known = option_letters(len(options))
-        lines = self._lines(after_thoughts(text), known)
+        lines = self._lines(without_thoughts(text), known)
         if len(lines) > 1:
             return self.check(lines, options)
         letters = ", ".join(known)
