@@ -1,9 +1,10 @@
 """Finding the answer in a reply, for all formats: thoughts and markup are removed, and candidate statements extracted.
 
-Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX box; "final answer"; "Answer:" at the
-start, as models are asked to write; a later line that begins with it; any other cue ("the answer is", "I would choose",
-"答案"); the whole text. Of several cues of one kind the last one is used. A format parses each candidate in turn; the
-first value is taken, and an ambiguous candidate ends the search. All of it takes linear time.
+Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX box; of several declared answers the last
+one; "final answer"; "Answer:" at the start, as models are asked to write; a later line that begins with it; any other
+cue ("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one is used. A
+format parses each candidate in turn; the first value is taken, and an ambiguous candidate ends the search. A next
+question with an answer of its own is not part of the reply. All of it takes linear time.
 """
 
 from __future__ import annotations
@@ -45,13 +46,30 @@ def read_reply(
     """The first value that `read` finds in the candidates, in order of reliability. `keys` are names of JSON fields for
     answers of this format, in addition to "answer" and the like. Raises `ParseError` if there is none, or if the most
     reliable candidate gives up ("cannot be determined")."""
-    for statement in _statements(text, keys):
-        value = read(statement)
-        if value is not None:
-            return value
-        if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
-            break
+    body = _bounded(without_thoughts(text))
+    if not body:
+        raise ParseError(expected="an answer", found=text)
+    for part in dict.fromkeys((_before_next_question(body), body)):
+        for statement in _statements(part, keys):
+            value = read(statement)
+            if value is not None:
+                return value
+            if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
+                raise ParseError(expected=expected, found=text)
     raise ParseError(expected=expected, found=text)
+
+
+def declared_answers(text: str) -> list[str]:
+    """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences. What
+    stands in parentheses or under a condition is no declaration.
+
+    >>> declared_answers("Answer: A. The hilum is on the right. Actually, answer: B")
+    ['A', 'B']
+    >>> declared_answers("Answer: A\\n\\n(If the probe had moved, the correct answer is B.)")
+    ['A']
+    """
+    body = _before_next_question(_bounded(without_thoughts(text)))
+    return [first_sentence(statement) for statement in _declared(_plain_text(body))]
 
 
 def json_fields(text: str) -> list[JsonValue]:
@@ -212,10 +230,7 @@ _GIVES_UP = deferred(
 )
 
 
-def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
-    body = _bounded(without_thoughts(text))
-    if not body:
-        raise ParseError(expected="an answer", found=text)
+def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
     yield from (_field(value) for value in _answers(body, keys))
     listed = _whole_list(body)
     if listed is not None:
@@ -230,9 +245,12 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     boxes = list(_BOX.finditer(plain))
     if boxes:
         yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
-    plain = _unmarked(_BOX.sub(" ", plain)).strip()
+    plain = _plain_text(body)
     if _is_object(body):
         return
+    declared = _declared(plain)
+    if len(declared) > 1:  # the last one corrects the others
+        yield from (Statement(text) for text in reversed(declared[-_MOST_CUES:]))
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
     if lead:
@@ -241,6 +259,72 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     yield from _cued(_ANY, plain)
     if plain and not _SEES_NOTHING.search(plain):
         yield Statement(plain, sure=False)
+
+
+def _plain_text(body: str) -> str:
+    return _unmarked(_BOX.sub(" ", body.translate(_PLAIN))).strip()
+
+
+_DECLARES = deferred(
+    r"(?:\b(?:the|my|our)\s)?(?P<sure>\b(?:final|correct|right|revised|updated|corrected|new|best|actual|short|predicted"
+    rf"|my)[ _]?)?(?:\b(?:answer|{_OTHERS})\b|(?:最终|最終|最後|正确)?答案|(?<=final )(?:decision|choice|order|count|result)\b)"
+    r"[\"')\]]{0,2}(?:\s?\([^()\n]{0,30}\))?"
+    r"(?:\s{0,3}(?::|[-=]>|=(?!=))|(?P<prose>\s(?:is now|is|was|should be|must be)\b\s{0,2}:?|(?<=答案)[是为])"
+    r"|(?P<line>[ \t]{0,3}\n))",
+    re.IGNORECASE,
+)
+_LEAD = deferred(
+    r"[\W\d]*(?:(?P<lead>so|thus|therefore|hence|actually|wait|no|hold on|sorry|correction|instead|now|in conclusion"
+    r"|overall|finally|okay?|re-?\w{4,14}ing|on reflection|on second thoughts?|looking again|after [a-z ]{1,30}"
+    r"|upon [a-z ]{1,30}|i (?:think|believe|conclude|correct)(?: that)?|this means|that means|and|but|then|let me correct"
+    r"(?: that| myself)?|所以|因此|更正)(?![a-z])[^\w\n]{0,3}){0,4}",
+    re.IGNORECASE,
+)
+_SENTENCE_BEGINS = re.compile(r"[.!?\n;(]")
+_CONDITION = deferred(r"[^.\n]{0,40}\b(?:would|could|might)\b", re.IGNORECASE)
+_LONGEST_LEAD = 60
+
+
+def _declared(plain: str) -> list[str]:
+    """The texts after declarations of an answer, first to last."""
+    found = []
+    for hit in list(_DECLARES.finditer(plain))[-3 * _MOST_CUES :]:
+        before = plain[max(0, hit.start() - _LONGEST_LEAD) : hit.start()]
+        begins = [mark.end() for mark in _SENTENCE_BEGINS.finditer(before)]
+        lead = before[begins[-1] :] if begins else before
+        aside = begins and before[begins[-1] - 1] == "(" and plain[: hit.start()].strip("(\n ")
+        cut = not begins and len(before) == _LONGEST_LEAD
+        led = _LEAD.fullmatch(lead)
+        if aside or cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"])):
+            continue
+        rest = _after(plain, hit)
+        if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
+            found.append(rest)
+    return found
+
+
+_NEXT_QUESTION = deferred(
+    r"^\W{0,6}(?:question|q|problem|exercise|user|human|问题|题目)(?:\s?\d{1,3})?\W{0,3}[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSWERED = deferred(
+    r"^\W{0,8}(?:(?:the|my|final|correct) )*(?:answer\b|答案)[^\n]{0,8}[:：]\W{0,6}\w", re.IGNORECASE | re.MULTILINE
+)
+_SHORT = 80  # characters of an answer without a cue
+
+
+def _before_next_question(body: str) -> str:
+    """The reply without a next question and its answer, as base models write on. A question that comes first is an
+    echo of what was asked."""
+    answered = _ANSWERED.search(body)
+    for hit in _NEXT_QUESTION.finditer(body):
+        before = body[: hit.start()].strip()
+        short = len(before) <= _SHORT and not before.endswith((":", "："))
+        if before and (short or (answered and answered.end() <= hit.start())):
+            return before
+        if answered is None and hit.start() > _LONGEST:
+            break
+    return body
 
 
 def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
