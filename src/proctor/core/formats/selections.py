@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
-from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
+from proctor.core.formats.choice import cell_letter, is_article, letter_span, named_by_text, option_letters
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
@@ -20,7 +20,7 @@ from proctor.core.tokenizer import tokens, without_joiners
 
 _NAME = (
     r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only"
-    r"|选项?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
+    r"|选项?|選項?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
 )
 _OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
 _CLOSE = r"[)\]}>*\"'.]{0,4}"
@@ -47,7 +47,6 @@ _WRONG = deferred(
 )
 _NOT_BEFORE = deferred(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
 _LINE = deferred(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
-_ARTICLE = deferred(r"\s[a-z]")
 _ALL = deferred(
     r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部"
     r"|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
@@ -102,7 +101,7 @@ class ChoicesFormat(StrictFormat):
         left = [letter for letter in known if rest and letter not in rest["letters"]]
         if left and len(left) < len(known):
             return [*left]
-        for found in (self._head(text, known), self._lines(text, known)):
+        for found in (self._head(text, options), self._lines(text, known)):
             if found:
                 return self.check(found, options)
         part = first_sentence(text) if statement.sure else text
@@ -117,8 +116,9 @@ class ChoicesFormat(StrictFormat):
         except ParseError:
             return None
 
-    def _head(self, text: str, known: Sequence[str]) -> list[JsonValue]:
+    def _head(self, text: str, options: Sequence[str]) -> list[JsonValue]:
         """The letters at the start of a statement. Raises `ParseError` for alternatives and unknown letters."""
+        known = option_letters(len(options))
         joined = _JOINED.match(text)
         if (
             joined
@@ -131,12 +131,10 @@ class ChoicesFormat(StrictFormat):
             return []
         letters = [hit["letter"], *_LETTERS.findall(hit["more"])]
         rest = text[hit.end() :]
-        if (
-            letters[-1] in {"A", "I"}
-            and _ARTICLE.match(rest)
-            and not re.match(r"\s(?:is|are|because|since|as|both|show)", rest)
-        ):
+        if is_article(letters[-1], rest, options) and not re.match(r"\s(?:are|both|show)\b", rest):
             letters = letters[:-1]  # "A transverse sweep"
+        elif len(letters) == 1 and named_by_text(Statement(f"{letters[0]}{rest}"), options) > {letters[0]}:
+            return []  # "A liver and a spleen": options by their texts
         if _WRONG.match(rest):
             return []
         if (_OR.match(text, hit.end()) or _MAYBE.match(rest)) and letters:
@@ -207,8 +205,9 @@ _LEAD = deferred(
 )
 _UNSURE = deferred(r"\b(?:or|either|maybe|perhaps|possibly|might be|could be|not)\b|\?|或", re.IGNORECASE)
 _GIVES_UP = deferred(
-    r"(?:unknown|unclear|unsure|no idea|undetermined|indeterminate|n/a|not sure|未知|不知道)", re.IGNORECASE
+    r"(?:unknown|unclear|unsure|no idea|undetermined|indeterminate|not sure|未知|不知道)", re.IGNORECASE
 )
+_NOT_APPLICABLE = deferred(r"n/a", re.IGNORECASE)
 _ARTICLES = deferred(r"\b(?:a|an|the)\b")
 _EDGES = " \t\n.,;:!?()[]{}\"'*`“”"
 _MOST_WORDS = 12  # characters of a reply without a cue that is the whole answer
@@ -251,6 +250,8 @@ class ShortTextFormat(StrictFormat):
         said = _LEAD.sub("", line.strip(_EDGES), count=1) if _LEAD.match(line.strip(_EDGES)) else line
         cut = _REASON.search(said)
         said = (said[: cut.start()] if cut else said).strip(_EDGES)
+        if _NOT_APPLICABLE.fullmatch(said):
+            return said  # the only answer where nothing applies
         if not said or _GIVES_UP.fullmatch(said):
             return None
         if _UNSURE.search(said) or len(said) > self.max_chars or not normalised(said):
