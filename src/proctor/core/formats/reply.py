@@ -59,6 +59,15 @@ def read_reply(
     raise ParseError(expected=expected, found=text)
 
 
+def gives_up(text: str) -> bool:
+    """Whether a reply begins by saying that there is no answer.
+
+    >>> gives_up("I can't tell without the video."), gives_up("The probe is tilted; I can't tell how far.")
+    (True, False)
+    """
+    return bool(_GAVE_UP.match(without_thoughts(text)))
+
+
 def declared_answers(text: str) -> list[str]:
     """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences. What
     stands in parentheses or under a condition is no declaration.
@@ -226,6 +235,17 @@ _GIVES_UP = deferred(
     r"|indeterminate|insufficient|impossible|don't know|do not know|n/?a|no answer|none of the (?:above|options)"
     r"|depends|refuse)\b"
     r"|^\W*\?+\W*$|无法|不能|不知道|不确定|未知",
+    re.IGNORECASE,
+)
+
+
+_GAVE_UP = deferred(
+    r"\W*(?:(?:sorry|i(?:'m| am) sorry|unfortunately|answer|but|without (?:the|a|any) \w+)\W{1,3}){0,3}"
+    r"(?:(?:i|we) (?:\w+ )?(?:do not|don't|can(?:no|')?t|can not|could not|couldn't|am unable|am not able|have no idea)\b"
+    r"(?! (?:think|believe|see (?:any|a)))|(?:it |this |that |the (?:answer|question) )?(?:can(?:no|')?t be|can not be"
+    r"|could not be|is (?:not possible|impossible|unclear|unknown|undetermined|not (?:clear|known)))\b|unknown\b"
+    r"|unclear\b|undetermined\b|cannot (?:determine|tell|say|answer)|n/?a\W*$|not (?:sure|possible|enough|known)\b"
+    r"|no (?:idea|answer)\b|insufficient\b|\?|无法|不知道|不确定)",
     re.IGNORECASE,
 )
 
