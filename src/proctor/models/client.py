@@ -26,7 +26,7 @@ from proctor.media import ClipFile, Sound
 from proctor.models.adapters import local_hashes
 from proctor.models.faults import Fault, understand
 from proctor.models.prefix_cache import NOT_REUSED
-from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
+from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value, thinks_aloud
 from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -327,7 +327,8 @@ def _says_something(response: ModelResponse) -> bool:
 def _reply(response: ModelResponse, usage: Usage, value: V, tokens: tuple[Token, ...]) -> Reply[V]:
     model, said = response.model_name or "", response.provider_details or {}
     reason = str(said.get(NOT_REUSED, ""))
-    return Reply(response.text or "", value, usage, response.finish_reason, model, tokens, reason)
+    aloud = thinks_aloud(response)
+    return Reply(response.text or "", value, usage, response.finish_reason, model, tokens, reason, aloud)
 
 
 def content_of(parts: Sequence[Part]) -> list[UserContent]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proctor.core import JsonError, Usage, first_problem, unique_keys
-from proctor.core.formats import without_thoughts
+from proctor.core.formats import has_thoughts, without_thoughts
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -44,7 +44,8 @@ class Reply(Generic[V_co]):
 
     `finish_reason` is "stop", "length" (cut off), another word of the library's, or None without one. `tokens` make up
     the text where a setting (`openai_logprobs`) requests their probabilities and the server gives them; else there are
-    none. `not_reused` is the reason why local weights can't reuse their computations of the pictures.
+    none. `not_reused` is the reason why local weights can't reuse their computations of the pictures. `thinks_aloud`:
+    thoughts came in the content, not in a field of their own.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Reply(Generic[V_co]):
     model: str
     tokens: tuple[Token, ...] = ()
     not_reused: str = ""
+    thinks_aloud: bool = False
 
     @property
     def cut_off(self) -> bool:
@@ -63,6 +65,14 @@ class Reply(Generic[V_co]):
 
 class UnreadableReplyError(Exception):
     """The reply is not of the requested form; the message is a one-line reason."""
+
+
+def thinks_aloud(response: ModelResponse) -> bool:
+    """Whether thoughts came in the content of a reply, in any of the marks that are known."""
+    from pydantic_ai.messages import ThinkingPart
+
+    split_off = any(isinstance(part, ThinkingPart) and part.id == "content" for part in response.parts)
+    return split_off or has_thoughts(response.text or "")
 
 
 def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:

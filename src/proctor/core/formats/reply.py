@@ -110,7 +110,7 @@ class _Plain(dict[int, str | None]):
 
     _FIXED: ClassVar[dict[str, str | None]] = {
         **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
-        **dict.fromkeys("→⇒➔➜➡⟶⟹▶►", ">"),
+        **dict.fromkeys("→⇒➔➜➡⟶⟹▶►➤➝➞↓⬇⇓⟱", ">"),
         **dict.fromkeys("–—−‐‑‒﹣", "-"),
         **dict.fromkeys("“”„«»「」『』", '"'),
         **dict.fromkeys("‘’‚", "'"),
@@ -145,7 +145,9 @@ _MARKUP = (
     (re.compile(r"(?<![A-Za-z0-9_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9_])"), ""),
     (re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]+){1,3}(?=\S)|[-•·‣◦][ \t]+)", re.MULTILINE), ""),
     (re.compile(r"</?(?:b|i|em|strong|p|span|div|u|code|sub|sup|h[1-6]|li|ul|ol|final)>"), ""),
-    (re.compile(r"<br ?/?>", re.IGNORECASE), "\n"),
+    (re.compile(r"</t[dh]>\s{0,9}<t[dh]>", re.IGNORECASE), " | "),
+    (re.compile(r"<br ?/?>|</?t(?:able|r|head|body)>", re.IGNORECASE), "\n"),
+    (re.compile(r"</?t[dh]>", re.IGNORECASE), " "),
     (re.compile(r"&(?:nbsp|amp|quot);"), " "),
     (re.compile(r"&gt;|\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf)\s?\{([^{}]{0,200})\}"), r"\1"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from proctor.core.text import deferred
@@ -140,6 +140,7 @@ def _marks() -> re.Pattern[str]:
     )
 
 
+@lru_cache(maxsize=4)  # a reply is split several times: for JSON, for cues, for the record
 def _split(text: str) -> _Parts:
     kept: list[str] = []
     before: list[str] = []  # what stood before a closing mark without an opening one
