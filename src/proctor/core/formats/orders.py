@@ -285,9 +285,11 @@ class OrderReader:
 
     def _numbered(self, text: str) -> list[list[str]]:
         """The labels of a numbered list: at the start of its items, or else the only picture that an item names."""
-        hits = [(int(hit["n"]), self._name(hit["label"])) for hit in self._item.finditer(text)]
-        if _counts_up(hits):
-            return [[name for _, name in hits]]
+        items = [*self._item.finditer(text)]
+        hits = [(int(hit["n"]), self._name(hit["label"])) for hit in items]
+        names = [name for _, name in hits]
+        if _counts_up(hits) and (self._is_whole(names) or not any(_is_article(hit, text) for hit in items)):
+            return [names]
         lines = [(int(hit["n"]), self._in_line(hit["rest"])) for hit in self._line.finditer(text)]
         whole = _counts_up(lines) and self._is_whole([name for _, name in lines])
         return [[name for _, name in lines]] if whole else []
@@ -409,7 +411,8 @@ def _counts_up(hits: Sequence[tuple[int, str]]) -> bool:
 
 
 def _is_article(hit: re.Match[str], text: str) -> bool:
-    before = text[max(0, hit.start() - 9) : hit.start()]
+    start = hit.start("label")
+    before = text[max(0, start - 9) : start]
     named = re.search(rf"(?:{_NAMES})\s?$", before, re.IGNORECASE)
     verb = r"\s(?!(?:is|was|comes?|shows?|goes|follows?|must|should|first|second|third|last|then|next|as|where)\b)[a-z]"
     return hit["label"] in {"A", "I"} and not named and bool(re.match(verb, text[hit.end() : hit.end() + 12]))
