@@ -180,6 +180,7 @@ _REJECTS = deferred(
     r"|incorrect|bad)\b|\s?<",
     re.IGNORECASE,
 )
+_OR_TIE = deferred(r"\b[AB]\W{0,3}\sor\s(?:a )?(?:tie|draw|equal)|\b(?:tie|draw|equal)\W{0,3}\sor\s[AB]\b")
 _NEITHER = deferred(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
@@ -225,6 +226,8 @@ class PreferenceFormat(StrictFormat):
         ):
             return None
         text = re.sub(r"\[\[([ABC])\]\]", r" \1 ", statement.text)
+        if _OR_TIE.search(text):
+            raise ParseError(expected=self._expected(), found=text)
         side = self._judged(first_sentence(text), sure=True) if statement.sure else ""
         side = side or self._judged(text.strip(), sure=statement.sure)
         if side == "tie" and not self.ties:

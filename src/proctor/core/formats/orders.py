@@ -159,7 +159,7 @@ class OrderReader:
         if self._either.search(text):
             raise ParseError(expected="one order", found=text)
         runs = self._runs(text)
-        lists = [found for found in self._lists(text) if not runs or found != [*self.labels]]
+        lists = [found for found in self._lists(text) if found != [*self.labels] or not any(map(self._is_whole, runs))]
         lists += [found for found in self._described(text) if found != [*self.labels]]  # else the pictures as shown
         orders = [*runs, *(found for line in text.split("\n") for found in self._arrows(line)), *lists]
         whole = [found for found in orders if self._is_whole(found)]

@@ -187,7 +187,7 @@ _FINAL = deferred(
 )
 _LINE = deferred(
     rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:{_ANSWER}|{_OTHERS})\b[\"')\]]{{0,2}}"
-    rf"(?:\s?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
+    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
     rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -244,9 +244,9 @@ _GIVES_UP = deferred(
 _GAVE_UP = deferred(
     r"\W*(?:(?:sorry|i(?:'m| am) sorry|unfortunately|answer|but|without (?:the|a|any) \w+)\W{1,3}){0,3}"
     r"(?:(?:i|we) (?:\w+ )?(?:do not|don't|can(?:no|')?t|can not|could not|couldn't|am unable|am not able|have no idea)\b"
-    r"(?! (?:think|believe|see (?:any|a)))|(?:it |this |that |the (?:answer|question) )?(?:can(?:no|')?t be|can not be"
+    r"(?! (?:think|believe|see (?:any|a)))|(?:it |this |that |the (?:answer|question) )?(?:depends\b|can(?:no|')?t be|can not be"
     r"|could not be|is (?:not possible|impossible|unclear|unknown|undetermined|not (?:clear|known)))\b|unknown\b"
-    r"|unclear\b|undetermined\b|cannot (?:determine|tell|say|answer)|n/?a\W*$|not (?:sure|possible|enough|known)\b"
+    r"|unclear\b|undetermined\b|cannot (?:determine|tell|say|answer)|n/?a\W*$|null\W*$|please (?:provide|upload|attach|share|send)\b|not (?:sure|possible|enough|known)\b"
     r"|no (?:idea|answer)\b|insufficient\b|\?|无法|不知道|不确定)",
     re.IGNORECASE,
 )
@@ -275,7 +275,7 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
         yield from (Statement(text) for text in reversed(declared[-_MOST_CUES:]))
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
-    if lead:
+    if lead and not _is_letter_cue(lead, plain):
         yield Statement(_after(plain, lead))
     yield from _cued(_LINE, plain)
     yield from _cued(_ANY, plain)
@@ -290,7 +290,7 @@ def _plain_text(body: str) -> str:
 _DECLARES = deferred(
     r"(?:\b(?:the|my|our)\s)?(?P<sure>\b(?:final|correct|right|revised|updated|corrected|new|best|actual|short|predicted"
     rf"|my)[ _]?)?(?:\b(?:answer|{_OTHERS})\b|(?:最终|最終|最後|正确)?答案|(?<=final )(?:decision|choice|order|count|result)\b)"
-    r"[\"')\]]{0,2}(?:\s?\([^()\n]{0,30}\))?"
+    r"[\"')\]]{0,2}(?:[ \t]?\([^()\n]{0,30}\))?"
     r"(?:\s{0,3}(?::|[-=]>|=(?!=))|(?P<prose>\s(?:is now|is|was|should be|must be)\b\s{0,2}:?|(?<=答案)[是为])"
     r"|(?P<line>[ \t]{0,3}\n))",
     re.IGNORECASE,
@@ -353,8 +353,17 @@ def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
     """The text after each cue of one kind, last cue first."""
     for hit in reversed(list(cue.finditer(plain))[-_MOST_CUES:]):
         rest = _after(plain, hit)
-        if rest and not _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start()):
+        denied = _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start())
+        if rest and not denied and not _is_letter_cue(hit, plain):
             yield Statement(rest)
+
+
+_ASKS = deferred(r"^\W{0,4}Q(?:uestion)?\b", re.IGNORECASE | re.MULTILINE)
+
+
+def _is_letter_cue(hit: re.Match[str], plain: str) -> bool:
+    """Whether "A:" or "A." is the letter of an option: no "Q:" comes before."""
+    return hit[0].strip(" \t.:") in {"A", "a"} and not _ASKS.search(plain, 0, hit.start())
 
 
 def _after(plain: str, hit: re.Match[str]) -> str:

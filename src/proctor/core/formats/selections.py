@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
@@ -13,7 +14,7 @@ from pydantic import Field, JsonValue
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
 from proctor.core.formats.choice import cell_letter, is_article, letter_span, named_by_text, option_letters
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 from proctor.core.tokenizer import tokens, without_joiners
@@ -80,7 +81,7 @@ class ChoicesFormat(StrictFormat):
         if self.strict:
             return self.from_cell(alone(text), options)
         known = option_letters(len(options))
-        lines = self._lines(without_thoughts(text), known)
+        lines = self._lines(without_thoughts(text), known, only=True)
         if len(lines) > 1:
             return self.check(lines, options)
         letters = ", ".join(known)
@@ -143,12 +144,14 @@ class ChoicesFormat(StrictFormat):
             return []  # a list of lines, see `_lines`
         return [*sorted(set(letters))] if set(letters) <= set(known) else []
 
-    def _lines(self, text: str, known: Sequence[str]) -> list[JsonValue]:
-        """The letters at the start of the lines of a list."""
+    def _lines(self, text: str, known: Sequence[str], *, only: bool = False) -> list[JsonValue]:
+        """The letters at the start of the lines of a list; `only`: of all lines of a text."""
         block = text.split("\n\n", 1)[0]
         lines = [line for line in block.split("\n") if line.strip()]
-        letters = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
-        whole = len(letters) == len(lines) and set(letters) <= set(known) and not _NOT_BEFORE.search(block)
+        hits = [_LINE.match(line) for line in lines]
+        letters = [hit["letter"] for hit in takewhile(bool, hits) if hit]
+        ends = len(letters) == len(lines) or (not only and len(letters) > 1 and not any(hits[len(letters) :]))
+        whole = ends and set(letters) <= set(known) and not _NOT_BEFORE.search(block)
         return [*sorted(set(letters))] if whole else []
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
@@ -252,7 +255,7 @@ class ShortTextFormat(StrictFormat):
         said = (said[: cut.start()] if cut else said).strip(_EDGES)
         if _NOT_APPLICABLE.fullmatch(said):
             return said  # the only answer where nothing applies
-        if not said or _GIVES_UP.fullmatch(said):
+        if not said or _GIVES_UP.fullmatch(said) or gives_up(said) or line.rstrip().endswith(":"):
             return None
         if _UNSURE.search(said) or len(said) > self.max_chars or not normalised(said):
             raise ParseError(expected="one name or a few words", found=statement.text)
