@@ -91,6 +91,24 @@ AFTER = (
     "\n\nExplanation: the instrument is moved slowly.", "\n\nThe view stays the same until the end.", "\nConfidence: high",
     "\n\nLet me know if you need anything else!", "\n\n**Reasoning:** The tip is in the middle of the view.", "\n\n解释：器械在移动。",
 )  # fmt: skip
+ARGUES: dict[str, tuple[str, ...]] = {  # what models say beside an answer, with other values of its kind
+    "choice": (
+        "Option {o} is wrong because nothing slides.", "{o} would need another instrument.", "Options {o} and {p} can be ruled out.",
+        "Why not {o}? The view stays the same.", "- {o}: not seen\n- {p}: not seen", "While {o} looks similar, it does not fit.",
+        "{o} is incorrect, and so is {p}.", "Some would choose {o}, but the tip is not there.",
+    ),
+    "ordering": (
+        "In {o} the pads are on the chest, in {p} the shock is given.", "{o} cannot be before {p}, since the chest is still covered.",
+        "A rescuer kneels in {o}.", "Picture {o} shows compressions. Picture {p} shows the mask.", "I was unsure about {o} and {p}.",
+    ),
+    "count": ("The second one is placed at 0:12.", "One of them is hidden behind the liver.", "The clip lasts 42 seconds.", "In frame 3 the tip is seen."),
+    "percentage": ("It leaves the view at 0:12 of 0:40.", "In the rest of the video only the liver is seen.", "I looked at 8 frames."),
+    "time": ("The clip begins at 00:00:00.", "The duct is cut later, at 00:40:00.", "The whole video takes 25 minutes."),
+    "quantity": ("The scale on the right has a step every 5 mm.", "The port has 12 mm.", "That takes about 3 seconds."),
+    "binary": ("No other instrument is seen.", "There is no doubt about it.", "It is not hidden at any time."),
+    "preference": ("Video A begins earlier.", "Both show the same step.", "In video B the camera moves.", "A and B differ in the last step."),
+    "scale": ("The needle is held well in 3 of 4 stitches.", "It took 2 attempts.", "A score of 5 would need smoother moves."),
+}  # fmt: skip
 RETRACTS = ("\n\nWait, that is wrong.\n\n", "\nActually, ", "\n\nHold on, let me check again. ", "\n\nCorrection:\n")
 SILENT = (
     "", "I can't see a video.", "I'm sorry, but I can't help with that.", "Answer: unknown", "Answer: cannot be determined from the video.",
@@ -119,7 +137,8 @@ class Drawn:
 @dataclass(frozen=True)
 class Kind:
     """A format with a way to draw its answers. `hedges`: two values joined by "or" state none. `bare`: the value may
-    stand alone; `cues`: a cue may lead to it; `any_text`: a refusal is an answer, too."""
+    stand alone; `cues`: a cue may lead to it; `any_text`: a refusal is an answer, too; `argues`: the
+    reasons that name other values."""
 
     form: Format
     options: tuple[str, ...]
@@ -128,6 +147,7 @@ class Kind:
     bare: bool = True
     cues: bool = True
     any_text: bool = False
+    argues: str = ""
 
 
 def generate(name: str, count: int, seed: int) -> Iterator[tuple[str, Any]]:
@@ -153,6 +173,8 @@ def _silent(kind: Kind, drawn: Drawn, other: Drawn, rng: random.Random) -> str:
 
 def _reply(kind: Kind, drawn: Drawn, other: Drawn, rng: random.Random) -> str:
     text = _stated(kind, drawn, rng)
+    if kind.argues and rng.random() < 0.3:
+        return _argued(kind, drawn, rng)
     if kind.cues:
         how = rng.random()
         if how < 0.06:  # a correction
@@ -166,6 +188,20 @@ def _reply(kind: Kind, drawn: Drawn, other: Drawn, rng: random.Random) -> str:
         thought = doubt.format(rng.choice(other.said))
         text = rng.choice(THOUGHTS).replace("{}", f"The clip is short. {thought}So I decide.") + text
     return text
+
+
+def _argued(kind: Kind, drawn: Drawn, rng: random.Random) -> str:
+    """An answer with reasons that name other values: before it, after it, or in its sentence."""
+    o, p = rng.sample([letter for letter in "ABCD" if letter != drawn.value], 2)
+    reason = rng.choice(ARGUES[kind.argues]).format(o=o, p=p)
+    said = drawn.said[0]
+    shapes = (
+        "Answer: {s}\n\n{r}", "**Answer: {s}**\n\n**Reasoning:** {r}", "Answer: {s}\n{r}", "Answer: {s}. {r}", "{r}\n\nAnswer: {s}",
+        "{r}\n\nTherefore, the answer is {s}.", "Let me think. {r} {r2}\n\n**Final Answer:** {s}", "{r}\n\n\\boxed{{{s}}}",
+        "<answer>{s}</answer>\n{r}", "### Analysis\n{r}\n\n### Answer\n{s}", "Answer: {s}\n\n### Why\n{r}\n{r2}",
+        "Answer: {s} ({r})" if "\n" not in reason else "Answer: {s}\n\n{r}",
+    )  # fmt: skip
+    return rng.choice(shapes).format(s=said, r=reason, r2=rng.choice(ARGUES[kind.argues]).format(o=p, p=o))
 
 
 def _stated(kind: Kind, drawn: Drawn, rng: random.Random) -> str:
@@ -484,22 +520,22 @@ def _ratings(rng: random.Random) -> Drawn:
 
 
 KINDS: dict[str, Kind] = {
-    **{f"choice_{n}": Kind(ChoiceFormat(), pool, _choice_of(pool)) for n, pool in enumerate(POOLS, 1)},
+    **{f"choice_{n}": Kind(ChoiceFormat(), pool, _choice_of(pool), argues="choice") for n, pool in enumerate(POOLS, 1)},
     "choices": Kind(ChoicesFormat(), POOLS[0], _choices),
-    "ordering": Kind(OrderingFormat(labels=("A", "B", "C", "D")), (), _order),
-    "binary": Kind(BinaryFormat(), (), _binary),
-    "count": Kind(CountFormat(), (), _count),
-    "percentage": Kind(PercentageFormat(tolerance=5), (), _percentage),
+    "ordering": Kind(OrderingFormat(labels=("A", "B", "C", "D")), (), _order, argues="ordering"),
+    "binary": Kind(BinaryFormat(), (), _binary, argues="binary"),
+    "count": Kind(CountFormat(), (), _count, argues="count"),
+    "percentage": Kind(PercentageFormat(tolerance=5), (), _percentage, argues="percentage"),
     "classes": Kind(ClassesFormat(classes=CLASSES), (), _classes),
-    "timestamps": Kind(TimestampsFormat(tolerance=2), (), _time),
+    "timestamps": Kind(TimestampsFormat(tolerance=2), (), _time, argues="time"),
     "timestamps_several": Kind(TimestampsFormat(tolerance=2, several=True), (), _times, hedges=False),
-    "intervals": Kind(IntervalsFormat(), (), _span),
-    "quantity": Kind(QuantityFormat(unit="mm", tolerance=2), (), _quantity),
+    "intervals": Kind(IntervalsFormat(), (), _span, argues="time"),
+    "quantity": Kind(QuantityFormat(unit="mm", tolerance=2), (), _quantity, argues="quantity"),
     "boxes": Kind(BoxesFormat(), (), _box),
     "point": Kind(PointFormat(tolerance=20), (), _point),
     "short_text": Kind(ShortTextFormat(), (), _short),
-    "scale": Kind(ScaleFormat(labels=LEVELS), (), _scale),
-    "preference": Kind(PreferenceFormat(), (), _preference),
+    "scale": Kind(ScaleFormat(labels=LEVELS), (), _scale, argues="scale"),
+    "preference": Kind(PreferenceFormat(), (), _preference, argues="preference"),
     "pattern": Kind(PatternFormat(pattern="[A-D](-[A-D]){3}"), (), _pattern),
     "free_text": Kind(FreeTextFormat(), (), _free, hedges=False, bare=False, cues=False, any_text=True),
     "ratings": Kind(

@@ -34,7 +34,7 @@ _MORE = deferred(
     rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
-_WORD = deferred(r"[ \t]{1,2}[\"'(]?[^\W\d_]")
+_WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
 _NO_NOUN = deferred(
     r"\s(?:the|this|that|these|those|it|its|in|at|on|of|to|we|i|you|he|she|they|there|both|no|not|if|but|and|or|my|our"
     r"|explanation|reason\w*|rationale|confidence|answer)\b",
