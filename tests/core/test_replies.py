@@ -37,6 +37,7 @@ from proctor.core.formats import (
 )
 from proctor.core.formats.reply import MAX_ANSWER_CHARS
 from proctor.core.formats.thoughts import without_thoughts
+from tests.support.generated_replies import KINDS, generate
 
 FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
 _MOST_UNREAD = 0.01
@@ -65,6 +66,19 @@ def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) 
     record_property("error rate", f"{file.stem}: {len(wrong)} wrong, {len(unread)} unread of {len(rows)}")
     assert wrong == []
     assert len(unread) <= _MOST_UNREAD * len(rows), unread
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_replies_drawn_at_random_are_read_as_they_were_meant(name: str) -> None:
+    """A slice of `python bench/replies.py --generated 5000`."""
+    kind, rows = KINDS[name], list(generate(name, 200, seed=0))
+    assert rows == list(generate(name, 200, seed=0))
+    found = [(text, wanted, read(kind.form, text, [*kind.options])) for text, wanted in rows]
+    differ = [
+        row for row in found if row[1] != row[2] and not (None not in row[1:] and kind.form.match(row[1], row[2]))
+    ]
+    assert [row for row in differ if row[2] is not None] == []
+    assert len(differ) <= 0.005 * len(rows), differ
 
 
 _LATER = {"intervals", "quantity", "boxes", "point", "choices", "short_text", "scale", "preference"}
