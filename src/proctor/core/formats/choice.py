@@ -37,6 +37,7 @@ _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
 _NO_NOUN = deferred(
     r"\s(?:the|this|that|these|those|it|its|in|at|on|of|to|we|i|you|he|she|they|there|both|no|not|if|but|and|or|my|our"
+    r"|because|since|as|with|by|from|for|when|while|where|here|is|was"
     r"|explanation|reason\w*|rationale|confidence|answer)\b",
     re.IGNORECASE,
 )
@@ -236,7 +237,7 @@ def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str])
         return True
     own = options[ord(letter) - ord("A")]
     if _plain(rest).startswith(_plain(own)):
-        return True
+        return not (letter in "AI" and f" {_plain(own)} or " in f" {_plain(first_sentence(rest))} ")  # "A clamp or …"
     if any(_plain(letter + rest).startswith(_plain(option)) for option in options):
         return False
     return not is_article(letter, rest, options)

@@ -39,7 +39,7 @@ _WORD = (
 _BETWEEN = deferred(
     rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|<{{1,2}}|[,;|/&+]|-{{1,3}}|\.\s"
     rf"|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
-    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|再|之后)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd"
+    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|其次|随后|接下来|再|之后|第[一二三四五六](?:步|张)?|是)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd"
     rf"|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
     re.IGNORECASE,
 )
@@ -114,6 +114,11 @@ class OrderReader:
             rf"^[^\S\n]*[-*•]?[^\S\n]{{0,3}}{_THING}[*\"'(\[]{{0,3}}{said}[*\"')\]]{{0,3}}"
             r"(?:\s?[:.)-]|[^\S\n]?$|\s\(|[^\S\n](?=[a-z]))"
         )
+        nth = rf"(?P<nth>{'|'.join(_ORDINALS)}|last)"
+        self._is_nth = _compiled(
+            rf"(?<![A-Za-z0-9]){said}\W{{0,3}}\s(?:is|comes|goes|must be|should be) (?:the )?{nth}\b"
+        )
+        self._nth_is = _compiled(rf"\b{nth}(?: (?:{_NAMES}|one))? is {_THING}{said}(?![A-Za-z0-9])")
         self._placed = _compiled(rf"(?<![A-Za-z0-9]){said}\s?\((?P<n>\d{{1,2}})\)")
         self._either = _compiled(rf"(?<![A-Za-z0-9]){label}\W{{0,3}}\sor\s{{1,2}}{_THING}{label}(?![A-Za-z0-9])")
 
@@ -137,6 +142,8 @@ class OrderReader:
 
     def _stated(self, text: str) -> list[str] | None:
         """The order after a cue: the first one, which whatever follows explains."""
+        if (ranked := self._ranked(text)) is not None:
+            return ranked
         block = text.split("\n\n", 1)[0]
         start = first_sentence(block)
         if self._either.search(start):
@@ -158,6 +165,8 @@ class OrderReader:
         """The only order in a text without a cue; the only one with all labels, if there is one."""
         if self._either.search(text):
             raise ParseError(expected="one order", found=text)
+        if (ranked := self._ranked(text)) is not None:
+            return ranked
         runs = self._runs(text)
         lists = [found for found in self._lists(text) if found != [*self.labels] or not any(map(self._is_whole, runs))]
         lists += [found for found in self._described(text) if found != [*self.labels]]  # else the pictures as shown
@@ -320,6 +329,14 @@ class OrderReader:
 
     def _of_cell(self, cell: str) -> str:
         return self._known.get(_FILE.sub("", _PREFIX.sub("", cell)).strip(" .()\"'").casefold(), "")
+
+    def _ranked(self, text: str) -> list[str] | None:
+        """The order of labels that are said to be first, second … last, in whatever turn."""
+        hits = [*self._is_nth.finditer(text), *self._nth_is.finditer(text)]
+        last = len(self.labels)
+        places = {self._name(hit["label"]): _ORDINALS.get(hit["nth"].casefold(), last) for hit in hits}
+        found = sorted(places, key=places.__getitem__)
+        return found if self._is_whole(found) and len({*places.values()}) == last else None
 
     def _told(self, text: str) -> list[str] | None:
         """The order of sentences: "C comes first, since … Then A, … Finally D"; all labels, each once."""

@@ -109,7 +109,9 @@ class _Plain(dict[int, str | None]):
     hidden characters."""
 
     _FIXED: ClassVar[dict[str, str | None]] = {
-        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
+        **{chr(0x2460 + n): f" {n + 1}. " for n in range(9)},  # numbers in circles
+        "≺": "<",
+        **dict.fromkeys("\ufe0f\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
         **dict.fromkeys("→⇒➔➜➡⟶⟹▶►➤➝➞↓⬇⇓⟱", ">"),
         **dict.fromkeys("–—−‐‑‒﹣", "-"),
         **dict.fromkeys("“”„«»「」『』", '"'),
@@ -288,7 +290,7 @@ def _plain_text(body: str) -> str:
 
 
 _DECLARES = deferred(
-    r"(?:\b(?:the|my|our)\s)?(?P<sure>\b(?:final|correct|right|revised|updated|corrected|new|best|actual|short|predicted"
+    r"(?P<the>\b(?:the|my|our)\s)?(?P<sure>\b(?:final|correct|right|revised|updated|corrected|new|best|actual|short|predicted"
     rf"|my)[ _]?)?(?:\b(?:answer|{_OTHERS})\b|(?:最终|最終|最後|正确)?答案|(?<=final )(?:decision|choice|order|count|result)\b)"
     r"[\"')\]]{0,2}(?:[ \t]?\([^()\n]{0,30}\))?"
     r"(?:\s{0,3}(?::|[-=]>|=(?!=))|(?P<prose>\s(?:is now|is|was|should be|must be)\b\s{0,2}:?|(?<=答案)[是为])"
@@ -303,7 +305,7 @@ _LEAD = deferred(
     re.IGNORECASE,
 )
 _SENTENCE_BEGINS = re.compile(r"[.!?\n;(]")
-_CONDITION = deferred(r"[^.\n]{0,40}\b(?:would|could|might)\b", re.IGNORECASE)
+_CONDITION = deferred(r"[^.\n]{0,40}\b(?:would|could|might|if|unless)\b|[^.!?\n]{0,80}\?", re.IGNORECASE)
 _LONGEST_LEAD = 60
 
 
@@ -317,7 +319,7 @@ def _declared(plain: str) -> list[str]:
         aside = begins and before[begins[-1] - 1] == "(" and plain[: hit.start()].strip("(\n ")
         cut = not begins and len(before) == _LONGEST_LEAD
         led = _LEAD.fullmatch(lead)
-        if aside or cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"])):
+        if aside or cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"] or hit["the"])):
             continue
         rest = _after(plain, hit)
         if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
@@ -326,7 +328,8 @@ def _declared(plain: str) -> list[str]:
 
 
 _NEXT_QUESTION = deferred(
-    r"^\W{0,6}(?:question|q|problem|exercise|user|human|问题|题目)(?:\s?\d{1,3})?\W{0,3}[:：]",
+    r"^\W{0,6}(?:question|q|problem|exercise|user|human|问题|题目)(?:\s?\d{1,3})?\W{0,3}[:：]"
+    r"|^#{1,6}\s{0,3}question\b[^\n]{0,12}$",
     re.IGNORECASE | re.MULTILINE,
 )
 _ANSWERED = deferred(

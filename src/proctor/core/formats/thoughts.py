@@ -89,7 +89,12 @@ _ANSWER_MARKS = deferred(  # around the answer, after the thought
     r"<\|begin_of_solution\|>|<\|START_RESPONSE\|>|<conclusion>|<response>", re.IGNORECASE
 )
 _ANSWER_ENDS = deferred(r"<\|end_of_solution\|>|<\|END_RESPONSE\|>|</conclusion>|</response>", re.IGNORECASE)
-_TOKEN = deferred(r"<[|｜][a-zA-Z_▁]{1,40}[|｜]>|</?s>|<think\s?/>|<(?:start|end)_of_turn>|<eos>")
+_NEXT_TURN = deferred(  # a base model writes the user's next message, too
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*user\b|<\|user\|>|(?<=\S)\s*\[INST\]", re.IGNORECASE
+)
+_TOKEN = deferred(
+    r"<\|im_start\|>\s*assistant\s|<[|｜][a-zA-Z_▁]{1,40}[|｜]>|</?s>|<think\s?/>|<(?:start|end)_of_turn>|<eos>"
+)
 _QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "「": "」"}
 
 
@@ -179,7 +184,9 @@ def _is_quoted(text: str, hit: re.Match[str]) -> bool:
 
 
 def _within(text: str) -> str:
-    """The text in the last marks around an answer; without any, all of it."""
+    """The text up to the next turn, in the last marks around an answer; without any, all of it."""
+    turn = _NEXT_TURN.search(text)
+    text = text[: turn.start()] if turn and text[: turn.start()].strip() else text
     begins = list(_ANSWER_MARKS.finditer(text))
     if not begins:
         return text
