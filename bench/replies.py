@@ -3,6 +3,9 @@
 A reading is wrong where it is another value than the label, or a value where the label says that two people would
 agree on none. It is missed where the label is a value and nothing is read: such a reply counts as wrong, too, but
 nothing is guessed. `--show` lists both.
+
+`--generated N` reads N replies of each format that are drawn at random instead (tests/support/generated_replies.py: ways
+of writing an answer, wrappers, languages, thoughts, corrections, refusals), with the seed `--seed`.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,8 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 from pydantic import TypeAdapter
 
 from proctor.core import ParseError
-from proctor.core.formats import AnswerFormat, Format
+from proctor.core.formats import AnswerFormat, Format, ShortTextFormat
+from tests.support.generated_replies import KINDS, generate
 
 REPLIES = Path(__file__).parents[1] / "tests" / "core" / "replies"
 
@@ -26,20 +31,48 @@ REPLIES = Path(__file__).parents[1] / "tests" / "core" / "replies"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--show", action="store_true", help="list every wrong or missed reply")
-    show = parser.parse_args().show
-    adapter: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
+    parser.add_argument("--generated", type=int, metavar="N", help="read N drawn replies of each format")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the draws")
+    parser.add_argument("--format", help="read replies of this format only")
+    asked = parser.parse_args()
     print(f"{'format':20} {'replies':>7} {'unreadable':>10} {'wrong':>6} {'missed':>6} {'error rate':>10}")
+    for name, form, options, rows in generated(asked.generated, asked.seed) if asked.generated else labelled():
+        if asked.format not in {None, name}:
+            continue
+        found = [(text, wanted, read(form, text, options)) for text, wanted in rows]
+        differ = [(text, wanted, value) for text, wanted, value in found if not same(form, wanted, value)]
+        wrong = sum(value is not None for _, _, value in differ)
+        none = sum(wanted is None for _, wanted, _ in found)
+        rate = f"{100 * len(differ) / len(found):.2f} %"
+        print(f"{name:20} {len(found):7} {none:10} {wrong:6} {len(differ) - wrong:6} {rate:>10}")
+        for text, wanted, value in differ if asked.show else []:
+            print(f"    {text!r}: read {value!r}, wanted {wanted!r}")
+
+
+Rows = Iterable[tuple[str, Any]]
+
+
+def labelled() -> Iterator[tuple[str, Format, list[str], Rows]]:
+    """The labelled replies by file."""
+    adapter: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
     for file in sorted(REPLIES.glob("*.jsonl")):
         head, *rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
         form = adapter.validate_python(head["format"])
-        found = [(row, read(form, row["text"], head.get("options", []))) for row in rows]
-        differ = [(row, value) for row, value in found if value != row["value"]]
-        wrong = sum(value is not None for _, value in differ)
-        none = sum(row["value"] is None for row in rows)
-        rate = f"{100 * len(differ) / len(rows):.1f} %"
-        print(f"{file.stem:20} {len(rows):7} {none:10} {wrong:6} {len(differ) - wrong:6} {rate:>10}")
-        for row, value in differ if show else []:
-            print(f"    {row['text']!r}: read {value!r}, wanted {row['value']!r}")
+        yield file.stem, form, head.get("options", []), [(row["text"], row["value"]) for row in rows]
+
+
+def generated(count: int, seed: int) -> Iterator[tuple[str, Format, list[str], Rows]]:
+    """Drawn replies by format."""
+    for name, kind in KINDS.items():
+        yield name, kind.form, [*kind.options], generate(name, count, seed)
+
+
+def same(form: Format, wanted: Any, value: Any) -> bool:
+    """Whether a reading is the value; short texts may differ in case and articles."""
+    return bool(
+        value == wanted
+        or (isinstance(form, ShortTextFormat) and None not in {wanted, value} and form.match(wanted, value))
+    )
 
 
 def read(form: Format, text: str, options: list[str]) -> Any:

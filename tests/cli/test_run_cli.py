@@ -175,6 +175,20 @@ def test_replies_that_the_token_limit_cut_off_are_counted(folder: Path, store: P
     assert "cut off by the model's token limit" in shown.stdout, shown.stderr
 
 
+def test_thoughts_in_the_text_and_corrections_are_counted(folder: Path, store: Path) -> None:
+    def reply(request: Request) -> str:
+        number, said = int(item_of(request)[1:]) % 3, answer_tray(request)
+        return f"<think>{said}?</think>{said}" if number == 1 else said
+
+    with FaultyServer(reply) as server:
+        done = proctor(*command(folder, store, server))
+    assert done.returncode == 0, done.stderr
+    assert (
+        f"20 of {ITEMS} replies had thoughts in their text; they were left out (start the server with --reasoning-parser)"
+    ) in done.stderr.splitlines()
+    assert "correct their answer" not in done.stderr
+
+
 def test_failures_are_grouped_by_cause(folder: Path, store: Path) -> None:
     script = [Fault.SERVER_ERROR] * 7 + [Fault.UNAVAILABLE] * 3
     with FaultyServer(answer_tray, script=script) as server:

@@ -12,6 +12,7 @@ from proctor.core import ParseError
 from proctor.core.formats import (
     BinaryFormat,
     ChoiceFormat,
+    ChoicesFormat,
     ClassesFormat,
     CountFormat,
     Format,
@@ -43,7 +44,8 @@ CHOICES = [
     ("the left kidney", "C"),
     ("a kidney", "D"),
     ("Answer: B\n\nOption C is wrong since there is no colour. Option D too.", "B"),
-    ("Answer: B\n\nWait. Re-evaluating, the correct answer is A.", "B"),
+    ("Answer: B\n\nWait. Re-evaluating, the correct answer is A.", "A"),
+    ("Answer: B\n\nWait. Re-evaluating, the answer may well be A.", "B"),
     ("Option A looks right, but final answer: D", "D"),
     ("A or B", None),
     ("A, because it lies under the diaphragm", "A"),
@@ -63,6 +65,70 @@ def test_choice_ledger(text: str, expected: str | None) -> None:
             ChoiceFormat().parse(text, ORGANS)
     else:
         assert ChoiceFormat().parse(text, ORGANS) == expected
+
+
+CLAMPS = ["Kelly clamp", "Babcock clamp", "Veress needle", "Trocar"]
+EPONYMS = [
+    ("A Veress needle is inserted.", "C"),
+    ("Answer: A Veress needle", "C"),
+    ("**A Veress needle**", "C"),
+    ("The best answer is A Veress needle", "C"),
+    ("Answer: C, A Veress needle is used", "C"),
+    ("A Babcock clamp holds the bowel.", "B"),
+    ("A Trocar (Hasson)", "D"),
+    ("I see a Veress needle", "C"),
+    ("A Kelly clamp", "A"),
+    ("Answer: A Kelly clamp, not a Veress needle", "A"),
+    ("A Kelly", "A"),
+    ("A. Kelly clamp", "A"),
+    ("A The jaws are curved.", "A"),
+    ("Answer: A Explanation: curved jaws", "A"),
+    ("Answer: A\nA Veress needle would be thinner", "A"),
+    ("A is right", "A"),
+    ("A Foley catheter", None),
+    ("Answer: A Foley catheter", None),
+    ("The answer is A Kocher clamp", None),
+    ("A Kelly retractor", None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), EPONYMS)
+def test_an_article_before_a_name_is_no_option(text: str, expected: str | None) -> None:
+    if expected is None:
+        with pytest.raises(ParseError):
+            ChoiceFormat().parse(text, CLAMPS)
+    else:
+        assert ChoiceFormat().parse(text, CLAMPS) == expected
+
+
+def test_an_article_in_a_set_of_options_is_no_option() -> None:
+    def read(text: str) -> object:
+        return ChoicesFormat().parse(text, CLAMPS)
+
+    assert read("A Veress needle and a Trocar") == ["C", "D"]
+    assert read("A Kelly clamp and a Trocar") == ["A", "D"]
+    assert read("A Babcock clamp, A Trocar") == ["B", "D"]
+    assert read("Answer: A Veress needle") == ["C"]
+    assert read("A and C") == ["A", "C"]
+    with pytest.raises(ParseError):
+        read("A Foley catheter")
+
+
+def test_the_pronoun_i_is_no_option() -> None:
+    ten = [f"finding {number}" for number in range(8)] + ["Kocher incision", "Pfannenstiel incision"]
+    assert ChoiceFormat().parse("I", ten) == "I"
+    assert ChoiceFormat().parse("I Kocher incision", ten) == "I"
+    assert ChoiceFormat().parse("I believe it is J", ten) == "J"
+    assert ChoiceFormat().parse("A Pfannenstiel incision", ten) == "J"
+
+
+def test_what_else_says_nothing_may_be_an_option() -> None:
+    sides = ["Left", "Right", "N/A", "Not visible"]
+    for text in ("N/A", "n/a.", "NA", "Answer: N/A"):
+        assert ChoiceFormat().parse(text, sides) == "C"
+    assert ChoiceFormat().parse("Answer: Not visible", sides) == "D"
+    with pytest.raises(ParseError):
+        ChoiceFormat().parse("N/A", CLAMPS)
 
 
 def test_choice_error_names_what_was_expected_and_what_came() -> None:

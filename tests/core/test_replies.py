@@ -35,7 +35,9 @@ from proctor.core.formats import (
     ShortTextFormat,
     TimestampsFormat,
 )
-from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts
+from proctor.core.formats.reply import MAX_ANSWER_CHARS
+from proctor.core.formats.thoughts import without_thoughts
+from tests.support.generated_replies import KINDS, generate
 
 FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
 _MOST_UNREAD = 0.01
@@ -64,6 +66,19 @@ def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) 
     record_property("error rate", f"{file.stem}: {len(wrong)} wrong, {len(unread)} unread of {len(rows)}")
     assert wrong == []
     assert len(unread) <= _MOST_UNREAD * len(rows), unread
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_replies_drawn_at_random_are_read_as_they_were_meant(name: str) -> None:
+    """A slice of `python bench/replies.py --generated 5000`."""
+    kind, rows = KINDS[name], list(generate(name, 200, seed=0))
+    assert rows == list(generate(name, 200, seed=0))
+    found = [(text, wanted, read(kind.form, text, [*kind.options])) for text, wanted in rows]
+    differ = [
+        row for row in found if row[1] != row[2] and not (None not in row[1:] and kind.form.match(row[1], row[2]))
+    ]
+    assert [row for row in differ if row[2] is not None] == []
+    assert len(differ) <= 0.005 * len(rows), differ
 
 
 _LATER = {"intervals", "quantity", "boxes", "point", "choices", "short_text", "scale", "preference"}
@@ -272,7 +287,7 @@ def test_a_long_reply_is_read_at_both_ends() -> None:
 
 
 def test_thoughts_are_taken_away() -> None:
-    assert after_thoughts("a <think>b <think>c</think> d") == "a  d"
-    assert after_thoughts("b</think>c</think>d") == "d"
-    assert after_thoughts("a<think>b") == "a"
-    assert after_thoughts("<|channel|>analysis<|message|>x<|channel|>final<|message|>y<|return|>") == "y"
+    assert without_thoughts("a <think>b <think>c</think> d") == "a  d"
+    assert without_thoughts("b</think>c</think>d") == "d"
+    assert without_thoughts("a<think>b") == "a"
+    assert without_thoughts("<|channel|>analysis<|message|>x<|channel|>final<|message|>y<|return|>") == "y"

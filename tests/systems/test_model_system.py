@@ -73,6 +73,18 @@ def test_the_reply_is_the_answer_as_it_came() -> None:
     assert server.requests[0].image_bytes == (2, 2)
 
 
+def test_thoughts_in_the_text_and_corrections_are_recorded() -> None:
+    for text, thinks, corrects in (
+        ("<think>B? No.</think>Answer: A", True, None),
+        ("<unused94>thought B?<unused95>Answer: A", True, None),
+        ("Answer: A\n\nHold on. Answer: B", None, True),
+        ("Answer: A\nThe answer is A.\nFinal answer: A", None, None),
+    ):
+        with FaultyServer(text) as server:
+            got = answer(server, Shown([]))
+        assert (got.extra.get("thoughts_in_text"), got.extra.get("corrected")) == (thinks, corrects), text
+
+
 def test_a_reply_that_was_cut_says_so() -> None:
     with FaultyServer("Answer: B, be", script=[Fault.LENGTH]) as server:
         got = answer(server, Shown([]))

@@ -139,13 +139,20 @@ def causes(tally: Tally) -> list[str]:
 
 
 def _note_wrong(tally: Tally) -> None:
-    """Note replies cut off, unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
+    """Note replies cut off, with thoughts or corrected, unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
     from proctor.core import Status
 
     if tally.cut_off:
         note(
             f"{tally.cut_off} of {tally.done} replies were cut off by the model's token limit (--settings max_tokens=…)"
         )
+    if tally.thoughts_in_text:
+        note(
+            f"{tally.thoughts_in_text} of {tally.done} replies had thoughts in their text; they were left out (start the "
+            "server with --reasoning-parser)"
+        )
+    if tally.corrected:
+        note(f"{tally.corrected} of {tally.done} replies correct their answer; the last one counts")
     for count, what, example in (
         (tally.unreadable, "can't be read", tally.unreadable_example),
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.validation import FrozenModel, KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
@@ -109,6 +110,16 @@ class Answer(FrozenModel):
     usage: Usage = Field(default_factory=Usage)
     timing: Timing | None = None
     extra: KeptObject = Field(default_factory=dict)
+
+    @property
+    def wording(self) -> str:
+        """The answer in the system's words: `parsed` where it is a text, else `text`, without thoughts. Judges, text
+        metrics and reviewers see this.
+
+        >>> Answer(item_id="q1", text="<think>The cortex is thin.</think>The left kidney.").wording
+        'The left kidney.'
+        """
+        return self.parsed if isinstance(self.parsed, str) else without_thoughts(self.text)
 
 
 class Score(FrozenModel):

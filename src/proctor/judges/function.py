@@ -109,13 +109,13 @@ class FunctionJudge:
         metric, cause = self._made.metric, cause_of(answer)
         if cause:
             return [Score(item_id=item.id, metric=metric.name, value=metric.worst, scorer=self.name, label=cause)]
-        question = _Question(self._asked, item.id, answer.text)
+        question = _Question(self._asked, item.id, answer.wording)
         function = self._made.function
         given = {
             "item": item,
             "question": item.question,
             "reference": None if item.reference is None else item.reference.answer,
-            "answer": f"{FENCE_OPEN}\n{sanitize(answer.text)}\n{FENCE_CLOSE}",
+            "answer": f"{FENCE_OPEN}\n{sanitize(answer.wording)}\n{FENCE_CLOSE}",
             "ask": question.ask if function.is_async else question.blocking(asyncio.get_running_loop()),
         }
         try:

@@ -27,7 +27,7 @@ from proctor.models.adapters import local_hashes
 from proctor.models.endings import CUT_OFF, Ending, end_of
 from proctor.models.faults import Fault, one_line, understand
 from proctor.models.prefix_cache import NOT_REUSED
-from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
+from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value, thinks_aloud
 from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -337,7 +337,8 @@ def _says_something(response: ModelResponse) -> bool:
 def _reply(response: ModelResponse, usage: Usage, value: V, tokens: tuple[Token, ...]) -> Reply[V]:
     model, said = response.model_name or "", response.provider_details or {}
     reason = str(said.get(NOT_REUSED, ""))
-    return Reply(response.text or "", value, usage, end_of(response).word or None, model, tokens, reason)
+    word, aloud = end_of(response).word or None, thinks_aloud(response)
+    return Reply(response.text or "", value, usage, word, model, tokens, reason, aloud)
 
 
 def content_of(parts: Sequence[Part]) -> list[UserContent]:

@@ -25,6 +25,7 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.usage import RequestUsage
 
+from proctor.core.formats import is_cut_thought
 from proctor.media import StoredPicture
 from proctor.models.connections import ENCODINGS, BatchFolder, Connections, Posted
 from proctor.models.endings import FAULT, FINISH_REASON, Ending, end_of_body
@@ -199,6 +200,11 @@ def _request(url: str) -> httpx2.Request:
     return httpx2.Request("POST", url)
 
 
+_LIBRARY_OPENS = "<think>"
+"""The only mark of a thought that the model library knows. It drops such thoughts; all others stay in the text, where
+answer formats and judges' replies are read without them."""
+
+
 class _Choice(Choice):
     finish_reason: str | None  # type: ignore[assignment]  # servers have words of their own
 
@@ -314,7 +320,7 @@ def _texts(content: object) -> tuple[str | None, str | None]:
 def _closed(text: str) -> str:
     """A thought that the token limit cut off gets its closing tag: without it, the model library would take the thought
     for the answer."""
-    return f"{text}</think>" if text.rfind("<think>") > text.rfind("</think>") else text
+    return f"{text}</think>" if _LIBRARY_OPENS in text and is_cut_thought(text) else text
 
 
 def _call(call: object) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proctor.core import JsonError, Usage, first_problem, unique_keys
+from proctor.core.formats import has_thoughts, without_thoughts
 from proctor.models.endings import Ending, read_ending
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Reply(Generic[V_co]):
 
     `finish_reason` is the server's own word for how it ended, or None without one. `tokens` make up
     the text where a setting (`openai_logprobs`) requests their probabilities and the server gives them; else there are
-    none. `not_reused` is the reason why local weights can't reuse their computations of the pictures.
+    none. `not_reused` is the reason why local weights can't reuse their computations of the pictures. `thinks_aloud`:
+    thoughts came in the content, not in a field of their own.
     """
 
     text: str
@@ -54,6 +56,7 @@ class Reply(Generic[V_co]):
     model: str
     tokens: tuple[Token, ...] = ()
     not_reused: str = ""
+    thinks_aloud: bool = False
 
     @property
     def cut_off(self) -> bool:
@@ -65,10 +68,18 @@ class UnreadableReplyError(Exception):
     """The reply is not of the requested form; the message is a one-line reason."""
 
 
+def thinks_aloud(response: ModelResponse) -> bool:
+    """Whether thoughts came in the content of a reply, in any of the marks that are known."""
+    from pydantic_ai.messages import ThinkingPart
+
+    split_off = any(isinstance(part, ThinkingPart) and part.id == "content" for part in response.parts)
+    return split_off or has_thoughts(response.text or "")
+
+
 def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:
     """The value of a reply, from a tool call or its text.
 
-    The text is JSON, possibly inside one code fence; or it begins or ends with the only JSON value of the form, with
+    The text is, after thoughts, JSON, possibly inside one code fence; or it begins or ends with the only JSON value of the form, with
     words or a second fence beside it. Such a value is refused if the texts `asked` contain it: then it may be a
     quotation of the very answer that is judged. Raises `UnreadableReplyError`.
     """
@@ -79,7 +90,7 @@ def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = 
         raise UnreadableReplyError(f"{len(calls)} tool calls instead of one")
     if calls:
         return read_arguments(calls[0], schema)
-    text = _unfenced(response.text or "")
+    text = _unfenced(without_thoughts(response.text or ""))
     try:
         return _validated(text, schema)
     except ValidationError as error:

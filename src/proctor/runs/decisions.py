@@ -66,7 +66,7 @@ class OpenAnswer:
         about = (
             self.item.question,
             "\n".join([" | ".join(right), *([f"Rationale: {why}"] if why else [])]),
-            "\n".join([self.answer.text, *([f"Rationale: {own}"] if isinstance(own, str) else [])]),
+            "\n".join([self.answer.wording, *([f"Rationale: {own}"] if isinstance(own, str) else [])]),
             self.state,
             self.values,
             self.answer_id,

@@ -86,6 +86,10 @@ class Tally:
     unreadable_example: str = ""
     cut_off: int = 0
     """Replies that the model's token limit ended."""
+    thoughts_in_text: int = 0
+    """Replies with thoughts in their text."""
+    corrected: int = 0
+    """Replies in which a later declared answer corrects an earlier one."""
     error_example: str = ""
     usage: core.Usage = field(default_factory=core.Usage)
     started: float = field(default_factory=time.monotonic)
@@ -121,6 +125,8 @@ class Tally:
             self.unreadable += 1
             self.unreadable_example = self.unreadable_example or f"{answer.item_id}: {answer.problem}"
         self.cut_off += answer.extra.get("cut_off") is True
+        self.thoughts_in_text += answer.extra.get("thoughts_in_text") is True
+        self.corrected += answer.extra.get("corrected") is True
         if answer.status is core.Status.ERROR:
             self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
         self.usage += answer.usage

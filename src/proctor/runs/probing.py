@@ -35,7 +35,7 @@ class DrawnAnswer:
     @property
     def text(self) -> str:
         """The text of the answer."""
-        return _text(self.answer)
+        return self.answer.wording
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class AnswersOf:
             for item in self.store.items(run.benchmark):
                 answer = answers.get(item.id)
                 counts = isinstance(item.answer, FreeTextFormat) and (self.all_items or card.counts(item))
-                if counts and answer is not None and answer.status is Status.ANSWERED and _text(answer).strip():
+                if counts and answer is not None and answer.status is Status.ANSWERED and answer.wording.strip():
                     self.given[item.id, f"{run.system} / {run.condition}"] = (item, answer)
 
     def draw(self, most: int, seed: int) -> list[DrawnAnswer]:
@@ -74,7 +74,7 @@ class AnswersOf:
         by_language: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for key in sorted(self.given):
             item, answer = self.given[key]
-            by_language.setdefault(language_of(item, _text(answer)), {}).setdefault(item.group, []).append(key)
+            by_language.setdefault(language_of(item, answer.wording), {}).setdefault(item.group, []).append(key)
         found = []
         for language, groups in sorted(by_language.items()):
             rng = generator(seed, "perturb", "answers", language)
@@ -98,9 +98,9 @@ class AnswersOf:
         spoken: dict[tuple[str, str], list[tuple[Item, str]]] = {}
         translated: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for (_, system), (item, answer) in sorted(self.given.items()):
-            language = language_of(item, _text(answer))
-            spoken.setdefault((system, language), []).append((item, _text(answer)))
-            translated.setdefault((system, item.group), []).append((language, _text(answer)))
+            language = language_of(item, answer.wording)
+            spoken.setdefault((system, language), []).append((item, answer.wording))
+            translated.setdefault((system, item.group), []).append((language, answer.wording))
         found = [Probe(drawn_answer, "", drawn_answer.item, drawn_answer.answer) for drawn_answer in drawn]
         for name in names:
             for drawn_answer in drawn:
@@ -251,10 +251,6 @@ def _gathered(work: Sequence[Probe], given: dict[int, dict[str, float]], missing
         )
         for (item, system), own in by_answer.items()
     ]
-
-
-def _text(answer: Answer) -> str:
-    return answer.parsed if isinstance(answer.parsed, str) else answer.text
 
 
 def _second(key: str) -> str:

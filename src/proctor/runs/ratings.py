@@ -149,7 +149,7 @@ class _Given:
         self.named = {run.id: _named(run, self.runs, short=self.short_names) for run in self.runs}
         self.series = {run.id: load_raw_series(self.store, run, self.table) for run in self.runs}
         self.texts = {
-            (name, self.named[run.id]): answer.text
+            (name, self.named[run.id]): answer.wording
             for run in self.runs
             for name, answer in self.store.answers(run).items()
         }

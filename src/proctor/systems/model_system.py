@@ -19,12 +19,21 @@ from proctor.core import (
     Frame,
     InputError,
     Item,
+    ParseError,
     View,
     clock_text,
     content_hash,
     reader_or_default,
 )
-from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
+from proctor.core.formats import (
+    FreeTextFormat,
+    IntervalsFormat,
+    OrderingFormat,
+    RatingsFormat,
+    TimestampsFormat,
+    declared_answers,
+    option_letters,
+)
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
 from proctor.models import (
     FINISH_REASON,
@@ -200,9 +209,11 @@ class ModelSystem:
         return True
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """The model's reply as it is. `extra` has the server's word for its end (`finish_reason`), and whether the token
-        limit cut it off; for an ordering it has the rationale ("" where one was asked for and none came); for local weights it says (`NOT_REUSED`) why the same
-        pictures are computed again for each question, if they are."""
+        """The model's reply as it is. `extra` has the server's word for its end (`finish_reason`), whether the token limit
+        cut it off, whether it has thoughts in its text (`thoughts_in_text`), and whether a later declared answer
+        corrects an earlier one (`corrected`); for an ordering it has the rationale ("" where one was asked for and none
+        came); for local weights it says (`NOT_REUSED`) why the same pictures are computed again for each question, if
+        they are."""
         request = await self._request(item, view)
         reply = await self._client.ask(request.parts, system=request.system)
         return Answer(
@@ -214,6 +225,8 @@ class ModelSystem:
                 FINISH_REASON: reply.finish_reason,
                 "cut_off": reply.cut_off,
                 **({NOT_REUSED: reply.not_reused} if reply.not_reused else {}),
+                **({"thoughts_in_text": True} if reply.thinks_aloud else {}),
+                **({"corrected": True} if _corrects_itself(item, reply.text) else {}),
                 **request.extra,
                 **_rationale(item, request.user, reply.text),
             },
@@ -273,6 +286,18 @@ class ModelSystem:
         if not isinstance(view, ShowsFiles):
             return []
         return await view.files()
+
+
+def _corrects_itself(item: Item, reply: str) -> bool:
+    """Whether a reply declares two answers or more that are read differently."""
+    if isinstance(item.answer, FreeTextFormat | RatingsFormat):
+        return False
+    declared = declared_answers(reply)
+    read: list[JsonValue] = []
+    for text in declared if len(declared) > 1 else ():
+        with suppress(ParseError):
+            read.append(item.answer.parse(f"Answer: {text}", item.options))
+    return any(value != read[0] for value in read)
 
 
 def _rationale(item: Item, prompt: str, reply: str) -> dict[str, JsonValue]:

@@ -8,7 +8,14 @@ import re
 from pydantic import JsonValue
 
 from proctor.core import Answer, Item
-from proctor.core.formats import AnswerFormat, FreeTextFormat, PatternFormat, RatingsFormat, StrictFormat
+from proctor.core.formats import (
+    AnswerFormat,
+    FreeTextFormat,
+    PatternFormat,
+    RatingsFormat,
+    StrictFormat,
+    without_thoughts,
+)
 
 
 def say(form: AnswerFormat, value: JsonValue) -> str:
@@ -39,8 +46,6 @@ _RATIONALE = re.compile(
     rf"^{_MARK}(?:rationale|reasoning|explanation|reasons?){_MARK}[:：][*_`]*", re.IGNORECASE | re.MULTILINE
 )
 _ANSWER = re.compile(rf"^{_MARK}(?:final\s+|correct\s+)?(?:answer|order){_MARK}[:：]", re.IGNORECASE | re.MULTILINE)
-_THOUGHT_BEGINS = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_WORDS = 3
 _MAX_READ = 20_000  # characters, the same limit as in answer formats
@@ -56,7 +61,7 @@ def rationale_in(text: str) -> str:
     """The rationale of a reply with an order; "" where there is only an order.
 
     The text after "Rationale:" up to the answer's line; else the text around that line; in a JSON object its field
-    `rationale`. Thoughts (`<think>`) do not count, nor does a text of fewer than three words.
+    `rationale`. Thoughts do not count, nor does a text of fewer than three words.
 
     >>> rationale_in("Rationale: the chest is bared before the pads are placed.\\nAnswer: B > A")
     'the chest is bared before the pads are placed.'
@@ -65,7 +70,7 @@ def rationale_in(text: str) -> str:
     >>> rationale_in("Answer: B > A")
     ''
     """
-    visible = _without_thoughts(text[:_MAX_READ])
+    visible = without_thoughts(text)[:_MAX_READ]
     stated = _of_json(visible)
     if stated is not None:
         return stated
@@ -78,13 +83,6 @@ def rationale_in(text: str) -> str:
         found = _without_answer(visible)
     words = found.strip().rstrip("*_#` \n")
     return words if len(_WORD.findall(words)) >= _MIN_WORDS else ""
-
-
-def _without_thoughts(text: str) -> str:
-    """The text after the last closing tag (some servers drop the opening one), up to a tag that is never closed."""
-    start = max((tag.end() for tag in _THOUGHT_ENDS.finditer(text)), default=0)
-    unclosed = _THOUGHT_BEGINS.search(text, start)
-    return text[start : unclosed.start() if unclosed is not None else None].strip()
 
 
 def _without_answer(text: str) -> str:

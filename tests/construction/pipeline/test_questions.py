@@ -8,6 +8,7 @@ import random
 import re
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +141,10 @@ def folder(tmp_path: Path, film: Path, server: FaultyServer) -> Path:
         paths = {"video": f"sources/{name}.mp4", "transcript": f"sources/{name}.vtt", "events": f"sources/{name}.csv"}
         sources.append({"id": name, **paths})
     model = {"name": "openai:m", "base_url": server.url, "retries": 0, "structured": "prompted"}
-    stages = {"questions": {"free_share": 0.0, "per_event": 1.0}, "screen": {"seeds": 3}}
+    stages = {"questions": {"free_share": 0.0, "per_event": 1.0}, "screen": {"seeds": 1}}
     settings = {
         "kind": "rexsonovqa",
-        "models": {"writer": model, "screen": {**model}},
+        "models": {"writer": model, "screen": [{**model, "name": f"openai:m{n}"} for n in (1, 2, 3)]},
         "sources": sources,
         "stages": stages,
     }
@@ -200,6 +201,33 @@ def test_what_a_blind_model_finds_is_flagged_and_repaired(folder: Path) -> None:
             assert any("confirmed by a clinician" in flag for flag in one["flags"])
     removed = [one for one in records(folder, "repair", "refused") if one["kind"] == "removed"]
     assert len(stays) + len({one["id"] for one in removed}) == len(drafts)
+
+
+def test_blind_answers_are_read_by_the_format_of_choices(folder: Path, server: FaultyServer) -> None:
+    """The same letter in other words is the same answer; "I do not know" is none, and no wrong one."""
+    wordings = ("Answer: {}", "Option {}", "({}) is the most plausible.", "I do not know.", "Cannot be determined.")
+    turns = count()
+
+    def worded(request: Request) -> str:
+        blind = re.search("^A\\. ", request.text, re.MULTILINE) and "You edit" not in request.text
+        if not blind:
+            return scribe(request)
+        return json.dumps({"answer": wordings[next(turns) % 5].format(json.loads(scribe(request))["answer"])})
+
+    server._reply = worded
+    ran(folder, "screen")
+    drafts = {one["id"]: one for one in records(folder, "questions")}
+    votes = 0
+    for one in records(folder, "screen"):
+        options = drafts[one["question"]]["options"]
+        longest = max(options, key=lambda text: (len(text), text)) == options[drafts[one["question"]]["key"]]
+        for vote in one["votes"]:
+            silent = vote["said"] in wordings
+            assert vote["right"] is (None if silent else longest), vote
+            votes += 1
+        assert one["missing"] == sum(vote["said"] in wordings for vote in one["votes"])
+        assert one["solved"] == (one["asked"] if longest else 0)
+    assert votes >= 45
 
 
 def test_a_model_that_declines_to_guess_has_screened_nothing(folder: Path, server: FaultyServer) -> None:
@@ -267,13 +295,20 @@ def test_another_licence_is_published(folder: Path, server: FaultyServer) -> Non
 
 def test_a_vote_that_cannot_flag_is_said(folder: Path) -> None:
     settings = yaml.safe_load((folder / "project.yaml").read_text())
-    settings["stages"]["screen"] = {"seeds": 1}
+    settings["stages"]["screen"] = {"seeds": 3}
+    settings["models"]["screen"] = settings["models"]["screen"][:1]
     (folder / "project.yaml").write_text(yaml.safe_dump(settings))
     ran(folder, "screen")
     notes = records(folder, "screen", "notes")
     assert any(
-        re.search(r"1 answer can't flag a choice at 0\.05: all right by chance has p 0\.250", str(one)) for one in notes
+        re.search(r"1 model can't flag a choice at 0\.05: all right by chance has p 0\.250", str(one)) for one in notes
     )
+    screened = records(folder, "screen")
+    assert {(one["asked"], one["models"]) for one in screened} == {(3, 1)}
+    assert {one["p"] for one in screened if one["models_right"]} == {0.25}  # three equal answers of one model
+    flags = {flag for one in screened for flag in one["flags"]}
+    assert "answered without the video" not in flags
+    assert "answered without the video each time, by too few models to exclude chance" in flags
 
 
 def test_drafts_that_break_rules_are_listed_and_nothing_is_lost(folder: Path, server: FaultyServer) -> None:

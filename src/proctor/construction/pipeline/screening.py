@@ -17,6 +17,7 @@ from proctor.core import (
     FrozenModel,
     Item,
     NoVerdictError,
+    ParseError,
     Reference,
     RefusalError,
     Scorer,
@@ -26,10 +27,11 @@ from proctor.core import (
     natural,
     percent,
 )
-from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
+from proctor.core.formats import ChoiceFormat, FreeTextFormat, gives_up, option_letters
 from proctor.judges import build_judge, several
 
 SOLVED_BLIND = "answered without the video"
+MAYBE_SOLVED = "answered without the video each time, by too few models to exclude chance"
 GUESSED = "guessed by a rule of the item audit"
 UNSCREENED = "not screened: no blind answer that counts"
 GIVEN_AWAY = frozenset({SOLVED_BLIND, GUESSED})
@@ -42,9 +44,10 @@ _AT_ONCE = 8
 
 class ScreenSettings(StageSettings):
     """Each model of the role `screen` answers `seeds` times, with the options in another order each time. A choice is
-    flagged if guessing gives that many right answers with a probability of at most `alpha` (one-sided, exact); a free
-    response if a share of at least `free_share` is right by the model of the role `judge`. With `baselines` the
-    baselines of the item audit are tried, too."""
+    flagged if guessing lets that many models be right, each more often than not, with a probability of at most `alpha`
+    (one-sided, exact): a model that prefers an option prefers it in every order, so that its answers are no
+    independent guesses. A free response is flagged if a share of at least `free_share` is right by the model of the
+    role `judge`. With `baselines` the baselines of the item audit are tried, too."""
 
     seeds: int = Field(default=1, ge=1, le=20)
     alpha: float = Field(default=0.05, gt=0, lt=1)
@@ -53,7 +56,7 @@ class ScreenSettings(StageSettings):
 
 
 class BlindVote(FrozenModel):
-    """The answer of one model without the video; `right` is None if it could not be judged."""
+    """The answer of one model without the video; `right` is None if it could not be read or judged."""
 
     model: str
     seed: int
@@ -62,9 +65,10 @@ class BlindVote(FrozenModel):
 
 
 class Screening(Record):
-    """The screening of one draft: `solved` of `asked` blind answers were right; the rate with its exact 95 % interval,
-    the chance level, the one-sided p of guessing (choices only), and whether the audit's selected baseline is right.
-    `missing` answers were declined, unreadable or without a verdict: they say nothing, and are not in `asked`."""
+    """The screening of one draft: `solved` of `asked` blind answers were right, and `models_right` of `models` were so
+    more often than not. The rate of right answers, an exact 95 % interval with models as the sample, the chance level,
+    the one-sided p of guessing (choices only), and whether the audit's selected baseline is right. `missing` answers
+    were declined, unreadable or without a verdict: they say nothing, and are not in `asked`."""
 
     question: str
     version: int = 0
@@ -72,6 +76,8 @@ class Screening(Record):
     asked: int
     solved: int
     missing: int = 0
+    models: int = 0
+    models_right: int = 0
     rate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -132,7 +138,7 @@ async def screen(
 
 
 class _Choice(BaseModel):
-    answer: str = Field(min_length=1, max_length=40)
+    answer: str = Field(min_length=1, max_length=2000)
 
 
 class _Free(BaseModel):
@@ -142,6 +148,8 @@ class _Free(BaseModel):
 async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge: Scorer | None) -> _Vote:
     if draft.kind == "free":
         reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
+        if gives_up(reply.answer):
+            return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=None), (call,)
         right, verdict = await _judged(draft, reply.answer, judge, work)
         return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), (call, *verdict)
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
@@ -149,9 +157,12 @@ async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge
     shown = [draft.options[int(place)] for place in order]
     values = {"question": draft.text, "options": list(zip(letters, shown, strict=True))}
     choice, call = await asker.ask(_Choice, draft.id, values, draw=seed)
-    letter = choice.answer.strip().strip("().").upper()[:1]
-    position = letters.index(letter) if letter in letters else None
-    right = position is not None and int(order[position]) == draft.key
+    try:
+        letter = ChoiceFormat().parse(choice.answer, shown)
+    except ParseError:
+        right = None
+    else:
+        right = int(order[letters.index(str(letter))]) == draft.key
     return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), (call,)
 
 
@@ -173,7 +184,7 @@ async def _judged(
 
 
 def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> bool:
-    """Whether guessing gives at least that many right answers with a probability of at most `alpha`.
+    """Whether guessing lets at least that many of the models be right with a probability of at most `alpha`.
 
     >>> [flagged_by_chance(n, n, 0.25, 0.05) for n in (1, 2, 3)]
     [False, False, True]
@@ -187,18 +198,20 @@ def _screening(
     judged = [vote for vote, _ in votes if vote.right is not None]
     asked, missing = len(judged), silent + len(votes) - len(judged)
     solved = sum(bool(blind_vote.right) for blind_vote in judged)
+    models, models_right = _models(judged)
     chance = 1 / len(draft.options) if draft.kind == "mcq" else 0.0
     flags = [GUESSED] if guessed else []
     rate = low = high = p = None
     if asked:
-        span = binomtest(solved, asked).proportion_ci(0.95, "exact")
-        rate, low, high = solved / asked, float(span.low), float(span.high)
+        span = binomtest(models_right, models).proportion_ci(0.95, "exact")
+        rate = solved / asked
+        low, high = min(rate, float(span.low)), max(rate, float(span.high))
         if draft.kind == "mcq":
-            p = float(binomtest(solved, asked, chance, alternative="greater").pvalue)
-            blind = flagged_by_chance(solved, asked, chance, settings.alpha)
+            p = float(binomtest(models_right, models, chance, alternative="greater").pvalue)
+            blind = flagged_by_chance(models_right, models, chance, settings.alpha)
         else:
             blind = rate >= settings.free_share
-        flags += [SOLVED_BLIND] if blind else []
+        flags += [SOLVED_BLIND] if blind else [MAYBE_SOLVED] if solved == asked else []
     elif missing:
         flags += [UNSCREENED]
     return Screening(
@@ -212,6 +225,8 @@ def _screening(
         asked=asked,
         solved=solved,
         missing=missing,
+        models=models,
+        models_right=models_right,
         rate=rate,
         low=low,
         high=high,
@@ -219,6 +234,14 @@ def _screening(
         p=p,
         guessed=guessed,
     )
+
+
+def _models(votes: Sequence[BlindVote]) -> tuple[int, int]:
+    """How many models answered, and how many of them were right more often than not."""
+    rights: dict[str, list[bool]] = {}
+    for vote in votes:
+        rights.setdefault(vote.model, []).append(bool(vote.right))
+    return len(rights), sum(2 * sum(right) > len(right) for right in rights.values())
 
 
 def guessable(drafts: Sequence[DraftQuestion], work: Work) -> Mapping[str, bool]:
@@ -249,13 +272,13 @@ def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], s
     notes = []
     kinds = {draft.id: draft.kind for draft in drafts}
     choices = [screening for screening in screenings if kinds[screening.question] == "mcq" and screening.asked]
-    for asked in sorted({choice.asked for choice in choices}):
-        chance = max(choice.chance or 0.0 for choice in choices if choice.asked == asked)
-        least = chance**asked
+    for models in sorted({choice.models for choice in choices}):
+        chance = max(choice.chance or 0.0 for choice in choices if choice.models == models)
+        least = chance**models
         if least > settings.alpha:
             notes.append(
-                f"{count_of(asked, 'answer')} can't flag a choice at {settings.alpha:g}: all right by chance has p {least:.3f}; "
-                "ask more models, or more seeds"
+                f"{count_of(models, 'model')} can't flag a choice at {settings.alpha:g}: all right by chance has p {least:.3f}; "
+                "ask more models (answers of one model are not independent)"
             )
     unjudged = sum(kinds[screening.question] == "free" and not screening.asked for screening in screenings)
     if unjudged:

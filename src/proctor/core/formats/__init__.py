@@ -21,15 +21,17 @@ from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.overlap import covered, iou, matching
 from proctor.core.formats.pattern import PatternFormat
 from proctor.core.formats.quantity import QuantityFormat
+from proctor.core.formats.reply import declared_answers, gives_up
 from proctor.core.formats.selections import ChoicesFormat, ShortTextFormat, jaccard, word_f1
+from proctor.core.formats.thoughts import has_thoughts, is_cut_thought, without_thoughts
 from proctor.core.formats.timestamps import TimestampsFormat
 
 __all__ = [
     "MOST_OPTIONS", "AnswerFormat", "BinaryFormat", "BoxesFormat", "ChoiceFormat", "ChoicesFormat", "ClassesFormat",
     "CountFormat", "Format", "FreeTextFormat", "IntervalsFormat", "OrderingFormat", "PatternFormat", "PercentageFormat",
     "PointFormat", "PreferenceFormat", "QuantityFormat", "RatingsFormat", "ScaleFormat", "ShortTextFormat",
-    "StrictFormat", "TimestampsFormat", "bare", "covered", "extents", "iou", "jaccard", "matching", "option_letters",
-    "word_f1",
+    "StrictFormat", "TimestampsFormat", "bare", "covered", "declared_answers", "extents", "gives_up", "has_thoughts", "iou", "is_cut_thought", "jaccard",
+    "matching", "option_letters", "without_thoughts", "word_f1",
 ]  # fmt: skip
 
 AnswerFormat = Annotated[

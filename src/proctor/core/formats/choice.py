@@ -15,8 +15,8 @@ from proctor.core.formats.reply import Statement, first_sentence, read_reply
 from proctor.core.text import deferred
 
 _NAME = (
-    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项"
-    r"|第)?"
+    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?)\b\s?:?\s{0,2}"
+    r"|(?:选项?|選項?|選擇|选择)\s?:?\s{0,2}|第)?"
 )
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = deferred(
@@ -34,14 +34,20 @@ _MORE = deferred(
     rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
-_ARTICLE = deferred(r"\s[a-z]")
+_WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
+_NO_NOUN = deferred(
+    r"\s(?:the|this|that|these|those|it|its|in|at|on|of|to|we|i|you|he|she|they|there|both|no|not|if|but|and|or|my|our"
+    r"|because|since|as|with|by|from|for|when|while|where|here|is|was"
+    r"|explanation|reason\w*|rationale|confidence|answer)\b",
+    re.IGNORECASE,
+)
 _REASON = deferred(
     r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be"
     r"|looks|corresponds|shows)\b"
 )
 _OPTION = deferred(
     r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
-    r"|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
+    r"|(?:选项|選項)\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _LONE = deferred(
@@ -178,7 +184,7 @@ def _bare(text: str, options: Sequence[str]) -> str:
 
 
 def _read(statement: Statement, options: Sequence[str]) -> str | None:
-    for reading in (_head, _option_text, _named):
+    for reading in (_whole_option, _head, _option_text, _named):
         letters = reading(statement, options)
         if len(letters) > 1:
             raise ParseError(expected="one option", found=f"{' and '.join(sorted(letters))} in {statement.text}")
@@ -187,18 +193,34 @@ def _read(statement: Statement, options: Sequence[str]) -> str | None:
     return None
 
 
+def _whole_option(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The option whose text of more than a letter is the whole statement or its first sentence, be it "N/A" or "Not
+    visible", which elsewhere say that there is no answer."""
+    said = {_exact(statement.text), _exact(first_sentence(statement.text))}
+    named = {
+        letter
+        for letter, option in zip(option_letters(len(options)), options, strict=True)
+        if len(_exact(option)) > 1 and _exact(option) in said
+    }
+    return named if len(named) == 1 else set()
+
+
+def _exact(text: str) -> str:
+    return _plain(_NOT_APPLICABLE.sub("na", text))
+
+
 def _head(statement: Statement, options: Sequence[str]) -> set[str]:
     """The letters at the start of a statement."""
     text, letters = statement.text, set(option_letters(len(options)))
     hit = _HEAD.match(text)
-    if hit is None or _REJECTED.match(text, hit.end()):
+    if hit is None or _REJECTED.match(text, hit.end()) or _NOT_APPLICABLE.match(text, hit.start("letter")):
         return set()
     if hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
     named, at = {hit["letter"].upper()}, hit.end()
     while more := _MORE.match(text, at):
-        if more["letter"] == "A" and _ARTICLE.match(text, more.end()):
-            break  # "C, a view of …"
+        if is_article(more["letter"], text[more.end() :], options):
+            break  # "C, A view of …"
         named.add(more["letter"])
         at = more.end()
     return named & letters if len(named) > 1 or not hit["both"] else set()
@@ -215,10 +237,28 @@ def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str])
         return True
     own = options[ord(letter) - ord("A")]
     if _plain(rest).startswith(_plain(own)):
-        return True
+        return not (letter in "AI" and f" {_plain(own)} or " in f" {_plain(first_sentence(rest))} ")  # "A clamp or …"
     if any(_plain(letter + rest).startswith(_plain(option)) for option in options):
         return False
-    return bool(_REASON.match(rest)) or not (letter in "AI" and _ARTICLE.match(rest))
+    return not is_article(letter, rest, options)
+
+
+def is_article(letter: str, rest: str, options: Sequence[str]) -> bool:
+    """Whether an "A" or "I" before `rest` is a word of running text, not an option: a word follows that begins neither
+    the option's own text nor a reason.
+
+    >>> organs = ["Kelly clamp", "Veress needle"]
+    >>> is_article("A", " Veress needle is used", organs), is_article("A", " Kelly clamp", organs)
+    (True, False)
+    """
+    if letter not in {"A", "I"} or not _WORD.match(rest) or _REASON.match(rest) or _MORE.match(rest):
+        return False
+    place = ord(letter) - ord("A")
+    own = _without_article(options[place]) if place < len(options) else ""
+    said = _without_article(first_sentence(rest[:_MOST_SAID]))
+    if own and (said == own or said.startswith(f"{own} ") or f"{own} ".startswith(f"{said} ")):
+        return False
+    return not (_NO_NOUN.match(rest) and not any(said.startswith(_without_article(one)) for one in options))
 
 
 def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
@@ -227,6 +267,9 @@ def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
         whole = f" {_plain(_affirmed(text))} "
         plain = {letter: _plain(option) for letter, option in zip(option_letters(len(options)), options, strict=True)}
         named = {letter for letter, option in plain.items() if option and f" {option} " in whole}
+        if not named:  # "A Veress needle" for the option "The Veress needle"
+            bare = {letter: _without_article(option) for letter, option in plain.items()}
+            named = {letter for letter, option in bare.items() if option != plain[letter] and f" {option} " in whole}
         inside = {a for a in named for b in named if a != b and f" {plain[a]} " in f" {plain[b]} "}
         if named - inside:
             return named - inside
@@ -243,27 +286,31 @@ def _named(statement: Statement, options: Sequence[str]) -> set[str]:
     letters = set(option_letters(len(options)))
     text = _affirmed(first_sentence(statement.text) if statement.sure else statement.text)
     for pattern in (_OPTION, _LONE):
-        hits = [hit for hit in pattern.finditer(text) if pattern is _OPTION or not _is_article(hit, text)]
+        hits = [hit for hit in pattern.finditer(text) if pattern is _OPTION or not _is_article(hit, text, options)]
         named = {next(group for group in hit.groups() if group).upper() for hit in hits}
         if named & letters:
             return named & letters
     return set()
 
 
-def _is_article(hit: re.Match[str], text: str) -> bool:
-    """Whether a single "A" is an article: a lower-case word follows that begins neither a reason nor another option."""
-    rest = text[hit.end() : hit.end() + 20]
-    return (
-        hit[0][-1:] == "A"
-        and bool(_ARTICLE.match(rest))
-        and not (_REASON.match(rest) or _MORE.match(rest) or rest.startswith((" or ", " and ")))
-    )
+def _is_article(hit: re.Match[str], text: str, options: Sequence[str]) -> bool:
+    rest = text[hit.end() : hit.end() + _MOST_SAID]
+    return not rest.startswith((" or ", " and ")) and is_article(hit[0][-1:], rest, options)
 
 
 def _affirmed(text: str) -> str:
     """Text without clauses of denial."""
     clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", _NOT_APPLICABLE.sub(" ", text)))
     return ", ".join(clause for clause in clauses if not _WRONG.search(clause))
+
+
+_MOST_SAID = 200  # characters after a letter that are compared with options
+_LEADING_ARTICLE = re.compile(r"(?:an?|the) (?=.)")
+
+
+def _without_article(text: str) -> str:
+    plain = _plain(text)
+    return _LEADING_ARTICLE.sub("", plain, count=1) if _LEADING_ARTICLE.match(plain) else plain
 
 
 def _plain(text: str) -> str:

@@ -48,7 +48,9 @@ _DENIES = deferred(
     r"|didn't|rather than|instead of|lacks?|excluded?|except|all but|apart from|removed|unlike)\b|没有|不是|无",
     re.IGNORECASE,
 )
-_HEDGES = deferred(r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether)\b|\?|或", re.IGNORECASE)
+_HEDGES = deferred(
+    r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether|depends)\b|\?|或", re.IGNORECASE
+)
 
 
 class ClassesFormat(StrictFormat):

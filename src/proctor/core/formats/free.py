@@ -11,7 +11,8 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format, StrictFormat, cell_quantity, listed
-from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts, json_values
+from proctor.core.formats.reply import MAX_ANSWER_CHARS, json_values
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
 _NUMERAL = deferred(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -36,7 +37,7 @@ class FreeTextFormat(StrictFormat):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        answer = text.strip() if self.strict else _untagged(after_thoughts(text))
+        answer = text.strip() if self.strict else _untagged(without_thoughts(text))
         if not answer:
             raise ParseError(expected="a text", found=text)
         limit = self.max_chars or MAX_ANSWER_CHARS
@@ -82,7 +83,7 @@ class RatingsFormat(Format):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         names = set(self.dimensions)
-        found = [value for value in json_values(_within(after_thoughts(text))) if isinstance(value, dict)]
+        found = [value for value in json_values(_within(without_thoughts(text))) if isinstance(value, dict)]
         whole = [{str(key).strip(): one for key, one in value.items()} for value in found]
         whole += [one for value in whole for one in value.values() if isinstance(one, dict)]
         rated = [{name: _number(value[name]) for name in self.dimensions} for value in whole if names <= value.keys()]

@@ -20,6 +20,7 @@ _SCALE = deferred(
     r"|\(\d{1,3}\s?(?:to|-)\s?\d{1,3}\)|(?<=\d)\s?(?:stars?|points?|分)\b|(?<=\d)分",
     re.IGNORECASE,
 )
+_ALONE = deferred(r"[\s*\"'(\[]{0,4}\d{1,3}(?!\d|[.,]\d|\s?(?:/|out of|of|von|sur|-|to|or)\s?\d)", re.IGNORECASE)
 _LEAD = deferred(
     r"[\s*\"'(\[]{0,4}(?:(?:i (?:would )?(?:rate|score|give)(?: (?:it|this|that))?|rating|score|level|grade|a|an|it is"
     r"|it's|is|the|as|of|rated|rate|it)\b[\s:=,]{0,3}){0,6}[\s*\"'(\[]{0,4}",
@@ -76,7 +77,7 @@ class ScaleFormat(StrictFormat):
             return self._level(float(str(value)), text)
         if isinstance(value, list | dict):
             return None
-        of = _OF.search(text)
+        of = None if statement.sure and _ALONE.match(text) else _OF.search(text)
         if of and int(of["most"]) != self.high:
             raise ParseError(expected=self._expected(), found=text)
         plain = _SCALE.sub(" ", _OF.sub(" ", text))
@@ -180,6 +181,8 @@ _REJECTS = deferred(
     r"|incorrect|bad)\b|\s?<",
     re.IGNORECASE,
 )
+_ASIDE = deferred(r"\s\([^()\n]{1,100}\s[^()\n]{1,200}\)")
+_OR_TIE = deferred(r"\b[AB]\W{0,3}\sor\s(?:a )?(?:tie|draw|equal)|\b(?:tie|draw|equal)\W{0,3}\sor\s[AB]\b")
 _NEITHER = deferred(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
@@ -225,6 +228,9 @@ class PreferenceFormat(StrictFormat):
         ):
             return None
         text = re.sub(r"\[\[([ABC])\]\]", r" \1 ", statement.text)
+        text = _ASIDE.sub("", text) if statement.sure else text
+        if _OR_TIE.search(text):
+            raise ParseError(expected=self._expected(), found=text)
         side = self._judged(first_sentence(text), sure=True) if statement.sure else ""
         side = side or self._judged(text.strip(), sure=statement.sure)
         if side == "tie" and not self.ties:

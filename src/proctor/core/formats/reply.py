@@ -1,9 +1,10 @@
 """Finding the answer in a reply, for all formats: thoughts and markup are removed, and candidate statements extracted.
 
-Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX box; "final answer"; "Answer:" at the
-start, as models are asked to write; a later line that begins with it; any other cue ("the answer is", "I would choose",
-"答案"); the whole text. Of several cues of one kind the last one is used. A format parses each candidate in turn; the
-first value is taken, and an ambiguous candidate ends the search. All of it takes linear time.
+Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX box; of several declared answers the last
+one; "final answer"; "Answer:" at the start, as models are asked to write; a later line that begins with it; any other
+cue ("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one is used. A
+format parses each candidate in turn; the first value is taken, and an ambiguous candidate ends the search. A next
+question with an answer of its own is not part of the reply. All of it takes linear time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
 MAX_ANSWER_CHARS = 20_000
@@ -44,19 +46,45 @@ def read_reply(
     """The first value that `read` finds in the candidates, in order of reliability. `keys` are names of JSON fields for
     answers of this format, in addition to "answer" and the like. Raises `ParseError` if there is none, or if the most
     reliable candidate gives up ("cannot be determined")."""
-    for statement in _statements(text, keys):
-        value = read(statement)
-        if value is not None:
-            return value
-        if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
-            break
+    body = _bounded(without_thoughts(text))
+    if not body:
+        raise ParseError(expected="an answer", found=text)
+    for part in dict.fromkeys((_before_next_question(body), body)):
+        for statement in _statements(part, keys):
+            value = read(statement)
+            if value is not None:
+                return value
+            if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
+                raise ParseError(expected=expected, found=text)
     raise ParseError(expected=expected, found=text)
+
+
+def gives_up(text: str) -> bool:
+    """Whether a reply begins by saying that there is no answer.
+
+    >>> gives_up("I can't tell without the video."), gives_up("The probe is tilted; I can't tell how far.")
+    (True, False)
+    """
+    return bool(_GAVE_UP.match(without_thoughts(text)))
+
+
+def declared_answers(text: str) -> list[str]:
+    """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences. What
+    stands in parentheses or under a condition is no declaration.
+
+    >>> declared_answers("Answer: A. The hilum is on the right. Actually, answer: B")
+    ['A', 'B']
+    >>> declared_answers("Answer: A\\n\\n(If the probe had moved, the correct answer is B.)")
+    ['A']
+    """
+    body = _before_next_question(_bounded(without_thoughts(text)))
+    return [first_sentence(statement) for statement in _declared(_plain_text(body))]
 
 
 def json_fields(text: str) -> list[JsonValue]:
     """The answer fields of the JSON objects in a reply, and the objects themselves, last object first; then the reply
     itself if it is a list. For formats whose answers are objects or lists of lists."""
-    body = _bounded(after_thoughts(text))
+    body = _bounded(without_thoughts(text))
     objects = [value for value in reversed(json_values(body)) if isinstance(value, dict)]
     fields: list[JsonValue] = []
     for value in objects:
@@ -73,38 +101,6 @@ def first_sentence(text: str) -> str:
     return line[: end.start()] if end else line
 
 
-# ---------------------------------------------------------------------------------------------------- thoughts
-
-_THOUGHTS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
-_THOUGHT_TAG = deferred(rf"<(/?)(?:{_THOUGHTS})>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
-_CHANNEL = deferred(r"<\|channel\|>\s*final\s*<\|message\|>")
-_TOKEN = deferred(r"<\|[a-zA-Z_]{1,30}\|>|</?s>")
-
-
-def after_thoughts(text: str) -> str:
-    """The reply without thoughts in tags and control tokens, stripped.
-
-    A closing tag without an opening one ends thoughts that began with the reply; unclosed thoughts contain no answer.
-
-    >>> after_thoughts("Hm, two or three?</think> Answer: 3<|im_end|>")
-    'Answer: 3'
-    """
-    kept: list[str] = []
-    thinks, at = False, 0
-    for tag in _THOUGHT_TAG.finditer(text):
-        closes = bool(tag[1] or tag[2] or tag[3])
-        if closes and not thinks:
-            kept.clear()
-        elif not closes and not thinks:
-            kept.append(text[at : tag.start()])
-        thinks, at = not closes, tag.end()
-    if not thinks:
-        kept.append(text[at:])
-    body = "".join(kept)
-    channels = list(_CHANNEL.finditer(body))
-    return _TOKEN.sub(" ", body[channels[-1].end() :] if channels else body).strip()
-
-
 # ------------------------------------------------------------------------------------------------------ markup
 
 
@@ -113,8 +109,10 @@ class _Plain(dict[int, str | None]):
     hidden characters."""
 
     _FIXED: ClassVar[dict[str, str | None]] = {
-        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
-        **dict.fromkeys("→⇒➔➜➡⟶⟹▶►", ">"),
+        **{chr(0x2460 + n): f" {n + 1}. " for n in range(9)},  # numbers in circles
+        "≺": "<",
+        **dict.fromkeys("\ufe0f\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
+        **dict.fromkeys("→⇒➔➜➡⟶⟹▶►➤➝➞↓⬇⇓⟱", ">"),
         **dict.fromkeys("–—−‐‑‒﹣", "-"),
         **dict.fromkeys("“”„«»「」『』", '"'),
         **dict.fromkeys("‘’‚", "'"),
@@ -149,7 +147,9 @@ _MARKUP = (
     (re.compile(r"(?<![A-Za-z0-9_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9_])"), ""),
     (re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]+){1,3}(?=\S)|[-•·‣◦][ \t]+)", re.MULTILINE), ""),
     (re.compile(r"</?(?:b|i|em|strong|p|span|div|u|code|sub|sup|h[1-6]|li|ul|ol|final)>"), ""),
-    (re.compile(r"<br ?/?>", re.IGNORECASE), "\n"),
+    (re.compile(r"</t[dh]>\s{0,9}<t[dh]>", re.IGNORECASE), " | "),
+    (re.compile(r"<br ?/?>|</?t(?:able|r|head|body)>", re.IGNORECASE), "\n"),
+    (re.compile(r"</?t[dh]>", re.IGNORECASE), " "),
     (re.compile(r"&(?:nbsp|amp|quot);"), " "),
     (re.compile(r"&gt;|\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf)\s?\{([^{}]{0,200})\}"), r"\1"),
@@ -189,7 +189,7 @@ _FINAL = deferred(
 )
 _LINE = deferred(
     rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:{_ANSWER}|{_OTHERS})\b[\"')\]]{{0,2}}"
-    rf"(?:\s?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
+    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
     rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -243,10 +243,18 @@ _GIVES_UP = deferred(
 )
 
 
-def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
-    body = _bounded(after_thoughts(text))
-    if not body:
-        raise ParseError(expected="an answer", found=text)
+_GAVE_UP = deferred(
+    r"\W*(?:(?:sorry|i(?:'m| am) sorry|unfortunately|answer|but|without (?:the|a|any) \w+)\W{1,3}){0,3}"
+    r"(?:(?:i|we) (?:\w+ )?(?:do not|don't|can(?:no|')?t|can not|could not|couldn't|am unable|am not able|have no idea)\b"
+    r"(?! (?:think|believe|see (?:any|a)))|(?:it |this |that |the (?:answer|question) )?(?:depends\b|can(?:no|')?t be|can not be"
+    r"|could not be|is (?:not possible|impossible|unclear|unknown|undetermined|not (?:clear|known)))\b|unknown\b"
+    r"|unclear\b|undetermined\b|cannot (?:determine|tell|say|answer)|n/?a\W*$|null\W*$|please (?:provide|upload|attach|share|send)\b|not (?:sure|possible|enough|known)\b"
+    r"|no (?:idea|answer)\b|insufficient\b|\?|无法|不知道|不确定)",
+    re.IGNORECASE,
+)
+
+
+def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
     yield from (_field(value) for value in _answers(body, keys))
     listed = _whole_list(body)
     if listed is not None:
@@ -261,12 +269,15 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     boxes = list(_BOX.finditer(plain))
     if boxes:
         yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
-    plain = _unmarked(_BOX.sub(" ", plain)).strip()
+    plain = _plain_text(body)
     if _is_object(body):
         return
+    declared = _declared(plain)
+    if len(declared) > 1:  # the last one corrects the others
+        yield from (Statement(text) for text in reversed(declared[-_MOST_CUES:]))
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
-    if lead:
+    if lead and not _is_letter_cue(lead, plain):
         yield Statement(_after(plain, lead))
     yield from _cued(_LINE, plain)
     yield from _cued(_ANY, plain)
@@ -274,12 +285,88 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
         yield Statement(plain, sure=False)
 
 
+def _plain_text(body: str) -> str:
+    return _unmarked(_BOX.sub(" ", body.translate(_PLAIN))).strip()
+
+
+_DECLARES = deferred(
+    r"(?P<the>\b(?:the|my|our)\s)?(?P<sure>\b(?:final|correct|right|revised|updated|corrected|new|best|actual|short|predicted"
+    rf"|my)[ _]?)?(?:\b(?:answer|{_OTHERS})\b|(?:最终|最終|最後|正确)?答案|(?<=final )(?:decision|choice|order|count|result)\b)"
+    r"[\"')\]]{0,2}(?:[ \t]?\([^()\n]{0,30}\))?"
+    r"(?:\s{0,3}(?::|[-=]>|=(?!=))|(?P<prose>\s(?:is now|is|was|should be|must be)\b\s{0,2}:?|(?<=答案)[是为])"
+    r"|(?P<line>[ \t]{0,3}\n))",
+    re.IGNORECASE,
+)
+_LEAD = deferred(
+    r"[\W\d]*(?:(?P<lead>so|thus|therefore|hence|actually|wait|no|hold on|sorry|correction|instead|now|in conclusion"
+    r"|overall|finally|okay?|re-?\w{4,14}ing|on reflection|on second thoughts?|looking again|after [a-z ]{1,30}"
+    r"|upon [a-z ]{1,30}|i (?:think|believe|conclude|correct)(?: that)?|this means|that means|and|but|then|let me correct"
+    r"(?: that| myself)?|所以|因此|更正)(?![a-z])[^\w\n]{0,3}){0,4}",
+    re.IGNORECASE,
+)
+_SENTENCE_BEGINS = re.compile(r"[.!?\n;(]")
+_CONDITION = deferred(r"[^.\n]{0,40}\b(?:would|could|might|if|unless)\b|[^.!?\n]{0,80}\?", re.IGNORECASE)
+_LONGEST_LEAD = 60
+
+
+def _declared(plain: str) -> list[str]:
+    """The texts after declarations of an answer, first to last."""
+    found = []
+    for hit in list(_DECLARES.finditer(plain))[-3 * _MOST_CUES :]:
+        before = plain[max(0, hit.start() - _LONGEST_LEAD) : hit.start()]
+        begins = [mark.end() for mark in _SENTENCE_BEGINS.finditer(before)]
+        lead = before[begins[-1] :] if begins else before
+        aside = begins and before[begins[-1] - 1] == "(" and plain[: hit.start()].strip("(\n ")
+        cut = not begins and len(before) == _LONGEST_LEAD
+        led = _LEAD.fullmatch(lead)
+        if aside or cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"] or hit["the"])):
+            continue
+        rest = _after(plain, hit)
+        if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
+            found.append(rest)
+    return found
+
+
+_NEXT_QUESTION = deferred(
+    r"^\W{0,6}(?:question|q|problem|exercise|user|human|问题|题目)(?:\s?\d{1,3})?\W{0,3}[:：]"
+    r"|^#{1,6}\s{0,3}question\b[^\n]{0,12}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSWERED = deferred(
+    r"^\W{0,8}(?:(?:the|my|final|correct) )*(?:answer\b|答案)[^\n]{0,8}[:：]\W{0,6}\w", re.IGNORECASE | re.MULTILINE
+)
+_SHORT = 80  # characters of an answer without a cue
+
+
+def _before_next_question(body: str) -> str:
+    """The reply without a next question and its answer, as base models write on. A question that comes first is an
+    echo of what was asked."""
+    answered = _ANSWERED.search(body)
+    for hit in _NEXT_QUESTION.finditer(body):
+        before = body[: hit.start()].strip()
+        short = len(before) <= _SHORT and not before.endswith((":", "："))
+        if before and (short or (answered and answered.end() <= hit.start())):
+            return before
+        if answered is None and hit.start() > _LONGEST:
+            break
+    return body
+
+
 def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
     """The text after each cue of one kind, last cue first."""
     for hit in reversed(list(cue.finditer(plain))[-_MOST_CUES:]):
         rest = _after(plain, hit)
-        if rest and not _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start()):
+        denied = _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start())
+        if rest and not denied and not _is_letter_cue(hit, plain):
             yield Statement(rest)
+
+
+_ASKS = deferred(r"^\W{0,4}Q(?:uestion)?\b", re.IGNORECASE | re.MULTILINE)
+
+
+def _is_letter_cue(hit: re.Match[str], plain: str) -> bool:
+    """Whether "A:" or "A." is the letter of an option: no "Q:" comes before."""
+    return hit[0].strip(" \t.:") in {"A", "a"} and not _ASKS.search(plain, 0, hit.start())
 
 
 def _after(plain: str, hit: re.Match[str]) -> str:

@@ -6,20 +6,22 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
-from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
-from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
+from proctor.core.formats.choice import cell_letter, is_article, letter_span, named_by_text, option_letters
+from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 from proctor.core.tokenizer import tokens, without_joiners
 
 _NAME = (
     r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only"
-    r"|选项?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
+    r"|选项?|選項?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
 )
 _OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
 _CLOSE = r"[)\]}>*\"'.]{0,4}"
@@ -46,7 +48,6 @@ _WRONG = deferred(
 )
 _NOT_BEFORE = deferred(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
 _LINE = deferred(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
-_ARTICLE = deferred(r"\s[a-z]")
 _ALL = deferred(
     r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部"
     r"|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
@@ -80,7 +81,7 @@ class ChoicesFormat(StrictFormat):
         if self.strict:
             return self.from_cell(alone(text), options)
         known = option_letters(len(options))
-        lines = self._lines(after_thoughts(text), known)
+        lines = self._lines(without_thoughts(text), known, only=True)
         if len(lines) > 1:
             return self.check(lines, options)
         letters = ", ".join(known)
@@ -101,7 +102,7 @@ class ChoicesFormat(StrictFormat):
         left = [letter for letter in known if rest and letter not in rest["letters"]]
         if left and len(left) < len(known):
             return [*left]
-        for found in (self._head(text, known), self._lines(text, known)):
+        for found in (self._head(text, options), self._lines(text, known)):
             if found:
                 return self.check(found, options)
         part = first_sentence(text) if statement.sure else text
@@ -116,8 +117,9 @@ class ChoicesFormat(StrictFormat):
         except ParseError:
             return None
 
-    def _head(self, text: str, known: Sequence[str]) -> list[JsonValue]:
+    def _head(self, text: str, options: Sequence[str]) -> list[JsonValue]:
         """The letters at the start of a statement. Raises `ParseError` for alternatives and unknown letters."""
+        known = option_letters(len(options))
         joined = _JOINED.match(text)
         if (
             joined
@@ -130,12 +132,10 @@ class ChoicesFormat(StrictFormat):
             return []
         letters = [hit["letter"], *_LETTERS.findall(hit["more"])]
         rest = text[hit.end() :]
-        if (
-            letters[-1] in {"A", "I"}
-            and _ARTICLE.match(rest)
-            and not re.match(r"\s(?:is|are|because|since|as|both|show)", rest)
-        ):
+        if is_article(letters[-1], rest, options) and not re.match(r"\s(?:are|both|show)\b", rest):
             letters = letters[:-1]  # "A transverse sweep"
+        elif len(letters) == 1 and named_by_text(Statement(f"{letters[0]}{rest}"), options) > {letters[0]}:
+            return []  # "A liver and a spleen": options by their texts
         if _WRONG.match(rest):
             return []
         if (_OR.match(text, hit.end()) or _MAYBE.match(rest)) and letters:
@@ -144,12 +144,14 @@ class ChoicesFormat(StrictFormat):
             return []  # a list of lines, see `_lines`
         return [*sorted(set(letters))] if set(letters) <= set(known) else []
 
-    def _lines(self, text: str, known: Sequence[str]) -> list[JsonValue]:
-        """The letters at the start of the lines of a list."""
+    def _lines(self, text: str, known: Sequence[str], *, only: bool = False) -> list[JsonValue]:
+        """The letters at the start of the lines of a list; `only`: of all lines of a text."""
         block = text.split("\n\n", 1)[0]
         lines = [line for line in block.split("\n") if line.strip()]
-        letters = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
-        whole = len(letters) == len(lines) and set(letters) <= set(known) and not _NOT_BEFORE.search(block)
+        hits = [_LINE.match(line) for line in lines]
+        letters = [hit["letter"] for hit in takewhile(bool, hits) if hit]
+        ends = len(letters) == len(lines) or (not only and len(letters) > 1 and not any(hits[len(letters) :]))
+        whole = ends and set(letters) <= set(known) and not _NOT_BEFORE.search(block)
         return [*sorted(set(letters))] if whole else []
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
@@ -206,8 +208,9 @@ _LEAD = deferred(
 )
 _UNSURE = deferred(r"\b(?:or|either|maybe|perhaps|possibly|might be|could be|not)\b|\?|或", re.IGNORECASE)
 _GIVES_UP = deferred(
-    r"(?:unknown|unclear|unsure|no idea|undetermined|indeterminate|n/a|not sure|未知|不知道)", re.IGNORECASE
+    r"(?:unknown|unclear|unsure|no idea|undetermined|indeterminate|not sure|未知|不知道)", re.IGNORECASE
 )
+_NOT_APPLICABLE = deferred(r"n/a", re.IGNORECASE)
 _ARTICLES = deferred(r"\b(?:a|an|the)\b")
 _EDGES = " \t\n.,;:!?()[]{}\"'*`“”"
 _MOST_WORDS = 12  # characters of a reply without a cue that is the whole answer
@@ -250,7 +253,9 @@ class ShortTextFormat(StrictFormat):
         said = _LEAD.sub("", line.strip(_EDGES), count=1) if _LEAD.match(line.strip(_EDGES)) else line
         cut = _REASON.search(said)
         said = (said[: cut.start()] if cut else said).strip(_EDGES)
-        if not said or _GIVES_UP.fullmatch(said):
+        if _NOT_APPLICABLE.fullmatch(said):
+            return said  # the only answer where nothing applies
+        if not said or _GIVES_UP.fullmatch(said) or gives_up(said) or line.rstrip().endswith(":"):
             return None
         if _UNSURE.search(said) or len(said) > self.max_chars or not normalised(said):
             raise ParseError(expected="one name or a few words", found=statement.text)

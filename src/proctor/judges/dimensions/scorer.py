@@ -246,8 +246,8 @@ class DimensionScorer:
 
 
 def candidate_of(answer: Answer) -> str:
-    """The text that is judged: the parsed answer, or the raw text if it was not parsed."""
-    return answer.parsed if isinstance(answer.parsed, str) else answer.text
+    """The text that is judged."""
+    return answer.wording
 
 
 def judgement(judge: str, case: Case, said: DimensionScores) -> Judgement:

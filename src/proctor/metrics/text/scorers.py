@@ -260,7 +260,7 @@ class SimilarityScorer:
 def _text(answer: Answer) -> str:
     if answer.status is not Status.ANSWERED:
         return ""
-    return answer.parsed if isinstance(answer.parsed, str) else answer.text
+    return answer.wording
 
 
 def _references(item: Item) -> tuple[str, ...]:

@@ -1,0 +1,460 @@
+"""Reading orders of labels: runs of labels between signs, parts between arrows, lists, tables, JSON and prose.
+
+An order that is stated with words beside its labels ("B (a rescuer kneels) > D - pads") is read by its parts. Text in
+which labels stand that belong to no order is ambiguous and states none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from pydantic import JsonValue
+
+from proctor.core.errors import ParseError
+from proctor.core.formats.reply import Statement, first_sentence, json_values
+from proctor.core.text import deferred
+
+ORDER_KEYS = (
+    "order",
+    "ordering",
+    "sequence",
+    "predicted_order",
+    "correct_order",
+    "chronological_order",
+    "ranking",
+    "labels",
+    "frames",
+)
+_NAMES = r"图片?|pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?"
+_THING = rf"(?:(?:the )?(?:{_NAMES})\s?:?\s?)?"
+_PREFIX = deferred(rf"^(?:{_NAMES})\b[\s:]*", re.IGNORECASE)
+_WORD = (
+    r"(?:and|then|next|after that|afterwards|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth"
+    r"|before|precedes|leads to|to"
+    r"|comes?|is|goes|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
+)
+_BETWEEN = deferred(
+    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|<{{1,2}}|[,;|/&+]|-{{1,3}}|\.\s"
+    rf"|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
+    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|其次|随后|接下来|再|之后|第[一二三四五六](?:步|张)?|是)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd"
+    rf"|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
+    re.IGNORECASE,
+)
+_BACKWARDS = deferred(
+    r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|in reverse(?:d)? order)\b", re.IGNORECASE
+)
+_NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
+_FILE = deferred(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
+_LONGEST = 120  # characters between two labels of a sequence
+_ASIDE = deferred(r"\s?[(\[]([^()\[\]]{0,300})[)\]]")
+_WORDS = deferred(r"\s*[^\W\d_]")
+_DEEPEST = 3  # parentheses within parentheses, and JSON within JSON
+_ARROW = deferred(r"\s*(?:(?:-{1,3}|={1,2})?>{1,2})\s*")
+_LESS = deferred(r"\s*<{1,2}-{0,2}\s*")
+_ON_ITS_LINE = deferred(r"[ \t]*\n\s*(?:(?:-{1,3}|={1,2})?>{1,2})[ \t]*(?:\n\s*|(?=\S))|[ \t]*>{1,2}[ \t]*\n\s*")
+_SENTENCES = deferred(r"[.!?]\s+(?=[A-Z])")
+_ORDINALS = {word: n for n, word in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh"), 1)}
+_PLACE = r"(?:(?:step|position|place|rank|no\.?|number|frame|picture|image)[\s_#]{0,2})?"
+_NUMBER = deferred(
+    rf"^[\W_]*{_PLACE}(?:(?P<digits>\d{{1,2}})(?:st|nd|rd|th)?|(?P<word>{'|'.join(_ORDINALS)}))[\W_]*$", re.IGNORECASE
+)
+_PLACED = re.compile(r"position|order|step|rank|place|index|number|sequence|time|#|^no\b|^n$|^$", re.IGNORECASE)
+_RULE = deferred(r"[\s|:+=-]+")
+_TURNS = deferred(
+    r"[.;\n]+|,?\s(?=(?:and )?(?:then|next|followed by|finally|lastly|afterwards?|after that|before)\b)", re.IGNORECASE
+)
+_BEGINS = deferred(r"\b(?:first|begins?|starts?|starting|beginning|initial(?:ly)?|earliest|1st)\b", re.IGNORECASE)
+_GOES_ON = deferred(
+    r"\b(?:then|next|followed|follows?|after|afterwards|second|third|fourth|fifth|sixth|last|lastly|finally|final|ends?"
+    r"|before|subsequently|later|2nd|3rd|[4-9]th)\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=256)
+def order_reader(labels: tuple[str, ...]) -> OrderReader:
+    """The reader for these labels; its patterns are compiled once."""
+    return OrderReader(labels)
+
+
+class OrderReader:
+    """Reads orders of `labels` in statements and JSON."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.labels = labels
+        self._known = {label.casefold(): label for label in labels}
+        short = all(len(label) == 1 for label in labels)
+        single = short and all(label.isalpha() for label in labels)
+        names = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+        capital = "(?-i:[A-Z])"  # a small letter is mostly an article, see `_runs`
+        label = (
+            (capital if all(one.isupper() for one in labels) else f"(?:{names}|{capital})")
+            if single
+            else f"(?:{names})"
+        )
+        joined = rf"[{''.join(map(re.escape, labels))}]{{{len(labels)}}}" if short else "(?!)"
+        ends = r"(?:\.(?:jpe?g|png|webp))?(?!'?[A-Za-z0-9])"
+        said, number = rf"(?P<label>{label})", r"(?P<n>\d{1,2})(?:st|nd|rd|th)?\s?"
+        self._token = _compiled(rf"(?<![A-Za-z0-9])(?:(?P<joined>{joined})|{said}){ends}")
+        self._small = _compiled(rf"(?<![A-Za-z0-9])(?P<joined>(?!))?(?P<label>(?-i:[a-z])){ends}" if single else "(?!)")
+        self._head = _compiled(
+            rf"\W{{0,6}}(?:\d{{1,2}}[.):]\s{{0,3}})?{_THING}\W{{0,3}}{said}{ends}"
+            r"(?P<rest>[\"'\])}*]{0,3}\s*(?:\Z|[-:=(,.;]|(?:is|as|where|because|since)\b)|)"
+        )
+        self._item = _compiled(
+            rf"(?:^|(?<=[\s(,;]))\W{{0,3}}{_PLACE}{number}[.):=>-]{{1,3}}\s{{0,3}}\W{{0,3}}{_THING}\W{{0,3}}{said}"
+            r"(?![A-Za-z0-9])"
+        )
+        self._line = _compiled(rf"^[^\S\n]*\W{{0,4}}{_PLACE}{number}[.):=>-](?P<rest>[^\n]*)$")
+        self._shown = _compiled(rf"(?:\b(?:{_NAMES})\s|[(\[](?:{_NAMES})?\s?){said}\b")
+        self._bullet = _compiled(
+            rf"^[^\S\n]*[-*•]?[^\S\n]{{0,3}}{_THING}[*\"'(\[]{{0,3}}{said}[*\"')\]]{{0,3}}"
+            r"(?:\s?[:.)-]|[^\S\n]?$|\s\(|[^\S\n](?=[a-z]))"
+        )
+        nth = rf"(?P<nth>{'|'.join(_ORDINALS)}|last)"
+        self._is_nth = _compiled(
+            rf"(?<![A-Za-z0-9]){said}\W{{0,3}}\s(?:is|comes|goes|must be|should be) (?:the )?{nth}\b"
+        )
+        self._nth_is = _compiled(rf"\b{nth}(?: (?:{_NAMES}|one))? is {_THING}{said}(?![A-Za-z0-9])")
+        self._placed = _compiled(rf"(?<![A-Za-z0-9]){said}\s?\((?P<n>\d{{1,2}})\)")
+        self._either = _compiled(rf"(?<![A-Za-z0-9]){label}\W{{0,3}}\sor\s{{1,2}}{_THING}{label}(?![A-Za-z0-9])")
+
+    def read(self, statement: Statement) -> list[JsonValue] | None:
+        """The order in a statement. Raises `ParseError` for several, one from last to first, and labels that belong to
+        none."""
+        value = statement.value
+        given = self.of_json(value) if isinstance(value, list | dict) else None
+        if given is None and "[" in statement.text:  # a list inside text, as long as its brackets close
+            lists = (found for found in json_values(statement.text) if isinstance(found, list) and len(found) > 1)
+            given = self.of_json(next(lists, None))
+        if given is not None:
+            return [*given]
+        if _BACKWARDS.search(statement.text):
+            raise ParseError(expected="an order from first to last", found=statement.text)
+        text = self._without_asides(_ON_ITS_LINE.sub(" > ", _NOT_APPLICABLE.sub("   ", statement.text)))
+        found = self._stated(text) if statement.sure else self._only(text)
+        return None if found is None else [*found]
+
+    # -------------------------------------------------------------------------------------------------------- text
+
+    def _stated(self, text: str) -> list[str] | None:
+        """The order after a cue: the first one, which whatever follows explains."""
+        if (ranked := self._ranked(text)) is not None:
+            return ranked
+        block = text.split("\n\n", 1)[0]
+        start = first_sentence(block)
+        if self._either.search(start):
+            raise ParseError(expected="one order", found=text)
+        runs = self._runs(text)
+        first = runs[0] if runs else None
+        if first and self._is_whole(first) and self._begins(text, first):
+            return first
+        for found in (*self._arrows(block), *self._lists(text), *self._described(text), self._told(text)):
+            if found and (self._is_whole(found) or (found != first and self._is_clean(block))):
+                return found
+        if first and not self._misses(start, first):
+            return first
+        if first:
+            raise ParseError(expected="one order", found=text)
+        return None
+
+    def _only(self, text: str) -> list[str] | None:
+        """The only order in a text without a cue; the only one with all labels, if there is one."""
+        if self._either.search(text):
+            raise ParseError(expected="one order", found=text)
+        if (ranked := self._ranked(text)) is not None:
+            return ranked
+        runs = self._runs(text)
+        lists = [found for found in self._lists(text) if found != [*self.labels] or not any(map(self._is_whole, runs))]
+        lists += [found for found in self._described(text) if found != [*self.labels]]  # else the pictures as shown
+        orders = [*runs, *(found for line in text.split("\n") for found in self._arrows(line)), *lists]
+        whole = [found for found in orders if self._is_whole(found)]
+        if not whole and (told := self._told(text)):
+            return told
+        whole = whole or orders
+        if len({tuple(found) for found in whole}) > 1:
+            raise ParseError(expected="one order", found=text)
+        return whole[0] if whole else None
+
+    def _is_whole(self, found: Sequence[str]) -> bool:
+        return sorted(found) == sorted(self.labels)
+
+    def _begins(self, text: str, run: Sequence[str]) -> bool:
+        """Whether a run stands at the start of a statement, and not in what explains an order with words."""
+        hit = self._token.search(text)
+        return hit is None or bool(hit["joined"]) or self._name(hit["label"]) == run[0]
+
+    def _misses(self, sentence: str, run: Sequence[str]) -> bool:
+        """Whether a sentence has labels of the item that a run without them leaves out."""
+        others = {self._name(hit["label"]) for hit in self._token.finditer(sentence) if hit["label"]} & {*self.labels}
+        return bool(others - set(run))
+
+    def _is_clean(self, text: str) -> bool:
+        """Whether every part between arrows begins with a label and a sign, or is one."""
+        parts = _ARROW.split(text.split("\n", 1)[0])
+        heads = [self._head.match(part) for part in parts]
+        return len(parts) > 1 and all(hit and hit["rest"] for hit in heads)
+
+    def _name(self, said: str) -> str:
+        return self._known.get(said.casefold(), said.upper())
+
+    def _without_asides(self, text: str) -> str:
+        """Text without parentheses that describe, so that no letter in them is a label."""
+        for _ in range(_DEEPEST):
+            text = _ASIDE.sub(self._aside, text)
+        return text
+
+    def _aside(self, hit: re.Match[str]) -> str:
+        bare = re.sub(rf"\b(?:{_NAMES}|{_WORD})\b", " ", self._token.sub(" ", hit[1]), flags=re.IGNORECASE)
+        return "" if re.search(r"[^\W\d_]", bare) and not self._small_run(hit[1]) else hit[0]
+
+    def _small_run(self, text: str) -> bool:
+        return len(self._small.findall(text)) > 1 and not re.search(r"[A-Za-z]{2}", text)
+
+    def _runs(self, text: str) -> list[list[str]]:
+        """The sequences of two or more labels that are separated only by signs and words of order. Small letters are
+        labels among small letters alone."""
+        return self._runs_of(self._token, text) or self._runs_of(self._small, text)
+
+    def _runs_of(self, token: re.Pattern[str], text: str) -> list[list[str]]:
+        runs: list[list[str]] = []
+        last, kind, missing = 0, "", set(self.labels)
+        for hit in token.finditer(text):
+            if hit["joined"]:
+                if self._is_joined(hit["joined"]):
+                    runs.append([self._known[char.casefold()] for char in hit["joined"]])
+                continue
+            name = self._name(hit["label"])
+            between = text[last : hit.start()] if last else ""
+            joint = _kind(between) if last and len(between) <= _LONGEST else ""
+            if joint and _follows(kind, joint, whole=not missing) and (joint != " " or hit["label"] == name):
+                runs[-1].append(name)
+                kind = joint
+            else:
+                runs.append([name])
+                kind, missing = "", set(self.labels)
+            missing.discard(name)
+            last = hit.end()
+        if " before " in text:  # "B before A, A before C" is a chain
+            runs = [[one for one, _ in groupby(run)] for run in runs]
+        least = 1 if token is self._token else min(2, len(self.labels) - 1)
+        return [run for run in runs if sum(one in self.labels for one in run) > least]
+
+    def _is_joined(self, text: str) -> bool:
+        return len({char.casefold() for char in text} & self._known.keys()) == len(text) and text.isupper()
+
+    def _arrows(self, text: str) -> Iterator[list[str]]:
+        """The labels of the parts between arrows; nothing if a part has none."""
+        line = next((one for one in text.split("\n") if _ARROW.search(one) or _LESS.search(one)), "")
+        parts = (_ARROW if _ARROW.search(line) else _LESS).split(line)
+        parts = [part for part in parts if part.strip()]
+        if not 1 < len(parts) <= 3 * len(self.labels):
+            return
+        parts[-1] = first_sentence(parts[-1])
+        found = [self._of_part(part, first=not place) for place, part in enumerate(parts)]
+        if all(found) and sum(name in self.labels for name in found) > 1:
+            yield found
+
+    def _of_part(self, part: str, *, first: bool) -> str:
+        """The label at the start of a part, or else its only one; "" for none, and for two sentences."""
+        if _SENTENCES.search(part) and not first:
+            return ""
+        whole = part.strip(" .\"'*()[]")
+        if whole.casefold() in self._known:
+            return self._known[whole.casefold()]
+        hits = [hit["label"] for hit in self._token.finditer(part) if hit["label"]]
+        if first and len(hits) > 1:
+            part = re.split(r"[.:]\s", part)[-1]
+        head = self._head.match(part)
+        if head and (head["rest"] or len(hits) == 1 or not first):
+            return self._name(head["label"])
+        names = {self._name(label) for label in hits} & {*self.labels}
+        return names.pop() if len(names) == 1 else ""
+
+    def _lists(self, text: str) -> list[list[str]]:
+        """The orders of numbered lines and of table rows."""
+        placed = [int(hit["n"]) for hit in self._placed.finditer(text)]
+        if len(placed) == len(self.labels) and placed != sorted(placed):
+            raise ParseError(expected="labels from first to last", found=text)
+        return [*self._table(text), *self._numbered(text)]
+
+    def _described(self, text: str) -> list[list[str]]:
+        """The orders of lines that begin with a label, and of parts with a label and words; all labels, each once."""
+        lines = [self._name(hit["label"]) for hit in self._bullet.finditer(text)]
+        parts = re.split(r",\s", first_sentence(text.replace(";", ",")))
+        begins = [self._head.search(parts[0]), *map(self._head.match, parts[1:])]  # words may lead to the first label
+        heads = [(hit, part[hit.end() :]) for hit, part in zip(begins, parts, strict=True) if hit]
+        said = [
+            self._name(hit["label"]) for hit, words in heads if re.search(r"[-:=]", hit["rest"]) and _WORDS.match(words)
+        ]
+        return [found for found in (lines, said) if self._is_whole(found)]
+
+    def _numbered(self, text: str) -> list[list[str]]:
+        """The labels of a numbered list: at the start of its items, or else the only picture that an item names."""
+        items = [*self._item.finditer(text)]
+        hits = [(int(hit["n"]), self._name(hit["label"])) for hit in items]
+        names = [name for _, name in hits]
+        if _counts_up(hits) and (self._is_whole(names) or not any(_is_article(hit, text) for hit in items)):
+            return [names]
+        lines = [(int(hit["n"]), self._in_line(hit["rest"])) for hit in self._line.finditer(text)]
+        whole = _counts_up(lines) and self._is_whole([name for _, name in lines])
+        return [[name for _, name in lines]] if whole else []
+
+    def _in_line(self, line: str) -> str:
+        head = self._head.match(line)
+        if head and head["rest"]:
+            return self._name(head["label"])
+        names = {self._name(hit["label"]) for hit in self._shown.finditer(line)}
+        return names.pop() if len(names) == 1 else ""
+
+    def _table(self, text: str) -> list[list[str]]:
+        """The order in a table of positions and labels; positions after the labels need a heading that says so."""
+        rows = [line.strip().strip("|").split("|") for line in text.split("\n") if line.count("|") > 0]
+        rows = [[cell.strip(" \"'`.*") for cell in row] for row in rows if not _RULE.fullmatch("|".join(row))]
+        labels = [[self._of_cell(cell) for cell in row] for row in rows]
+        body = [place for place, row in enumerate(labels) if any(row)]
+        if len(body) != len(self.labels) or len({len(row) for row in rows}) != 1:
+            return []
+        column = next((at for at in range(len(rows[0])) if self._is_whole([labels[row][at] for row in body])), None)
+        for at in range(len(rows[0])) if column is not None else ():
+            counted = [_position(rows[row][at]) for row in body]
+            heading = rows[body[0] - 1][at] if body[0] else "?"
+            if sorted(counted) == [*range(1, len(body) + 1)] and (at < (column or 0) or _PLACED.search(heading)):
+                ranked = sorted(zip(counted, (labels[row][column or 0] for row in body), strict=True))
+                return [[name for _, name in ranked]]
+        return []
+
+    def _of_cell(self, cell: str) -> str:
+        return self._known.get(_FILE.sub("", _PREFIX.sub("", cell)).strip(" .()\"'").casefold(), "")
+
+    def _ranked(self, text: str) -> list[str] | None:
+        """The order of labels that are said to be first, second … last, in whatever turn."""
+        hits = [*self._is_nth.finditer(text), *self._nth_is.finditer(text)]
+        last = len(self.labels)
+        places = {self._name(hit["label"]): _ORDINALS.get(hit["nth"].casefold(), last) for hit in hits}
+        found = sorted(places, key=places.__getitem__)
+        return found if self._is_whole(found) and len({*places.values()}) == last else None
+
+    def _told(self, text: str) -> list[str] | None:
+        """The order of sentences: "C comes first, since … Then A, … Finally D"; all labels, each once."""
+        order: list[str] = []
+        for turn in _TURNS.split(text):
+            names = [self._name(hit["label"]) for hit in self._token.finditer(turn) if not _is_article(hit, turn)]
+            names = [*dict.fromkeys(name for name in names if name in self.labels)]
+            if len(names) > 1:
+                return None
+            if names and not (_GOES_ON if order else _BEGINS).search(turn):
+                return None
+            order += names
+        return order if self._is_whole(order) else None
+
+    # -------------------------------------------------------------------------------------------------------- JSON
+
+    def of_json(self, value: JsonValue, depth: int = 0) -> list[str] | None:
+        """The order in a JSON value: a list of labels, of texts that begin with one, or of objects with one, with or
+        without their positions; or an object of labels by position."""
+        if depth > _DEEPEST or not value:
+            return None
+        if isinstance(value, list):
+            return self._of_list(value)
+        if isinstance(value, dict):
+            places = [(_position(str(name)), self._of_entry(entry)) for name, entry in value.items()]
+            if len(places) > 1 and _counts_up(sorted(places)) and all(name for _, name in places):
+                return [name for _, name in sorted(places)]
+            named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
+            inner = next(
+                (named[key] for key in ("final_answer", "answer", "result", *ORDER_KEYS) if key in named), None
+            )
+            return self.of_json(inner, depth + 1)
+        return None
+
+    def _of_list(self, value: list[JsonValue]) -> list[str] | None:
+        if all(isinstance(entry, str | int) for entry in value):
+            names = [_FILE.sub("", _PREFIX.sub("", str(entry).strip())).strip(" .()\"'") for entry in value]
+            if len(value) > 1 and any(name.casefold() in self._known for name in names):
+                return [self._known.get(name.casefold(), name) for name in names]
+        found = [self._of_entry(entry) for entry in value]
+        if len(found) < 2 or not all(found):
+            return None
+        counted = [_place_in(entry) for entry in value]
+        if sorted(counted) in ([*range(1, len(found) + 1)], [*range(len(found))]) and all(
+            isinstance(entry, dict) for entry in value
+        ):
+            return [name for _, name in sorted(zip(counted, found, strict=True))]
+        return found
+
+    def _of_entry(self, entry: JsonValue) -> str:
+        """The label of an entry: a text that is one or begins with one, or the only one in an object."""
+        if isinstance(entry, str):
+            head = self._head.match(entry)
+            return self._of_cell(entry.strip()) or (self._name(head["label"]) if head and head["rest"] else "")
+        if isinstance(entry, dict):
+            names = {name for one in entry.values() if isinstance(one, str) and (name := self._of_cell(one.strip()))}
+            return names.pop() if len(names) == 1 else ""
+        return ""
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+
+def _position(text: str) -> int:
+    """The position that a text names ("2", "second", "Step 2"), or 0."""
+    hit = _NUMBER.match(text)
+    if hit is None:
+        return 0
+    return int(hit["digits"]) if hit["digits"] else _ORDINALS[hit["word"].casefold()]
+
+
+def _place_in(entry: JsonValue) -> int:
+    """The position in an object with one, or −1."""
+    if not isinstance(entry, dict):
+        return -1
+    for name, value in entry.items():
+        if _PLACED.search(str(name)) and isinstance(value, int | str) and not isinstance(value, bool):
+            text = str(value)
+            return 0 if text == "0" else _position(text) or -1
+    return -1
+
+
+def _counts_up(hits: Sequence[tuple[int, str]]) -> bool:
+    """Whether two or more numbers are 1, 2, 3 …, each with a label."""
+    return (
+        len(hits) > 1 and [number for number, _ in hits] == [*range(1, len(hits) + 1)] and all(name for _, name in hits)
+    )
+
+
+def _is_article(hit: re.Match[str], text: str) -> bool:
+    start = hit.start("label")
+    before = text[max(0, start - 9) : start]
+    named = re.search(rf"(?:{_NAMES})\s?$", before, re.IGNORECASE)
+    verb = r"\s(?!(?:is|was|comes?|shows?|goes|follows?|must|should|first|second|third|last|then|next|as|where)\b)[a-z]"
+    return hit["label"] in {"A", "I"} and not named and bool(re.match(verb, text[hit.end() : hit.end() + 12]))
+
+
+def _kind(between: str) -> str:
+    """The kind of separator between two labels: a sign, a list number ("1"), a word ("w"), a line ("\\n"), a space ("
+    "), or invalid ("")."""
+    if not _BETWEEN.fullmatch(between):
+        return ""
+    plain = re.sub(r"\([^()]*\)", "", between)
+    if re.search(r"\d", plain):
+        return "1"
+    sign = re.search(r"[><,;|/&+-]", plain)
+    if sign:
+        return ">" if ">" in plain else sign[0]
+    if re.search(r"[^\W\d_]", plain):
+        return "w"
+    if "." in plain or "(" in plain.strip():
+        return ""
+    return "\n" if "\n" in plain else " "
+
+
+def _follows(before: str, kind: str, *, whole: bool) -> bool:
+    """Whether a sequence continues with another kind of separator; not if it is already `whole`."""
+    if not before or before == kind:
+        return True
+    return not whole and not {before, kind} & {" ", "\n"} and {before, kind} != {"<", ">"}
