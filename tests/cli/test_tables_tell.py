@@ -279,8 +279,8 @@ def test_leads(ranked: tuple[str, Any]) -> None:
 
 def cell(one: Any) -> str:
     """A value of an analysis as its tables show it."""
-    if one is None:
-        return "–"
+    if one is None or isinstance(one, bool):
+        return {None: "–", True: "yes", False: "no"}[one]
     return minus(f"{one:.4g}") if isinstance(one, float) else str(one)
 
 
