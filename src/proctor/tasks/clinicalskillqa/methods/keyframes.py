@@ -246,14 +246,17 @@ def order_answer(
 def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
     """Text, value, and why there is no value. An order that the format would not read back the same is written as JSON."""
     value: JsonValue = [*order]
-    text = say(item.answer, value)
-    try:
-        parsed = item.answer.parse(text)
-    except ParseError as error:
-        return text, None, str(error)
-    if parsed == value:
-        return text, value, ""
-    return json.dumps(order, ensure_ascii=False), value, ""
+    text, listed = say(item.answer, value), json.dumps(order, ensure_ascii=False)
+    problem = ""
+    for form in (text, listed):
+        try:
+            parsed = item.answer.parse(form)
+        except ParseError as error:
+            problem = problem or str(error)
+            continue
+        if form == listed or parsed == value:
+            return form, value, ""
+    return text, None, problem
 
 
 class Aids:
