@@ -306,6 +306,7 @@ _LEAD = deferred(
 )
 _SENTENCE_BEGINS = re.compile(r"[.!?\n;(]")
 _CONDITION = deferred(r"[^.\n]{0,40}\b(?:would|could|might|if|unless)\b|[^.!?\n]{0,80}\?", re.IGNORECASE)
+_FINALLY = deferred(r"(?:(?:the|my|our)\s)?final\b|最终|最終|最後", re.IGNORECASE)
 _LONGEST_LEAD = 60
 
 
@@ -319,7 +320,9 @@ def _declared(plain: str) -> list[str]:
         aside = begins and before[begins[-1] - 1] == "(" and plain[: hit.start()].strip("(\n ")
         cut = not begins and len(before) == _LONGEST_LEAD
         led = _LEAD.fullmatch(lead)
-        if aside or cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"] or hit["the"])):
+        final = _FINALLY.match(hit[0]) and not hit["prose"] and not _DENIED_CUE.search(before)  # whatever comes before
+        loose = cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"] or hit["the"]))
+        if aside or (loose and not final):
             continue
         rest = _after(plain, hit)
         if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
