@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         error_line,
         pip_install,
     )
-    from proctor.core.field_problems import first_problem
+    from proctor.core.field_problems import expected_words, first_problem
     from proctor.core.files import (
         JSON_BREAKS,
         JsonError,
@@ -186,7 +186,7 @@ __all__ = [
     "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
     "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path", "by_cause", "cell_number",
     "cell_text", "clean", "clock_text", "collapse_spaces", "columns", "contained", "content_hash", "count_of",
-    "difference", "dollars", "error_at", "error_line", "error_of_faults", "fingerprint", "first_problem", "generator",
+    "difference", "dollars", "error_at", "error_line", "error_of_faults", "expected_words", "fingerprint", "first_problem", "generator",
     "human", "input_bytes", "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources",
     "load_json", "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file",
     "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
