@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         error_line,
         pip_install,
     )
-    from proctor.core.field_problems import first_problem
+    from proctor.core.field_problems import expected_words, first_problem
     from proctor.core.files import (
         JSON_BREAKS,
         JsonError,
@@ -203,14 +203,15 @@ __all__ = [
     "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_formats",
     "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained",
     "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
-    "error_of_faults", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json", "looks_secret", "lost_text",
-    "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of", "output_file", "p_value",
-    "package_at_fault", "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table",
-    "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json",
-    "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source", "read_table", "read_text",
-    "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing", "safe_cell",
-    "scored", "seconds", "share_of_points", "shell_word", "shorten", "signed", "store_word", "table_findings",
-    "thousands", "tokens", "unfit", "unique_keys", "unloadable", "validated", "value", "when_gone", "whole_file",
-    "whole_folder", "whole_percent", "without_keys", "write_arrays", "write_whole",
+    "error_of_faults", "expected_words", "fingerprint", "first_problem", "generator", "human", "input_bytes",
+    "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json",
+    "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of",
+    "output_file", "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install",
+    "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes",
+    "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source",
+    "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal",
+    "replacing", "safe_cell", "scored", "seconds", "share_of_points", "shell_word", "shorten", "signed",
+    "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys", "unloadable", "validated",
+    "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "without_keys", "write_arrays",
+    "write_whole",
 ]  # fmt: skip

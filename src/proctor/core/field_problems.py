@@ -46,7 +46,7 @@ def first_problem(error: ValidationError, model: type[BaseModel] | None = None) 
         return FieldProblem("", f"broken JSON ({first['ctx']['error']})", "JSON", message)
     plain = isinstance(first["input"], str | int | float | bool | None)
     found = repr(first["input"]) if plain else f"a {type(first['input']).__name__}"
-    expected = expected_fields(model, first["loc"]) if first["type"] == "extra_forbidden" else _expected(first, message)
+    expected = expected_fields(model, first["loc"]) if first["type"] == "extra_forbidden" else expected_words(first)
     return FieldProblem(
         ".".join(str(part) for part in first["loc"]),
         "nothing" if first["type"] == "missing" else found[:80],
@@ -76,9 +76,18 @@ _EXPECTED = {
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list", "tuple": "a list"}
 
 
-def _expected(problem: ErrorDetails, message: str) -> str:
-    """What was expected, in words that need no knowledge of pydantic; else pydantic's message."""
-    kind = problem["type"]
+def expected_words(problem: ErrorDetails) -> str:
+    """What one of pydantic's problems expected, in words that need no knowledge of pydantic; else its message.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> try:
+    ...     Frame.model_validate({"number": "x"})
+    ... except ValidationError as error:
+    ...     print(expected_words(error.errors()[0]))
+    a whole number
+    """
+    kind, message = problem["type"], problem["msg"].removeprefix("Value error, ")
     if kind in {"string_too_short", "too_short"} and problem["ctx"]["min_length"] == 1:
         return "a text that is not empty" if kind == "string_too_short" else "one or more entries"
     if kind in _EXPECTED:

@@ -11,7 +11,17 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, JsonValue, ValidationError
 
-from proctor.core import SHEET_SUFFIXES, Excerpt, FailedPolicy, FrozenModel, InputError, TableFault, input_text, natural
+from proctor.core import (
+    SHEET_SUFFIXES,
+    Excerpt,
+    FailedPolicy,
+    FrozenModel,
+    InputError,
+    TableFault,
+    expected_words,
+    input_text,
+    natural,
+)
 from proctor.core.formats import AnswerFormat
 
 NAME = "benchmark.yaml"
@@ -112,7 +122,7 @@ def _fault(problem: Any) -> TableFault:
     found = (
         problem["input"] if isinstance(problem["input"], str | int | float | bool) else type(problem["input"]).__name__
     )
-    return TableFault(0, place, repr(found)[:60], problem["msg"].removeprefix("Value error, "))
+    return TableFault(0, place, repr(found)[:60], expected_words(problem))
 
 
 MEDIA = "media"
