@@ -50,7 +50,7 @@ def test_export_has_one_row_an_item_and_metric_in_the_contracts_columns(store: S
         ("q7", "answered", "points", None),
     ]
     assert rows[0]["skills"] == "hands|eyes"
-    assert (rows[1]["text"], rows[1]["parsed"]) == (HOSTILE, None)
+    assert (rows[1]["text"], rows[1]["parsed"]) == (HOSTILE, "null")
     assert (rows[2]["parsed"], rows[2]["latency_s"], rows[2]["scorer"]) == ("1", 0.5, "code")
 
 

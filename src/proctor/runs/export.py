@@ -113,7 +113,8 @@ def _row(run: Run, item: Item, answer: Answer, series: Series, place: int) -> di
         "metric": series.metric,
         "value": value,
         "text": answer.text,
-        "parsed": None if answer.parsed is None else json.dumps(answer.parsed, ensure_ascii=False),
+        # An answer of which nothing could be read is null in JSON; none at all has no cell.
+        "parsed": json.dumps(answer.parsed, ensure_ascii=False) if answer.status is Status.ANSWERED else None,
         "latency_s": answer.timing.model_s if answer.timing else None,
     }
 
