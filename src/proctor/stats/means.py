@@ -23,6 +23,7 @@ from proctor.stats.bootstrap import (
     ratio,
     weights,
 )
+from proctor.stats.shares import share_ends
 from proctor.stats.special import expit, logit, stdtrit
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
@@ -37,23 +38,24 @@ def mean_interval(values: clusters.Values, groups: clusters.Groups, plan: Resamp
     `values` has one number per item, `groups` the group of each item (any hashable label or integer). Items of a group
     are resampled together. `plan`: see `Resampling`.
 
-    The mean weights items equally, so groups count by their size. Its interval is the BCa interval (Efron 1987, Journal
-    of the American Statistical Association 82:171) over samples of whole groups, *expanded* for few groups of unequal
-    size as in Hesterberg (2015, The American Statistician 69:371): the normal quantile is replaced by
-    t · `error` / `spread`, where t is the quantile of Student's t with `df` degrees of freedom (all three in
-    `Moments`). If fewer than five samples lie beyond an end, the end is taken from mean ± t · `error` if that is wider,
-    on the logit scale if `bounds` are given.
+    The mean weights items equally, so groups count by their size. If all values are 0 or 1, and these are the `bounds`,
+    the mean is a share, and its interval is that of `share_ends`: it generalises that of Clopper and Pearson to groups of
+    several trials, needs no draws, and is monotone in every value.
 
-    Groups of a kind that is not in the sample may be a share of up to u = 1 − ((1 − level) / 2)^(1 / G) of all groups,
-    with values at a bound (Clopper and Pearson 1934, with groups as trials). If `bounds` are given, and if groups do
-    not differ, or all but nine and at least half of them are at the same bound, the interval is extended to
+    Other means have the BCa interval (Efron 1987, Journal of the American Statistical Association 82:171) over samples of
+    whole groups, *expanded* for few groups of unequal size as in Hesterberg (2015, The American Statistician 69:371): the
+    normal quantile is replaced by t · `error` / `spread`, where t is the quantile of Student's t with `df` degrees of
+    freedom (all three in `Moments`). If fewer than five samples lie beyond an end, the end is taken from mean ± t ·
+    `error` if that is wider, on the logit scale if `bounds` are given. Groups of a kind that is not in the sample may be
+    a share of up to u = 1 − ((1 − level) / 2)^(1 / G) of all groups, with values at a bound. If `bounds` are given, and
+    if groups do not differ, or all but nine and at least half of them are at the same bound, the interval is extended to
     mean − u · (mean − lowest) and mean + u · (highest − mean). So its width is never 0, except with the method
     "percentile". For the simulated coverage see docs/reference/statistics.md.
 
-    With `two_level`, items are resampled within groups as well. This counts the variance within groups twice: the
-    interval is wider than necessary, by a factor of up to √2 if items of a group are uncorrelated.
+    With `two_level`, items are resampled within groups as well, also for shares. This counts the variance within groups
+    twice: the interval is wider than necessary, by a factor of up to √2 if items of a group are uncorrelated.
 
-    The result depends on the seed, but not on the order of items or the names of groups (see `clusters`).
+    The result of samples depends on the seed; no result depends on the order of items or the names of groups (see `clusters`).
 
     Edges: value None without items; no interval with fewer than two groups, or if all groups have the same mean and no
     `bounds` are given. Raises `InputError` for a value that is not finite or out of bounds, and for unequal lengths.
@@ -141,8 +143,33 @@ def estimates(
 
 
 def estimates_of_sums(sums: clusters.Sums, plan: Resampling) -> list[Estimate]:
-    """The estimate of each slice from its sums, over samples of whole groups."""
-    return estimates(sums, _one_level(sums, plan), plan)
+    """The estimate of each slice from its sums: shares (see `mean_interval`) without draws, others over samples of whole
+    groups."""
+    shares = _are_shares(sums, plan)
+    if not shares.any():
+        return estimates(sums, _one_level(sums, plan), plan)
+    inside = shares[sums.slice_]
+    cells = (sums.total[inside], sums.count[inside], sums.slice_[inside])
+    ends = [end.tolist() for end in share_ends(*cells, sums.n_slices, plan.level)]
+    n, total, groups = (
+        clusters.summed(sums.slice_, values, sums.n_slices)
+        for values in (sums.count, sums.total, np.ones_like(sums.count))
+    )
+    rest = replace(sums, **{name: getattr(sums, name)[~inside] for name in ("group", "slice_", "count", "total")})
+    result = [] if inside.all() else estimates(rest, _one_level(rest, plan), plan)
+    result = result or [Estimate(None, None, None, 0, 0)] * sums.n_slices
+    for k in np.flatnonzero(shares & (n > 0)).tolist():
+        low, high = (ends[0][k], ends[1][k]) if groups[k] >= 2 else (None, None)
+        result[k] = Estimate(float(total[k] / n[k]), low, high, int(n[k]), int(groups[k]))
+    return result
+
+
+def _are_shares(sums: clusters.Sums, plan: Resampling) -> NDArray[np.bool_]:
+    """Whether the values of each slice are 0 or 1, and nothing else is possible at a bound: Σ v² = Σ v."""
+    if plan.bounds != (0, 1) or plan.method != "bca":
+        return np.zeros(sums.n_slices, dtype=np.bool_)
+    n, total = (clusters.summed(sums.slice_, values, sums.n_slices) for values in (sums.count, sums.total))
+    return np.asarray(np.abs(total - sums.squares) <= 1e-9 * n, dtype=np.bool_)
 
 
 def _bca(known: Moments, ordered: clusters.Floats, plan: Resampling) -> tuple[clusters.Floats, clusters.Floats]:
