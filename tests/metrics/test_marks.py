@@ -210,7 +210,7 @@ def test_names_and_order_change_nothing() -> None:
 
 
 def test_a_mean_as_a_quotient_of_sums_has_nearly_the_interval_of_the_mean() -> None:
-    right = (RNG.random(120) < 0.6).astype(float)
+    right = 0.5 * (RNG.random(120) < 0.6)  # a score between its bounds; a share has an interval of its own
     columns = np.stack([right, np.ones(120)], axis=1)
     one = sums_interval(
         columns, VIDEOS, lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=4000, bounds=(0, 1))

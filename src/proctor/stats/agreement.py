@@ -94,7 +94,9 @@ def _alpha_of_sums(values: Floats, item: Ints, scale: Scale) -> tuple[Floats, Ca
         if scale == "nominal":
             observed, expected = pairs.sum(axis=1), n**2 - (counts**2).sum(axis=1)
         else:
-            points = np.cumsum(counts, axis=1) - counts / 2 if scale == "ordinal" else np.broadcast_to(levels, counts.shape)
+            points = (
+                np.cumsum(counts, axis=1) - counts / 2 if scale == "ordinal" else np.broadcast_to(levels, counts.shape)
+            )
             observed = (pairs * (points[:, above] - points[:, below]) ** 2).sum(axis=1)
             expected = 2 * (n * (counts * points**2).sum(axis=1) - (counts * points).sum(axis=1) ** 2)
         return 1 - ratio((n - 1) * observed, np.where(expected > _ROUNDING * np.maximum(n, 1) ** 2, expected, 0.0))
@@ -199,11 +201,12 @@ def fleiss_kappa(
     counts, code = _label_counts(labels, levels, items, groups)
     several = counts.sum(axis=1) > 1
     counts, code = counts[several], code[several]
-    columns = np.column_stack([_pairs_agreeing(counts), counts / counts.sum(axis=1, keepdims=True)])
+    agreeing = _pairs_agreeing(counts)  # disagreement has a column of its own, so that few groups with any are seen
+    columns = np.column_stack([agreeing, 1 - agreeing, counts / counts.sum(axis=1, keepdims=True)])
 
     def kappa(sums: Floats) -> Floats:
-        n = sums[:, 1:].sum(axis=1)
-        by_chance = ratio((sums[:, 1:] ** 2).sum(axis=1), n)
+        n = sums[:, 2:].sum(axis=1)
+        by_chance = ratio((sums[:, 2:] ** 2).sum(axis=1), n)
         left = n - by_chance
         return ratio(sums[:, 0] - by_chance, np.where(left > _ROUNDING * n, left, 0.0))
 
@@ -242,12 +245,13 @@ def gwet_ac1(
     counts, code = _label_counts(labels, levels, items, groups)
     ratings = counts.sum(axis=1, keepdims=True)
     several = ratings[:, 0] > 1
-    columns = np.column_stack([np.where(several, _pairs_agreeing(counts), 0.0), several, counts / ratings])
+    agreeing = np.where(several, _pairs_agreeing(counts), 0.0)
+    columns = np.column_stack([agreeing, several - agreeing, counts / ratings])
 
     def ac1(sums: Floats) -> Floats:
         n = sums[:, 2:].sum(axis=1)
         by_chance = ratio(n - ratio((sums[:, 2:] ** 2).sum(axis=1), n), n * (q - 1))
-        return (ratio(sums[:, 0], sums[:, 1]) - by_chance) / (1 - by_chance)
+        return (ratio(sums[:, 0], sums[:, 0] + sums[:, 1]) - by_chance) / (1 - by_chance)
 
     estimate = sums_interval(columns, code, ac1, plan=plan.within(-1 / (q - 1), 1))
     n, n_groups = int(several.sum()), len(np.unique(code[several]))

@@ -38,9 +38,9 @@ def mean_interval(values: clusters.Values, groups: clusters.Groups, plan: Resamp
     `values` has one number per item, `groups` the group of each item (any hashable label or integer). Items of a group
     are resampled together. `plan`: see `Resampling`.
 
-    The mean weights items equally, so groups count by their size. If all values are 0 or 1, and these are the `bounds`,
-    the mean is a share, and its interval is that of `share_ends`: it generalises that of Clopper and Pearson to groups of
-    several trials, needs no draws, and is monotone in every value.
+    The mean weights items equally, so groups count by their size. If all values are at one of two finite `bounds` (0
+    or 1), the mean is a share, and its interval is that of `share_ends`: it generalises that of Clopper and Pearson to
+    groups of several trials, needs no draws, and is monotone in every value.
 
     Other means have the BCa interval (Efron 1987, Journal of the American Statistical Association 82:171) over samples of
     whole groups, *expanded* for few groups of unequal size as in Hesterberg (2015, The American Statistician 69:371): the
@@ -123,8 +123,8 @@ def check_bounds(values: clusters.Floats, bounds: tuple[float, float] | None) ->
 def estimates(
     sums: clusters.Sums, means: clusters.Floats, plan: Resampling, nothing: float | None = None
 ) -> list[Estimate]:
-    """The estimate of each slice from its sums and its resampled means (draws × slices). `nothing` is the mean of
-    uninformative groups: 0 for differences."""
+    """The estimate of each slice from its sums and, but for shares, its resampled means (draws × slices). `nothing` is the
+    mean of uninformative groups: 0 for differences."""
     known = moments(sums)
     ordered = np.sort(means, axis=0)  # NaN, a sample without the slice, comes last
     if plan.method == "percentile":
@@ -132,6 +132,8 @@ def estimates(
     else:
         low, high = _bca(known, ordered, plan)
         low, high = _unseen(sums, known, low, high, plan, nothing)
+    if nothing is None:
+        low, high = _with_shares(sums, low, high, plan)
     result = []
     for k in range(sums.n_slices):
         n, groups = int(known.n[k]), int(known.groups[k])
@@ -143,33 +145,32 @@ def estimates(
 
 
 def estimates_of_sums(sums: clusters.Sums, plan: Resampling) -> list[Estimate]:
-    """The estimate of each slice from its sums: shares (see `mean_interval`) without draws, others over samples of whole
-    groups."""
-    shares = _are_shares(sums, plan)
-    if not shares.any():
-        return estimates(sums, _one_level(sums, plan), plan)
-    inside = shares[sums.slice_]
-    cells = (sums.total[inside], sums.count[inside], sums.slice_[inside])
-    ends = [end.tolist() for end in share_ends(*cells, sums.n_slices, plan.level)]
-    n, total, groups = (
-        clusters.summed(sums.slice_, values, sums.n_slices)
-        for values in (sums.count, sums.total, np.ones_like(sums.count))
-    )
-    rest = replace(sums, **{name: getattr(sums, name)[~inside] for name in ("group", "slice_", "count", "total")})
-    result = [] if inside.all() else estimates(rest, _one_level(rest, plan), plan)
-    result = result or [Estimate(None, None, None, 0, 0)] * sums.n_slices
-    for k in np.flatnonzero(shares & (n > 0)).tolist():
-        low, high = (ends[0][k], ends[1][k]) if groups[k] >= 2 else (None, None)
-        result[k] = Estimate(float(total[k] / n[k]), low, high, int(n[k]), int(groups[k]))
-    return result
+    """The estimate of each slice from its sums, over samples of whole groups; none are drawn for shares."""
+    return estimates(sums, _one_level(sums, plan, skipped=_are_shares(sums, plan)), plan)
 
 
 def _are_shares(sums: clusters.Sums, plan: Resampling) -> NDArray[np.bool_]:
-    """Whether the values of each slice are 0 or 1, and nothing else is possible at a bound: Σ v² = Σ v."""
-    if plan.bounds != (0, 1) or plan.method != "bca":
+    """Whether all values of each slice are at one of two finite bounds, that is, Σ (v − lowest) (highest − v) = 0."""
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    if not np.isfinite((lowest, highest)).all() or plan.method != "bca" or plan.two_level:
         return np.zeros(sums.n_slices, dtype=np.bool_)
     n, total = (clusters.summed(sums.slice_, values, sums.n_slices) for values in (sums.count, sums.total))
-    return np.asarray(np.abs(total - sums.squares) <= 1e-9 * n, dtype=np.bool_)
+    between = (lowest + highest) * total - sums.squares - lowest * highest * n
+    return np.asarray(np.abs(between) <= 1e-9 * (highest - lowest) ** 2 * n, dtype=np.bool_)
+
+
+def _with_shares(
+    sums: clusters.Sums, low: clusters.Floats, high: clusters.Floats, plan: Resampling
+) -> tuple[clusters.Floats, clusters.Floats]:
+    """The ends, those of shares by `share_ends`."""
+    shares = _are_shares(sums, plan)
+    if plan.bounds is None or not shares.any():
+        return low, high
+    lowest, width = plan.bounds[0], plan.bounds[1] - plan.bounds[0]
+    cells = shares[sums.slice_]
+    hits = (sums.total[cells] - lowest * sums.count[cells]) / width
+    ends = share_ends(hits, sums.count[cells], sums.slice_[cells], sums.n_slices, plan.level)
+    return np.where(shares, lowest + width * ends[0], low), np.where(shares, lowest + width * ends[1], high)
 
 
 def _bca(known: Moments, ordered: clusters.Floats, plan: Resampling) -> tuple[clusters.Floats, clusters.Floats]:
@@ -298,9 +299,10 @@ def divide(top: clusters.Floats, bottom: clusters.Floats) -> clusters.Floats:
     return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
 
 
-def _one_level(sums: clusters.Sums, plan: Resampling) -> clusters.Floats:
-    """The mean of each slice in bootstrap samples of its groups: draws × slices, NaN for slices without items."""
-    n_groups = np.bincount(sums.slice_, minlength=sums.n_slices)
+def _one_level(sums: clusters.Sums, plan: Resampling, skipped: NDArray[np.bool_]) -> clusters.Floats:
+    """The mean of each slice in bootstrap samples of its groups: draws × slices, NaN for slices without items and those
+    that are `skipped`."""
+    n_groups = np.where(skipped, 0, np.bincount(sums.slice_, minlength=sums.n_slices))
     means = np.full((plan.draws, sums.n_slices), np.nan)
     for size in np.unique(n_groups[n_groups > 0]).tolist():  # slices with equal numbers of groups share draws
         alike = np.flatnonzero(n_groups == size)

@@ -106,9 +106,9 @@ class _Part:
         groups, trials, hits = (self.added(values) for values in (np.ones_like(self.hits), self.trials, self.hits))
         full = hits >= trials  # their end is 1; solved for as if nothing were a hit
         other = replace(self, hits=np.where(full[self.slice_], 0.0, self.hits)) if full.any() else self
-        return np.where(full, 1.0, other._solved(np.where(full, 0.0, hits / trials), groups, -float(ndtri(beyond))))
+        return np.where(full, 1.0, other.solved(np.where(full, 0.0, hits / trials), groups, -float(ndtri(beyond))))
 
-    def _solved(self, share: Floats, groups: Floats, aim: float) -> Floats:
+    def solved(self, share: Floats, groups: Floats, aim: float) -> Floats:
         """Where the probability that the weighted share exceeds it has the normal quantile −`aim`. The search is along the
         quantiles x of Clopper and Pearson's distribution with groups as trials: there the curve is nearly straight."""
         size = np.sqrt(self.added(self.trials**2) / groups)
@@ -124,12 +124,13 @@ class _Part:
         low, high = np.full_like(share, -4.0), np.full_like(share, 8.0)
         x, found = np.full_like(share, aim), height(np.full_like(share, aim), exact=False)
         slope = np.maximum(found / aim, 0.2)
+        open_ones = np.ones(len(share), dtype=np.bool_)  # no slice depends on others
         for _ in range(_STEPS):  # secants within a bracket
             low, high = np.where(found < aim, x, low), np.where(found < aim, high, x)
             step = (aim - found) / slope
             outside = (x + step <= low) | (x + step >= high)
             step = np.where(outside & (np.abs(step) > _CLOSE), (low + high) / 2 - x, step)
-            open_ones = np.abs(step) > _CLOSE
+            open_ones &= np.abs(step) > _CLOSE
             if not open_ones.any():
                 break
             x, before = np.where(open_ones, x + step, x), found
@@ -153,14 +154,17 @@ class _Part:
     def _saddle(self, reach: Floats, extra: Floats) -> Floats:
         """The point s from 0 to 1 at which the cumulant function K(s) = −Σ log(1 − λ s), with λ of at most 1, is least."""
         low, high, saddle = np.zeros_like(extra), np.ones_like(extra), np.full_like(extra, 0.5)
+        open_ones = np.ones(len(extra), dtype=np.bool_)  # no slice depends on others
         for _ in range(_STEPS):  # Newton's method within a bracket
             pull, alone = reach / (1 - saddle[self.slice_] * reach), extra / (1 - saddle * extra)
             slope, curve = self.added(pull) + alone, self.added(pull * pull) + alone**2
             low, high = np.where(slope < 0, saddle, low), np.where(slope < 0, high, saddle)
             following = saddle - slope / curve
             following = np.where((following > low) & (following < high), following, (low + high) / 2)
-            moved, saddle = np.abs(following - saddle), following
-            if (moved <= 1e-9 * high).all():
+            following = np.where(open_ones, following, saddle)
+            open_ones &= np.abs(following - saddle) > 1e-9 * high
+            saddle = following
+            if not open_ones.any():
                 break
         return saddle
 
