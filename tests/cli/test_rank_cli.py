@@ -170,7 +170,10 @@ def test_leads_are_drawn_as_often_as_the_option_says(folder: Path) -> None:
     shown = proctor(
         *("rank", "focus", "--store", folder / "runs.db", "--stability", "0", "--mine", "fair", "--draws", "100")
     )
-    assert "Intervals: 95 %, over groups: exact for shares, bootstrap for other scores (100 draws, seed 0)." in shown.stderr
+    assert (
+        "Intervals: 95 %, over groups: exact for shares, bootstrap for other scores (100 draws, seed 0)."
+        in shown.stderr
+    )
 
 
 def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
@@ -187,7 +190,10 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
 
     plain = proctor("results", "focus", *store, "--format", "json")
     done = proctor("results", "focus", *store, "--two-level", "--format", "json")
-    assert "Intervals: 95 %, over groups: exact for shares, bootstrap for other scores (400 draws, seed 0)." in plain.stderr
+    assert (
+        "Intervals: 95 %, over groups: exact for shares, bootstrap for other scores (400 draws, seed 0)."
+        in plain.stderr
+    )
     assert "Intervals: 95 %, bootstrap over groups, and over items within each, 400 draws" in done.stderr
     assert width(json.loads(done.stdout)) > 1.1 * width(json.loads(plain.stdout))
 

@@ -310,9 +310,9 @@ def _kappa(sums: Floats) -> Floats:
 
 
 JACCARD = Metric("jaccard", "Jaccard index", percent=True, formats=("classes",))
-SET_PRECISION = Metric("class_precision", "Precision of a class", percent=True, formats=("classes",))
-SET_RECALL = Metric("class_recall", "Recall of a class", percent=True, formats=("classes",))
-SET_F1 = Metric("class_f1", "F1 of a class", percent=True, formats=("classes",))
+SET_PRECISION = Metric("class_precision", "Precision of a class", percent=True, formats=("classes",), per="named")
+SET_RECALL = Metric("class_recall", "Recall of a class", percent=True, formats=("classes",), per="cases")
+SET_F1 = Metric("class_f1", "F1 of a class", percent=True, formats=("classes",), per="named_or_cases")
 SET_METRICS = (JACCARD, SET_PRECISION, SET_RECALL, SET_F1)
 
 _PER_CLASS = (
@@ -374,9 +374,11 @@ TIME_ERROR = Metric(
     higher_is_better=False,
     formats=("timestamps",),
 )
-TIME_RECALL = Metric("time_recall", "Times found", percent=True, formats=("timestamps",))
-TIME_PRECISION = Metric("time_precision", "Named times that are right", percent=True, formats=("timestamps",))
-TIME_F1 = Metric("time_f1", "F1 of times", percent=True, formats=("timestamps",))
+TIME_RECALL = Metric("time_recall", "Times found", percent=True, formats=("timestamps",), per="times")
+TIME_PRECISION = Metric(
+    "time_precision", "Named times that are right", percent=True, formats=("timestamps",), per="times"
+)
+TIME_F1 = Metric("time_f1", "F1 of times", percent=True, formats=("timestamps",), per="times")
 TIME_METRICS = (TIME_ERROR, TIME_RECALL, TIME_PRECISION, TIME_F1)
 
 _PER_TOLERANCE = (
