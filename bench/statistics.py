@@ -183,7 +183,7 @@ def _agreement_cells(rng: np.random.Generator, n_groups: int, repetitions: int) 
         found: dict[str, list[Estimate]] = {name: [] for name in truths}
         for _ in range(repetitions):
             first, second, groups = _rated(rng, n_groups, *shared)
-            labels, of = np.stack([first, second], axis=1).ravel().tolist(), np.repeat(groups, 2).tolist()
+            labels, of = np.stack([first, second], axis=1).ravel().tolist(), np.repeat(groups, 2).astype(str).tolist()
             items, plan = np.repeat(np.arange(len(first)), 2).tolist(), Resampling(draws=500)
             found["percent agreement"].append(percent_agreement(labels, [0, 1], items, of, plan))
             found["Fleiss' κ"].append(fleiss_kappa(labels, [0, 1], items, of, plan))

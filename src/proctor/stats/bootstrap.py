@@ -329,7 +329,7 @@ def _share_interval(columns: NDArray[Any], groups: Groups, share: Share, plan: R
         return replace(found, value=value, n=n)
     if n_groups < 2:
         return Estimate(value, None, None, n, n_groups)
-    low, high = share_ends(*totals.T, np.zeros(n_groups, dtype=np.int64), 1, plan.level)
+    low, high = share_ends(totals[:, 0], totals[:, 1], np.zeros(n_groups, dtype=np.int64), 1, plan.level)
     return Estimate(value, share.of_share(float(low[0])), share.of_share(float(high[0])), n, n_groups)
 
 

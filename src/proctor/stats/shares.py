@@ -41,7 +41,8 @@ class Share:
         hits, trials = self.counted(sums)
         if self.f1:
             hits, trials = 2 * hits, hits + trials
-        return np.divide(hits, trials, out=np.full(len(sums), np.nan), where=trials > 0)
+        found: Floats = np.divide(hits, trials, out=np.full(len(sums), np.nan), where=trials > 0)
+        return found
 
     def counted(self, sums: Floats) -> tuple[Floats, Floats]:
         """The hits and the trials of each row of sums."""
