@@ -52,7 +52,7 @@ def mean_interval(values: clusters.Values, groups: clusters.Groups, plan: Resamp
     mean − u · (mean − lowest) and mean + u · (highest − mean). So its width is never 0, except with the method
     "percentile". For the simulated coverage see docs/reference/statistics.md.
 
-    With `two_level`, items are resampled within groups as well, also for shares. This counts the variance within groups
+    With `two_level`, items are resampled within groups as well; a share has the wider of both intervals. This counts the variance within groups
     twice: the interval is wider than necessary, by a factor of up to √2 if items of a group are uncorrelated.
 
     The result of samples depends on the seed; no result depends on the order of items or the names of groups (see `clusters`).
@@ -152,7 +152,7 @@ def estimates_of_sums(sums: clusters.Sums, plan: Resampling) -> list[Estimate]:
 def _are_shares(sums: clusters.Sums, plan: Resampling) -> NDArray[np.bool_]:
     """Whether all values of each slice are at one of two finite bounds, that is, Σ (v − lowest) (highest − v) = 0."""
     lowest, highest = plan.bounds or (-np.inf, np.inf)
-    if not np.isfinite((lowest, highest)).all() or plan.method != "bca" or plan.two_level:
+    if not np.isfinite((lowest, highest)).all() or plan.method != "bca":
         return np.zeros(sums.n_slices, dtype=np.bool_)
     n, total = (clusters.summed(sums.slice_, values, sums.n_slices) for values in (sums.count, sums.total))
     between = (lowest + highest) * total - sums.squares - lowest * highest * n
@@ -170,7 +170,10 @@ def _with_shares(
     cells = shares[sums.slice_]
     hits = (sums.total[cells] - lowest * sums.count[cells]) / width
     ends = share_ends(hits, sums.count[cells], sums.slice_[cells], sums.n_slices, plan.level)
-    return np.where(shares, lowest + width * ends[0], low), np.where(shares, lowest + width * ends[1], high)
+    least, most = (np.where(shares, lowest + width * end, np.nan) for end in ends)
+    if plan.two_level:  # the wider of both
+        return np.fmin(low, least), np.fmax(high, most)
+    return np.where(shares, least, low), np.where(shares, most, high)
 
 
 def _bca(known: Moments, ordered: clusters.Floats, plan: Resampling) -> tuple[clusters.Floats, clusters.Floats]:
