@@ -11,7 +11,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
@@ -25,11 +25,15 @@ from proctor.stats import (
     Ints,
     RankingPlan,
     Resampling,
+    Share,
+    fleiss_kappa,
     group_mean_slices,
+    gwet_ac1,
+    krippendorff_alpha,
     logistic,
-    mean_interval,
     paired_difference,
     paired_differences,
+    percent_agreement,
     rank_buckets,
     rank_systems,
     slice_means,
@@ -96,45 +100,111 @@ def pairs() -> tuple[float, float]:
     return compared, timed(lambda: rank_systems(matrix, names, videos, plan=Resampling(bounds=(0, 1))))
 
 
-MEANS = (0.02, 0.1, 0.5, 0.9, 0.98)
-GROUPS = (5, 10, 30, 47, 100, 200)
+GROUPS = (3, 4, 6, 10, 24, 47, 100)
+CLASSES = (0.01, 0.02, 0.05, 0.1)
+
+Cells = dict[str, dict[str, float]]
 
 
-def coverage(repetitions: int) -> dict[str, dict[str, float]]:
-    """Shares of 95 % intervals that hold the truth, by table row and column."""
-    rng = np.random.default_rng(3)
-    found: dict[str, dict[str, float]] = {}
-    for n_groups in GROUPS:
-        for alike in (0.3, 0.7):
-            row = found.setdefault(f"mean, {n_groups} groups, correlation {alike}", {})
-            for share in MEANS:
-                held = sum(_holds(rng, n_groups, alike, share) for _ in range(repetitions))
-                row[str(share)] = held / repetitions
-    for prevalence in (0.1, 0.5):
-        truth = {
-            name: float(one(_confusions(rng, 100_000, prevalence)[0].sum(axis=0, keepdims=True))[0])
-            for name, (one, _) in QUOTIENTS.items()
-        }
-        for n_groups in (5, 10, 30, 100):
-            row = found.setdefault(f"class in {prevalence:.0%}, {n_groups} groups", {})
-            kept = [_holds_quotients(rng, n_groups, prevalence, truth) for _ in range(repetitions)]
-            for name in QUOTIENTS:
-                known = [one[name] for one in kept if one[name] is not None]
-                row[name] = sum(map(bool, known)) / max(1, len(known))
-                row[f"{name}: none"] = 1 - len(known) / repetitions
+def coverage(repetitions: int, groups: Sequence[int] = GROUPS) -> dict[str, Cells]:
+    """By table, row and column (number of groups): the share of 95 % intervals that hold the truth, their median width,
+    and how often there is none."""
+    tables = {"shares": _share_cells, "ratios": _ratio_cells, "agreement": _agreement_cells}
+    found: dict[str, Cells] = {}
+    for n_groups in groups:
+        for name, cells in tables.items():
+            for row, (held, width, none) in cells(np.random.default_rng([n_groups, len(name)]), n_groups, repetitions):
+                for what, value in (("coverage", held), ("width", width), ("none", none)):
+                    found.setdefault(f"{name}: {what}", {}).setdefault(row, {})[f"{n_groups} groups"] = value
     return found
+
+
+Cell = tuple[float, float, float]
+
+
+def _cell(estimates: Sequence[Estimate], truth: float) -> Cell:
+    known = [(one.ci_low, one.ci_high) for one in estimates if one.ci_low is not None and one.ci_high is not None]
+    held = [low <= truth <= high for low, high in known]
+    if not known:
+        return float("nan"), float("nan"), 1.0
+    return float(np.mean(held)), float(np.median(np.diff(known))), 1 - len(known) / len(estimates)
+
+
+def _sizes(rng: np.random.Generator, n_groups: int, repetitions: int, *, half: bool) -> Ints:
+    """Geometric sizes of 10 on average; or 5, with one group that has half of all."""
+    if not half:
+        return rng.geometric(0.1, (repetitions, n_groups))
+    sizes = np.full((repetitions, n_groups), 5)
+    sizes[:, 0] = 5 * (n_groups - 1)
+    return sizes
+
+
+def _share_cells(rng: np.random.Generator, n_groups: int, repetitions: int) -> Iterator[tuple[str, Cell]]:
+    shape, designs = (repetitions, n_groups), []
+    for half, shares in ((False, (0.01, 0.02, 0.05, 0.1, 0.5, 0.8)), (True, (0.02, 0.1, 0.5, 0.8))):
+        for share in shares:
+            for alike in (0.0, 0.1, 0.3, 0.7):
+                strength = 1 / alike - 1 if alike else 1e9
+                chance = rng.beta(share * strength, (1 - share) * strength, shape)
+                size = "one group has half of all, " if half else ""
+                designs.append((f"{size}share {share:g}, correlation {alike:g}", half, chance, share))
+    for right in (0.99, 0.8):
+        for fails in (0.02, 0.05, 0.1):
+            chance = np.where(rng.random(shape) < fails, 0.0, right)
+            row = f"right on {right:.0%}, but all wrong in {fails:.0%} of groups"
+            designs.append((row, False, chance, right * (1 - fails)))
+    for row, half, chance, truth in designs:
+        sizes = _sizes(rng, n_groups, repetitions, half=half)
+        of = np.repeat(np.arange(repetitions * n_groups), sizes.ravel())
+        values = rng.random(len(of)) < chance.ravel()[of]
+        found = slice_means(values, of, of // n_groups, repetitions, Resampling(bounds=(0, 1)))
+        yield row, _cell(found, truth)
+
+
+def _ratio_cells(rng: np.random.Generator, n_groups: int, repetitions: int) -> Iterator[tuple[str, Cell]]:
+    for prevalence in CLASSES:
+        everything = _confusions(np.random.default_rng(1), 200_000, prevalence)[0].sum(axis=0, keepdims=True)
+        drawn = [_confusions(rng, n_groups, prevalence) for _ in range(repetitions)]
+        for name, (statistic, bounds) in QUOTIENTS.items():
+            trials = () if isinstance(statistic, Share) else (((0,), (2,)), ((3,), (1,)))
+            plan = Resampling(draws=500, bounds=bounds)
+            found = [sums_interval(columns, groups, statistic, trials, plan) for columns, groups in drawn]
+            yield f"{name}, class in {prevalence:.0%}", _cell(found, float(statistic(everything)[0]))
+
+
+def _agreement_cells(rng: np.random.Generator, n_groups: int, repetitions: int) -> Iterator[tuple[str, Cell]]:
+    for prevalence, errors in ((0.5, 0.1), (0.05, 0.01)):
+        shared = (prevalence, errors)
+        first, second, _ = _rated(np.random.default_rng(1), 200_000, *shared)
+        share, same = (first.mean() + second.mean()) / 2, float((first == second).mean())
+        by_chance = {"Krippendorff's α": share**2 + (1 - share) ** 2, "Gwet's AC1": 2 * share * (1 - share)}
+        truths = {name: (same - chance) / (1 - chance) for name, chance in by_chance.items()}
+        truths = {"percent agreement": same, "Fleiss' κ": truths["Krippendorff's α"]} | truths
+        found: dict[str, list[Estimate]] = {name: [] for name in truths}
+        for _ in range(repetitions):
+            first, second, groups = _rated(rng, n_groups, *shared)
+            labels, of = np.stack([first, second], axis=1).ravel().tolist(), np.repeat(groups, 2).astype(str).tolist()
+            items, plan = np.repeat(np.arange(len(first)), 2).tolist(), Resampling(draws=500)
+            found["percent agreement"].append(percent_agreement(labels, [0, 1], items, of, plan))
+            found["Fleiss' κ"].append(fleiss_kappa(labels, [0, 1], items, of, plan))
+            found["Krippendorff's α"].append(krippendorff_alpha(labels, items, of, "nominal", plan))
+            found["Gwet's AC1"].append(gwet_ac1(labels, [0, 1], items, of, plan))
+        for name, truth in truths.items():
+            yield f"{name}, label in {prevalence:.0%}, errors {errors:.0%}", _cell(found[name], truth)
+
+
+def _rated(rng: np.random.Generator, n_groups: int, prevalence: float, errors: float) -> tuple[Ints, Ints, Ints]:
+    """Two ratings of each item; prevalence and errors vary by group (correlation 0.2)."""
+    groups = np.repeat(np.arange(n_groups), 1 + rng.poisson(5, n_groups))
+    share, wrong = (rng.beta(4 * mean, 4 * (1 - mean), n_groups)[groups] for mean in (prevalence, errors))
+    truth = rng.random(len(groups)) < share
+    first, second = (np.asarray(truth ^ (rng.random(len(groups)) < wrong), dtype=np.int64) for _ in "ab")
+    return first, second, groups
 
 
 def _held(found: Estimate | Difference, truth: float) -> bool:
     low, high = found.ci_low, found.ci_high
     return low is not None and high is not None and low <= truth <= high
-
-
-def _holds(rng: np.random.Generator, n_groups: int, alike: float, share: float) -> bool:
-    groups = np.repeat(np.arange(n_groups), rng.geometric(0.1, n_groups))
-    strength = 1 / alike - 1
-    chance = rng.beta(share * strength, (1 - share) * strength, n_groups)[groups]
-    return _held(mean_interval(rng.random(len(groups)) < chance, groups, Resampling(draws=500, bounds=(0, 1))), share)
 
 
 def _two(first: float, second: float, alike: float) -> Answers:
@@ -232,26 +302,15 @@ def _matthews(sums: Floats) -> Floats:
 
 
 QUOTIENTS: dict[str, tuple[Callable[[Floats], Floats], tuple[float, float]]] = {
-    "precision": (lambda s: _ratio(s[:, 0], s[:, 0] + s[:, 1]), (0, 1)),
-    "F1": (lambda s: _ratio(2 * s[:, 0], 2 * s[:, 0] + s[:, 1] + s[:, 2]), (0, 1)),
+    "precision": (Share((1, 0, 0, 0), (1, 1, 0, 0)), (0, 1)),
+    "recall": (Share((1, 0, 0, 0), (1, 0, 1, 0)), (0, 1)),
+    "F1": (Share((1, 0, 0, 0), (1, 1, 1, 0), f1=True), (0, 1)),
     "balanced accuracy": (
         lambda s: (_ratio(s[:, 0], s[:, 0] + s[:, 2]) + _ratio(s[:, 3], s[:, 1] + s[:, 3])) / 2,
         (0, 1),
     ),
     "MCC": (_matthews, (-1, 1)),
 }
-
-
-def _holds_quotients(
-    rng: np.random.Generator, n_groups: int, prevalence: float, truth: dict[str, float]
-) -> dict[str, bool | None]:
-    columns, groups = _confusions(rng, n_groups, prevalence)
-    held: dict[str, bool | None] = {}
-    for name, (statistic, bounds) in QUOTIENTS.items():
-        trials = (((0,), (2,)), ((1,), (3,))) if name == "balanced accuracy" else ()
-        found = sums_interval(columns, groups, statistic, trials, plan=Resampling(draws=500, bounds=bounds))
-        held[name] = None if found.ci_low is None else _held(found, truth[name])
-    return held
 
 
 def rank_coverage(repetitions: int) -> dict[str, float]:
@@ -327,6 +386,22 @@ def _p_of_nothing(rng: np.random.Generator, n_groups: int, share: int) -> tuple[
     return terms.get("carried"), terms.get("within")
 
 
+def covered(found: dict[str, Cells]) -> str:
+    """The tables of docs/reference/statistics.md: in each cell the coverage and the median width."""
+    lines = []
+    for name in dict.fromkeys(key.partition(":")[0] for key in found):
+        held, width, none = (found[f"{name}: {what}"] for what in ("coverage", "width", "none"))
+        heads = list(dict.fromkeys(column for row in held.values() for column in row))
+        lines += ["", f"| {name} | {' | '.join(heads)} |", "| --- |" + " --- |" * len(heads)]
+        for row, cells in held.items():
+            shown = [
+                "none" if none[row][column] > 0.95 else f"{100 * value:.1f} % ({width[row][column]:.2f})"
+                for column, value in cells.items()
+            ]
+            lines.append(f"| {row} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
 def markdown(found: dict[str, dict[str, float]]) -> str:
     """The tables of docs/reference/statistics.md."""
     lines, heads = [], None
@@ -346,10 +421,13 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=0, metavar="REPETITIONS")
     parser.add_argument("--regression", type=int, default=0, metavar="REPETITIONS")
     arguments = parser.parse_args()
-    if arguments.coverage or arguments.regression:
-        repetitions = arguments.coverage or arguments.regression
-        held = coverage(repetitions) if arguments.coverage else regression_level(repetitions)
-        print(json.dumps(held) if arguments.format == "json" else markdown(held))
+    if arguments.coverage:
+        cells = coverage(arguments.coverage)
+        print(json.dumps(cells) if arguments.format == "json" else covered(cells))
+        return
+    if arguments.regression:
+        level = regression_level(arguments.regression)
+        print(json.dumps(level) if arguments.format == "json" else markdown(level))
         return
     if arguments.differences:
         apart = difference_coverage(arguments.differences)

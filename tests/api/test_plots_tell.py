@@ -155,7 +155,7 @@ def test_titles_and_notes(store: Any, tmp_path: Path) -> None:
     results = proctor.results(store, NAME, draws=100, seed=2, level=0.9)
     assert results.title == "Fuzzed"
     assert results.notes == (
-        "90% bootstrap intervals over groups, 100 draws, seed 2.",
+        "90% intervals over groups: exact for shares, bootstrap for other scores (100 draws, seed 2).",
         "A range: what the run lacks counted as wrong … left out.",
     )
     assert proctor.results(store, NAME, draws=100, failed="wrong").notes[1:] == ()

@@ -157,7 +157,7 @@ def test_plain_text_has_the_value_with_its_interval(made: Evaluation) -> None:
     text = repr(made.results(draws=200, systems="yes", conditions="video"))
     assert "Lamps" in text
     assert "66.7 %" in text
-    assert "95% bootstrap intervals over groups, 200 draws, seed 0." in text
+    assert "95% intervals over groups: exact for shares, bootstrap for other scores (200 draws, seed 0)." in text
     narrower = repr(made.results(draws=200, systems="yes", conditions="video", level=0.8))
     assert "80 % CI" in narrower
     assert "95 % CI" not in narrower

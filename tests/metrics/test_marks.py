@@ -210,7 +210,7 @@ def test_names_and_order_change_nothing() -> None:
 
 
 def test_a_mean_as_a_quotient_of_sums_has_nearly_the_interval_of_the_mean() -> None:
-    right = (RNG.random(120) < 0.6).astype(float)
+    right = 0.5 * (RNG.random(120) < 0.6)  # a score between its bounds; a share has an interval of its own
     columns = np.stack([right, np.ones(120)], axis=1)
     one = sums_interval(
         columns, VIDEOS, lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=4000, bounds=(0, 1))
@@ -328,3 +328,44 @@ def test_the_interval_of_weighted_kappa_respects_groups() -> None:
     assert [getattr(often.estimate, end) for end in ends] == pytest.approx(
         [getattr(once.estimate, end) for end in ends]
     )
+
+
+def test_a_class_rests_on_the_answers_and_videos_that_name_it() -> None:
+    """A drain in 3 of 60 questions of ten videos: named in three answers of two videos, twice rightly."""
+    videos = [f"v{number // 6}" for number in range(60)]
+    truth: list[list[str]] = [["drain"] if number in (0, 1, 30) else [] for number in range(60)]
+    said: list[list[str]] = [["drain"] if number in (0, 1, 31) else [] for number in range(60)]
+    found = {mark.metric.name: mark.estimate for mark in estimates_of(set_sums(truth, said), videos)}
+    assert (found["jaccard"].n, found["jaccard"].groups) == (60, 10)
+    precision, recall, f1 = (found[name] for name in ("class_precision", "class_recall", "class_f1"))
+    assert (precision.value, precision.n, precision.groups) == (2 / 3, 3, 2)
+    assert (recall.value, recall.n, recall.groups) == (2 / 3, 3, 2)
+    assert (f1.value, f1.n, f1.groups) == (2 / 3, 4, 2)
+    for mark in (precision, recall, f1):
+        assert mark.ci_low is not None
+        assert mark.ci_high is not None
+        assert mark.ci_low < 0.2
+        assert mark.ci_high > 0.9
+
+
+def test_times_rest_on_the_times_not_on_the_questions() -> None:
+    truth, said = [[10.0, 20.0], [30.0], []], [[10.0], [31.0, 90.0], None]
+    found = {
+        (mark.metric.name, mark.part): mark.estimate
+        for mark in estimates_of(time_sums(truth, said, tolerances=(5,)), ["a", "b", "c"])
+    }
+    recall, precision, f1 = (found[name, "5 s"] for name in ("time_recall", "time_precision", "time_f1"))
+    assert (recall.value, recall.n, recall.groups) == (2 / 3, 3, 2)
+    assert (precision.value, precision.n, precision.groups) == (2 / 3, 3, 2)
+    assert (f1.value, f1.n, f1.groups) == (2 / 3, 4, 2)  # two pairs, and two times without a partner
+
+
+def test_matthews_correlation_allows_for_the_outcomes_that_few_cases_do_not_show() -> None:
+    """One case of a class in ten videos, found: the next may be missed."""
+    truth = [number == 0 for number in range(60)]
+    videos = [f"v{number // 6}" for number in range(60)]
+    found = {mark.metric.name: mark.estimate for mark in estimates_of(nominal_sums(truth, truth), videos)}
+    for mark in found.values():
+        assert mark.value == 1.0
+        assert mark.ci_low is not None
+        assert mark.ci_low < 0.6

@@ -143,7 +143,9 @@ def test_the_commands(tmp_path: Path) -> None:
     done = proctor("pool", tmp_path / "berlin.json", tmp_path / "oxford.json", "--draws", "100")
     assert "toy: 2 sites" in done.stdout
     assert "Differences" in done.stdout
-    assert "bootstrap over groups, 100 draws, seed 0." in " ".join(done.stderr.split())
+    assert "over groups: exact for shares, bootstrap for other scores (100 draws, seed 0)." in " ".join(
+        done.stderr.split()
+    )
     plain = json.loads(proctor("pool", tmp_path / "berlin.json", "--format", "json", "--draws", "100").stdout)
     assert [one["system"] for one in plain[0]["means"]] == list(SYSTEMS)
     assert plain[0]["settings"] == {"draws": 100, "seed": 0}

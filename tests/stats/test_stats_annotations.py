@@ -39,7 +39,7 @@ def test_boxes_by_hand() -> None:
     second: list[list[Box]] = [[(0, 0, 4, 3)], [(0, 0, 1, 0.5)], [(0, 0, 0.5, 0.5)]]
     found = box_agreement(first, second, ["a", "b", "c"], plan=PLAN)
     assert found.value == pytest.approx(4 / 7)
-    assert (found.n, found.groups) == (3, 3)
+    assert (found.n, found.groups) == (5, 3)  # two pairs, and three boxes without a partner
     assert box_agreement(second, first, ["a", "b", "c"], plan=PLAN) == found
     assert box_agreement(first, second, ["a", "b", "c"], least=0.25, plan=PLAN).value == pytest.approx(6 / 7)
     assert box_agreement(first, second, ["a", "b", "c"], least=0.8, plan=PLAN).value == 0.0
@@ -114,9 +114,9 @@ def test_entries_without_anything_say_nothing() -> None:
 def test_full_agreement_in_few_videos_is_no_certainty() -> None:
     found = time_agreement([[1.0]] * 5, [[1.0]] * 5, list("abcde"), tolerance=0, plan=PLAN)
     assert (found.value, found.ci_high) == (1.0, 1.0)
-    assert found.ci_low is not None
-    assert found.ci_low < 0.6
-    assert time_agreement([[1.0]] * 2, [[1.0]] * 2, list("ab"), tolerance=0, plan=PLAN).ci_low is None
+    least = 0.025 ** (1 / 5)  # of five pairs all were found: Clopper and Pearson's limit of the share, as F1
+    assert found.ci_low == pytest.approx(2 * least / (1 + least), abs=1e-6)
+    assert time_agreement([[1.0]] * 2, [[1.0]] * 2, list("aa"), tolerance=0, plan=PLAN).ci_low is None
 
 
 def test_errors() -> None:

@@ -20,9 +20,11 @@ from proctor.stats import (
     average,
     contrast,
     correlation,
+    fleiss_kappa,
     krippendorff_alpha,
     tie_groups,
 )
+from proctor.stats.agreement import Scale, _alpha_of_sums
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated
 
@@ -250,25 +252,29 @@ def test_alpha_agrees_with_the_published_example(scale: str, published: float) -
     assert (found.n, found.groups) == (11, 11)
 
 
-def test_alpha_in_resamples_agrees_with_resamples_written_out() -> None:
+@pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
+def test_alpha_of_summed_columns_is_that_of_the_samples_written_out(scale: Scale) -> None:
     rng = np.random.default_rng(0)
-    values = rng.integers(0, 3, 40) / 2
-    items = [f"i{k // 2}" for k in range(40)]
-    groups = [f"g{k // 8}" for k in range(40)]
-    from proctor.stats.agreement import _alphas
+    values, item = rng.integers(0, 3, 40) / 2, np.arange(40) // 2
+    columns, alpha = _alpha_of_sums(values, item, scale)
+    for drawn in rng.integers(0, 20, (15, 20)):  # items of a sample
+        rows = [(copy, k) for copy, one in enumerate(drawn) for k in (2 * one, 2 * one + 1)]
+        names = [str(copy) for copy, _ in rows]
+        written = krippendorff_alpha([float(values[k]) for _, k in rows], names, names, scale, Resampling(draws=1))
+        assert alpha(columns[drawn].sum(axis=0, keepdims=True))[0] == pytest.approx(written.value)
 
-    samples = Resamples(groups, plan=Resampling(draws=15))
-    unit, item = samples.units(groups), np.arange(40) // 2
-    found = _alphas(values, item, unit, samples.weights, "ordinal")
-    for row, one in zip(samples.weights, found, strict=True):
-        rows = [(copy, k) for k in range(40) for copy in range(int(row[unit[k]]))]
-        alpha = krippendorff_alpha(
-            [float(values[k]) for _, k in rows],
-            [(copy, items[k]) for copy, k in rows],
-            ["g"] * len(rows),
-            plan=Resampling(draws=1),
-        )
-        assert one == pytest.approx(alpha.value)
+
+def test_alpha_has_the_interval_of_kappa() -> None:
+    """Two ratings of each item: nominal α is Scott's π but for a factor (n − 1) / n, and its interval follows."""
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 2, 60)
+    labels = np.stack([first, np.where(rng.random(60) < 0.1, 1 - first, first)], axis=1).ravel().tolist()
+    items, groups = [str(k // 2) for k in range(120)], [f"v{k // 12}" for k in range(120)]
+    alpha = krippendorff_alpha(labels, items, groups, "nominal")
+    kappa = fleiss_kappa(labels, [0, 1], items, groups)
+    for one, other in ((alpha.value, kappa.value), (alpha.ci_low, kappa.ci_low), (alpha.ci_high, kappa.ci_high)):
+        assert one is not None
+        assert one == pytest.approx(other, abs=0.05)
 
 
 def test_alpha_edges() -> None:

@@ -130,6 +130,11 @@ def test_bounds_keep_the_interval_inside() -> None:
     values, groups = [0, 0, 1], list("abc")
     assert ends(mean_interval(values, groups))[0] < 0
     low, high = ends(mean_interval(values, groups, Resampling(bounds=(0, 1))))
+    clopper_pearson = reference.beta.ppf([0.025, 0.975], [1, 2], [3, 2])
+    assert (low, high) == pytest.approx(tuple(clopper_pearson), abs=1e-6)
+    fractions = [0, 0.01, 1]  # not all of them are at a bound
+    assert ends(mean_interval(fractions, groups))[0] < 0
+    low, high = ends(mean_interval(fractions, groups, Resampling(bounds=(0, 1))))
     assert 0 <= low < 0.05
     assert 0.95 < high <= 1
 
@@ -142,11 +147,14 @@ def test_one_bound_only_cuts() -> None:
     assert nothing == Estimate(0, None, None, 2, 2)
 
 
-def test_bounds_scale() -> None:
+@pytest.mark.parametrize("scale", [1.0, 0.9])
+def test_bounds_scale(scale: float) -> None:
+    """A share, and a score with values between its bounds."""
     values, groups = clustered(5, n_groups=6)
+    values *= scale
     one = ends(mean_interval(values, groups, Resampling(bounds=(0, 1))))
     other = ends(mean_interval(2 * values - 1, groups, Resampling(bounds=(-1, 1))))
-    assert other == pytest.approx((2 * one[0] - 1, 2 * one[1] - 1), abs=0.02)
+    assert other == pytest.approx((2 * one[0] - 1, 2 * one[1] - 1), abs=0.02 if scale < 1 else 1e-6)
 
 
 def test_all_at_a_bound_by_hand() -> None:
@@ -179,15 +187,16 @@ def test_groups_that_agree_are_no_certainty() -> None:
 
 
 def test_few_groups_away_from_a_bound_may_not_show_all_there_is() -> None:
-    """One video of 100 with a failure: others may fail altogether. With ten of twenty the bootstrap knows."""
+    """One video of 100 with a low score: others may fail altogether. With ten of twenty the bootstrap knows. (A share has
+    no such limits: see test_stats_shares.py.)"""
     values, groups = np.ones(400), np.repeat(np.arange(100), 4)
-    values[0] = 0
+    values[0] = 0.1
     low, high = ends(mean_interval(values, groups, Resampling(bounds=(0, 1))))
     assert low == pytest.approx(values.mean() * 0.025 ** (1 / 100))
     assert high == pytest.approx(1, abs=0.001)
     flipped = ends(mean_interval(1 - values, groups, Resampling(bounds=(0, 1))))
     assert flipped == pytest.approx((1 - high, 1 - low))
-    half, groups = np.tile([1.0, 0.0], 10), np.arange(20)
+    half, groups = np.tile([0.9, 0.0], 10), np.arange(20)
     assert ends(mean_interval(half, groups, Resampling(bounds=(0, 1)))) == pytest.approx(
         ends(mean_interval(half, groups)), abs=0.05
     )

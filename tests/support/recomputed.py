@@ -258,10 +258,18 @@ def _pair(
     ]
     table = [[inside.count((row, column)) for column in levels] for row in levels] if levels else None
     recovered: tuple[int, int] | tuple[None, None] = (None, None)
+    share: Estimate | None = None
     blind = [condition == "text-only" for _, condition, _ in sides]
     if table and part[0] == "accuracy" and blind in ([True, False], [False, True]):
-        now = [pair[1 - blind.index(True)] for pair in inside if pair[blind.index(True)] == "incorrect"]
-        recovered = now.count("correct"), len(now)
+        without = blind.index(True)
+        now = [
+            (place, pair[1 - without])
+            for (place, _), pair in zip(kept, said, strict=True)
+            if pair[without] == "incorrect"
+        ]
+        hits = [float(outcome == "correct") for _, outcome in now]
+        recovered = int(sum(hits)), len(hits)
+        share = mean_interval(hits, [items[place].group for place, _ in now], Resampling(**plan, bounds=(0, 1)))
     return {
         "metric": part[0],
         "scorer": part[1],
@@ -281,6 +289,9 @@ def _pair(
         "counted_wrong": len(said) - len(inside) - len(others) if levels else 0,
         "recovered": recovered[0],
         "wrong_without_media": recovered[1],
+        "recovery_low": None if share is None else share.ci_low,
+        "recovery_high": None if share is None else share.ci_high,
+        "recovery_groups": None if share is None else share.groups,
         "policy": policy,
         "difference_if_wrong": wrong.value,
         "p_if_wrong": wrong.p,

@@ -118,7 +118,11 @@ class ResultsTable(FrameLike):
     def notes(self) -> tuple[str, ...]:
         """How the intervals were computed, and what is missing."""
         options = self.data.options
-        drawn = f"{options.level:.0%} bootstrap intervals over groups, {options.draws} draws, seed {options.seed}."
+        how = f"exact for shares, bootstrap for other scores ({options.draws} draws, seed {options.seed})"
+        drawn = f"{options.level:.0%} intervals over groups: {how}."
+        if options.two_level:
+            how = f"{options.draws} draws, seed {options.seed}"
+            drawn = f"{options.level:.0%} bootstrap intervals over groups, and over items within each, {how}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
         from proctor.reports import few_groups_line, outside_line, scarce_line, scarce_results
 

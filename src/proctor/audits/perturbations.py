@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from proctor.core import Answer, FrozenModel, Item, read_yaml
-from proctor.stats import Estimate, Floats, Resampling, sums_intervals
+from proctor.stats import Estimate, Floats, Resampling, Share, sums_interval, sums_intervals
 
 Expected = Literal["lower", "not higher", "same", "higher", "any"]
 """The score of a changed answer by a sound scorer, relative to the original answer."""
@@ -419,13 +419,15 @@ def _shifts(
         return [blank]
     names = [dimensions[place] for place in varied]
     table = _table(whole, before[:, varied], spread[varied], names, how.name)
-    found = sums_intervals(
-        table, [answer.group for answer in whole], lambda sums: _statistics(sums, len(names)), plan=plan
-    )
+    clusters = [answer.group for answer in whole]
+    found = sums_intervals(table, clusters, lambda sums: _statistics(sums, len(names)), plan=plan)
     rows = []
     for place, name in enumerate(["", *names]):
-        shift, moved, fell = (_counted(found[3 * place + k], len(pairs), groups) for k in range(3))
-        row = replace(blank, dimension=name, shift=shift, moved=moved, fell=_share(fell))
+        hits, trials = (tuple(float(k == column) for k in range(table.shape[1])) for column in (2 + place, 1))
+        fell = sums_interval(table, clusters, Share(hits, trials), plan=plan)
+        kinds = (found[2 * place], found[2 * place + 1], fell)
+        shift, moved, fell = (_counted(estimate, len(pairs), groups) for estimate in kinds)
+        row = replace(blank, dimension=name, shift=shift, moved=moved, fell=fell)
         rows.append(replace(row, finding=_finding(how, row)))
     return rows
 
@@ -445,16 +447,15 @@ def _table(whole: Sequence[ProbedAnswer], before: Floats, spread: Floats, names:
 
 
 def _statistics(sums: Floats, many: int) -> Floats:
-    """Samples × (shift, moved, fell) of the mean over the dimensions, then of each dimension."""
+    """Samples × (shift, moved) of the mean over the dimensions, then of each dimension."""
     with np.errstate(divide="ignore", invalid="ignore"):
         n, there = sums[:, :1], sums[:, 1:2]
-        fell = sums[:, 2 : 3 + many] / there
         parts = [sums[:, 3 + many + many * k : 3 + many + many * (k + 1)] for k in range(4)]
         spread = np.sqrt(np.maximum(parts[1] / n - (parts[0] / n) ** 2, 0.0))
         spread[spread < 1e-9] = np.nan
         shift, moved = (part / there / spread for part in parts[2:])
         each = [np.column_stack([one.mean(axis=1), one]) for one in (shift, moved)]
-    return np.stack([*each, fell], axis=2).reshape(len(sums), -1)
+    return np.stack(each, axis=2).reshape(len(sums), -1)
 
 
 def _counted(estimate: Estimate, n: int, groups: int) -> Estimate:
@@ -462,13 +463,6 @@ def _counted(estimate: Estimate, n: int, groups: int) -> Estimate:
     if groups < _MIN_GROUPS:
         return Estimate(estimate.value, None, None, n, groups)
     return replace(estimate, n=n, groups=groups)
-
-
-def _share(estimate: Estimate) -> Estimate:
-    """With the interval clipped to 0 and 1."""
-    if estimate.ci_low is None or estimate.ci_high is None:
-        return estimate
-    return replace(estimate, ci_low=max(0.0, estimate.ci_low), ci_high=min(1.0, estimate.ci_high))
 
 
 def _finding(how: Perturbation, row: Shift) -> str:

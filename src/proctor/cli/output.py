@@ -127,8 +127,9 @@ def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
     """A sentence on how the intervals of a table were computed."""
-    what = "groups, and over items within each" if two_level else "groups"
-    return f"Intervals: 95 %, bootstrap over {what}, {draws} draws, seed {seed}."
+    if two_level:
+        return f"Intervals: 95 %, bootstrap over groups, and over items within each, {draws} draws, seed {seed}."
+    return f"Intervals: 95 %, over groups: exact for shares, bootstrap for other scores ({draws} draws, seed {seed})."
 
 
 _REASON = 60  # characters of a failure beside the bar

@@ -21,7 +21,8 @@ class Metric:
     level, if it is the same for all items. `formats` are the answer formats to which the metric applies (empty: all);
     they also determine for which metrics a failed answer is missing. `levels` are the labels of scores, best first, if
     there are only a few. If an item's value is a share of several units (such as neighbouring pairs in an ordering),
-    `per` is the tag with their number, and means weight items by it. `languages` are the values of the tag `language`
+    `per` is the tag with their number, and means weight items by it. Of a metric over many items, `per` says what its
+    denominator counts ("cases"). `languages` are the values of the tag `language`
     to which the metric applies (empty: all).
     """
 

@@ -168,7 +168,7 @@ class _SystemRecord:
                 "lower": row.ci_low,
                 "upper": row.ci_high,
                 "confidence_level": options.level,
-                "method": "clustered bootstrap by group (video)",
+                "method": "by group (video): exact for shares, bootstrap for other scores",
             }
         return {
             "evaluation_result_id": _result_id(row.condition, row.metric, row.scorer),

@@ -127,7 +127,8 @@ def write_model_card(source: ExportSource, out: Path) -> Written:
     lines += ["| " + " | ".join(("System", "Condition", "Metric", f"Value ({level} interval)", "n", "Videos or groups",
                                  "Failed or missing")) + " |", "| --- | --- | --- | ---: | ---: | ---: | ---: |"]  # fmt: skip
     lines += [_line(source, row) for row in rows]
-    lines += ["", f"Intervals: bootstrap over groups, {source.options.draws} draws. Proctor {__version__}."]
+    how = f"exact for shares, bootstrap for other scores ({source.options.draws} draws)"
+    lines += ["", f"Intervals: over groups, {how}. Proctor {__version__}."]
     lines += [f"Items: {len(source.items)}, fingerprint `{source.store.fingerprint(source.card.name)[:12]}`."]
     lines += [f"{name}: {markdown_text(text)}." for name, text in _about(source) if text]
     if source.card.simulated:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import InputError, Metric
-from proctor.stats import Estimate, Floats, Groups, Resampling, mean_interval, ratio, sums_interval
+from proctor.stats import Estimate, Floats, Groups, Resampling, Share, mean_interval, ratio, sums_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class ItemSums:
     """A metric with its sufficient statistics.
 
     `columns` are summed over items, and `statistic` maps each row of sums to a number. Without a statistic the metric
-    is the mean of its only column. Items with NaN are excluded. `outcomes` are the `trials` of `sums_interval`.
+    is the mean of its only column. Items with NaN are excluded. `outcomes` are the `trials` of `sums_interval`. If the
+    statistic is a `Share`, the estimate's `n` is the number of its trials (answers that name the class, for a precision),
+    and its `groups` are those with a trial.
     """
 
     metric: Metric
@@ -89,11 +91,6 @@ def estimates_of(sums: Iterable[ItemSums], groups: Groups, plan: Resampling = Re
 def _check_lengths(what: str, first: Sequence[object] | Floats, second: Sequence[object] | Groups) -> None:
     if len(first) != len(second):
         raise InputError(what, found=f"{len(second)}", expected=f"{len(first)}, one for each item")
-
-
-def share_of(part: Sequence[float], of: Sequence[float]) -> Callable[[Floats], Floats]:
-    """The ratio of two weighted sums of the columns."""
-    return lambda sums: ratio(sums @ np.array(part, dtype=np.float64), sums @ np.array(of, dtype=np.float64))
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:
@@ -162,7 +159,7 @@ def count_sums(references: Sequence[float], predictions: Sequence[float | None])
             np.sort(truth)[(len(truth) - 1) // 2]
         )  # the lower median, which is a reference and so an integer
     columns = np.stack([np.where(there, error, worst), np.abs(truth - median)], axis=1)
-    cost = ItemSums(COUNT_COST, columns, share_of((1, 0), (0, 1)))
+    cost = ItemSums(COUNT_COST, columns, lambda sums: ratio(sums[:, 0], sums[:, 1]))
     near = ItemSums(WITHIN_ONE, (there & (error <= 1)).astype(np.float64))
     return [cost, *_error_sums(COUNT_ERROR, error, worst), near]
 
@@ -241,7 +238,7 @@ def nominal_sums(
         [[own * k + own], [own * k + other for other in range(k) if other != own]] for own in range(k)
     ]
     balanced = ItemSums(BALANCED, columns, _balanced(k), outcomes=outcomes)
-    return [balanced, ItemSums(MCC, columns, _matthews(k))]
+    return [balanced, ItemSums(MCC, columns, _matthews(k), outcomes=outcomes)]
 
 
 def _balanced(k: int) -> Callable[[Floats], Floats]:
@@ -313,15 +310,15 @@ def _kappa(sums: Floats) -> Floats:
 
 
 JACCARD = Metric("jaccard", "Jaccard index", percent=True, formats=("classes",))
-SET_PRECISION = Metric("class_precision", "Precision of a class", percent=True, formats=("classes",))
-SET_RECALL = Metric("class_recall", "Recall of a class", percent=True, formats=("classes",))
-SET_F1 = Metric("class_f1", "F1 of a class", percent=True, formats=("classes",))
+SET_PRECISION = Metric("class_precision", "Precision of a class", percent=True, formats=("classes",), per="named")
+SET_RECALL = Metric("class_recall", "Recall of a class", percent=True, formats=("classes",), per="cases")
+SET_F1 = Metric("class_f1", "F1 of a class", percent=True, formats=("classes",), per="named_or_cases")
 SET_METRICS = (JACCARD, SET_PRECISION, SET_RECALL, SET_F1)
 
 _PER_CLASS = (
-    (SET_PRECISION, share_of((1, 0, 0), (1, 1, 0))),
-    (SET_RECALL, share_of((1, 0, 0), (1, 0, 1))),
-    (SET_F1, share_of((2, 0, 0), (2, 1, 1))),
+    (SET_PRECISION, Share((1, 0, 0), (1, 1, 0))),
+    (SET_RECALL, Share((1, 0, 0), (1, 0, 1))),
+    (SET_F1, Share((1, 0, 0), (1, 1, 1), f1=True)),
 )
 """The metrics of each class, from true positives, false positives and false negatives."""
 
@@ -377,15 +374,17 @@ TIME_ERROR = Metric(
     higher_is_better=False,
     formats=("timestamps",),
 )
-TIME_RECALL = Metric("time_recall", "Times found", percent=True, formats=("timestamps",))
-TIME_PRECISION = Metric("time_precision", "Named times that are right", percent=True, formats=("timestamps",))
-TIME_F1 = Metric("time_f1", "F1 of times", percent=True, formats=("timestamps",))
+TIME_RECALL = Metric("time_recall", "Times found", percent=True, formats=("timestamps",), per="times")
+TIME_PRECISION = Metric(
+    "time_precision", "Named times that are right", percent=True, formats=("timestamps",), per="times"
+)
+TIME_F1 = Metric("time_f1", "F1 of times", percent=True, formats=("timestamps",), per="times")
 TIME_METRICS = (TIME_ERROR, TIME_RECALL, TIME_PRECISION, TIME_F1)
 
 _PER_TOLERANCE = (
-    (TIME_RECALL, share_of((1, 0, 0), (0, 1, 0))),
-    (TIME_PRECISION, share_of((1, 0, 0), (0, 0, 1))),
-    (TIME_F1, share_of((2, 0, 0), (0, 1, 1))),
+    (TIME_RECALL, Share((1, 0, 0), (0, 1, 0))),
+    (TIME_PRECISION, Share((1, 0, 0), (0, 0, 1))),
+    (TIME_F1, Share((1, 0, 0), (-1, 1, 1), f1=True)),
 )
 """The metrics of each tolerance, from the numbers of times that are found, in the reference, and predicted."""
 

@@ -119,9 +119,12 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
     )
     notes = []
     if comparison.recovered is not None and comparison.recovered[1]:
-        right, wrong = comparison.recovered
+        (right, wrong), share = comparison.recovered, comparison.recovery
         rate = f"Recovery rate {right / wrong:.0%}"
-        notes.append(f"{rate}: of {wrong} wrong without the media, {right} are right with them.")
+        if share is not None and share.ci_low is not None and share.ci_high is not None:
+            rate += f" ({100 * share.ci_low:.0f} to {100 * share.ci_high:.0f})"
+        where = "" if share is None else f" in {count_of(share.groups, 'group')}"
+        notes.append(f"{rate}: of {wrong} wrong without the media{where}, {right} are right with them.")
     if comparison.other_levels:
         outcomes = sorted({_outcome(comparison.metric, name) for name in comparison.other_outcomes})
         what = f"with another outcome ({', '.join(outcomes)})"

@@ -96,7 +96,7 @@ def _counts(rows: Sequence[Result]) -> list[str]:
 
 def _tail(metric: core.Metric, counts: Sequence[str]) -> tuple[core.Column, ...]:
     """The columns with the numbers of items, groups and answers behind a score."""
-    units = core.Column(core.plain_name(metric.per) if metric.per else "Items", numeric=True, name="n")
+    units = core.Column(core.plain_name(metric.per).capitalize() if metric.per else "Items", numeric=True, name="n")
     named = (core.Column(_COUNTS[name], numeric=True, name=name) for name in counts)
     return (units, core.Column("Groups", numeric=True, name="groups"), *named)
 

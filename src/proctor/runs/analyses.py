@@ -278,14 +278,15 @@ def gap_rows(data: AnalysisData) -> list[AnalysisRow]:
         for entry in data.entries:
             marked = np.flatnonzero(~np.isnan(entry.right) & (ones | others))
             right, inside, outside = entry.right[marked], ones[marked], others[marked]
-            sums = np.stack([right * inside, inside, right * outside, outside], axis=1)
-            one = sums_interval(sums, data.items.group[marked], _gap, plan=data.plan.within(-1.0, 1.0))
+            sums = np.stack([part * side for side in (inside, outside) for part in (right, 1 - right)], axis=1)
+            outcomes = (((0,), (1,)), ((2,), (3,)))
+            one = sums_interval(sums, data.items.group[marked], _gap, outcomes, plan=data.plan.within(-1.0, 1.0))
             rows.append({"system": entry.name, "factor": factor, "first": first, "second": second} | numbers(one))
     return rows
 
 
 def _gap(sums: Floats) -> Floats:
-    return ratio(sums[:, 2], sums[:, 3]) - ratio(sums[:, 0], sums[:, 1])
+    return ratio(sums[:, 2], sums[:, 2] + sums[:, 3]) - ratio(sums[:, 0], sums[:, 0] + sums[:, 1])
 
 
 def pair_rows(data: AnalysisData) -> list[AnalysisRow]:

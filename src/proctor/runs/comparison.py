@@ -25,7 +25,7 @@ from proctor.runs.run_scores import (
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
-from proctor.stats import Difference, can_decide, cross_table, holm_known
+from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, holm_known, mean_interval
 
 BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -82,6 +82,7 @@ class Comparison:
     p_holm: float | None = None
     facets: dict[str, str] = field(default_factory=dict)
     level: float = 0.95
+    recovery: Estimate | None = None
 
     @property
     def decides(self) -> bool:
@@ -91,16 +92,10 @@ class Comparison:
     @property
     def recovered(self) -> tuple[int, int] | None:
         """Of the items that were wrong under `text-only`, how many were right under the other condition, and their number.
-        None unless exactly one side is `text-only` and the levels are right and wrong."""
-        if self.table is None or self.levels != _RIGHT_OR_WRONG:
+        None unless exactly one side is `text-only` and the levels are right and wrong. `recovery` is the share."""
+        if self.recovery is None:
             return None
-        if self.first.condition == BLIND != self.second.condition:
-            row = self.table[1]
-        elif self.second.condition == BLIND != self.first.condition:
-            row = [line[1] for line in self.table]
-        else:
-            return None
-        return row[0], sum(row)
+        return round((self.recovery.value or 0) * self.recovery.n), self.recovery.n
 
     @property
     def undecided(self) -> bool:
@@ -138,6 +133,9 @@ class Comparison:
             "counted_wrong": self.counted_wrong,
             "recovered": None if recovered is None else recovered[0],
             "wrong_without_media": None if recovered is None else recovered[1],
+            "recovery_low": None if self.recovery is None else self.recovery.ci_low,
+            "recovery_high": None if self.recovery is None else self.recovery.ci_high,
+            "recovery_groups": None if self.recovery is None else self.recovery.groups,
             "policy": self.policy,
             "difference_if_wrong": self.if_wrong.value,
             "p_if_wrong": self.if_wrong.p,
@@ -366,13 +364,15 @@ def _compare(
     values = [side.marked.values(shown) for side in sides]
     a, b = (~np.isnan(value) for value in values)
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
-    table, others, unknown = None, list[set[str]](), 0
+    table, others, unknown, recovery = None, list[set[str]](), 0, None
     if levels:
         both = np.flatnonzero(a & b)
         named = [side.levels(own, both) for side, own in zip(sides, values, strict=True)]
         pairs = list(zip(*named, strict=True))
         inside = [pair for pair in pairs if set(pair) <= set(levels)]
         table = cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist()
+        if levels == _RIGHT_OR_WRONG:
+            recovery = _recovery([side.run.condition for side in sides], pairs, items.group[both], options.plan(metric))
         lacks = (first.lacking | second.lacking)[both]
         outside = [(set(pair) - set(levels), lack) for pair, lack in zip(pairs, lacks, strict=True)]
         others = [names for names, lack in outside if names and not lack]
@@ -395,7 +395,21 @@ def _compare(
         if_excluded=excluded,
         declared=metric,
         level=options.level,
+        recovery=recovery,
     )
+
+
+def _recovery(
+    conditions: Sequence[str], pairs: Sequence[tuple[str, ...]], groups: NDArray[np.int64], plan: Resampling
+) -> Estimate | None:
+    """Of the items that are wrong under `text-only`, the share that is right under the other condition; None if it is
+    not one of two conditions. `pairs` are the outcomes under both."""
+    if (conditions[0] == BLIND) == (conditions[1] == BLIND):
+        return None
+    right, wrong = _RIGHT_OR_WRONG
+    blind = conditions.index(BLIND)
+    rows = [row for row, pair in enumerate(pairs) if pair[blind] == wrong]
+    return mean_interval([float(pairs[row][1 - blind] == right) for row in rows], groups[rows], plan.within(0, 1))
 
 
 def _either(wrong: Difference, excluded: Difference) -> Difference:

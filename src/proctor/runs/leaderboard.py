@@ -81,6 +81,7 @@ class LeaderboardRow:
     failed: int = 0
     unresolved: int = 0
     unmarked: int = 0
+    answered: int = 0
 
     @property
     def drawn(self) -> float | None:
@@ -90,7 +91,8 @@ class LeaderboardRow:
     @property
     def scored(self) -> bool:
         """Whether any item has a score (by a chosen policy, lacking ones that count as wrong have one)."""
-        return self.n > (self.failed + self.missing + self.unresolved if self.policy == BOTH else 0)
+        wrong = self.failed + self.missing + self.unresolved if self.policy == FailedPolicy.WRONG else 0
+        return self.answered - self.unresolved - self.unmarked + wrong > 0
 
     @property
     def undefined(self) -> bool:
@@ -310,7 +312,7 @@ class _Board:
         counts = ("missing", "failed", "unresolved", "unmarked", "unsupported")
         shown = ("value", "ci_low", "ci_high", "n", "groups", *counts, *ends)
         ranks = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
-        found: dict[str, Any] = {name: getattr(one, name) for name in shown}
+        found: dict[str, Any] = {name: getattr(one, name) for name in (*shown, "answered")}
         found |= {name: None if rank is None else getattr(rank, name) for name in ranks}
         return LeaderboardRow(
             system=one.system,

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         tie_groups,
     )
     from proctor.stats.regression import Regression, Term, logistic
+    from proctor.stats.shares import Share
     from proctor.stats.signflip import can_decide, fewest_groups, least_p
     from proctor.stats.special import prepare_intervals
     from proctor.stats.standings import (
@@ -63,7 +64,7 @@ else:
 __all__ = [
     "RANK_RULES", "RULES", "STATISTICS", "Contrast", "Correction", "Difference", "Estimate", "Floats", "GroupSums",
     "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "PlaceReadings", "Rank", "RankReadings", "RankingPlan", "Regression", "Resamples",
-    "Resampling", "Rule", "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda",
+    "Resampling", "Rule", "Sampled", "Share", "Stability", "Standing", "Standings", "Term", "average", "borda",
     "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene",
     "entropy", "group_codes", "group_mean_slices", "holm", "holm_known", "krippendorff_alpha", "linked", "logistic", "mean_interval",
     "ordered_ranks", "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of
-from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, ratio, sums_interval
+from proctor.stats.bootstrap import Estimate, Resampling, ratio, sums_interval
 from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
-from proctor.stats.correlation import Resamples
 from proctor.stats.means import mean_interval
 
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -34,7 +33,7 @@ def krippendorff_alpha(
     Content Analysis, chapter 12). Observed disagreement is the mean squared difference δ² over pairs of ratings of the
     same item, weighted by 1 / (ratings − 1); expected disagreement is that over all pairs of ratings. δ² is 1 for
     different values ("nominal"), (v − w)² ("interval"), or the squared difference of mid-ranks among all ratings
-    ("ordinal"). The interval is that of `correlation`, by resampling groups.
+    ("ordinal"). The interval is that of `sums_interval`, as for κ.
 
     Edges: None if no item has two ratings, or if all ratings are equal (α is undefined); no interval if fewer than
     three groups contain a value other than the most frequent one, since many resamples would contain none.
@@ -54,14 +53,13 @@ def krippendorff_alpha(
     kept = np.flatnonzero(times[code] > 1) if len(code) else np.zeros(0, dtype=np.int64)
     if not kept.size:
         return Estimate(None, None, None, 0, 0)
-    labels = [groups[position] for position in kept.tolist()]
-    samples = Resamples(labels, plan=plan)
-    unit, count = samples.units(labels), int((times > 1).sum())
-    alphas = _alphas(numbers[kept], code[kept], unit, samples.weights, scale)
-    estimate = samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
-    return _without_thin_interval(
-        estimate, np.unique(numbers[kept], return_inverse=True)[1], group_codes(labels, len(labels))
-    )
+    item = np.unique(code[kept], return_inverse=True)[1].reshape(-1)
+    of_rating = group_codes([groups[position] for position in kept.tolist()], len(kept))
+    group = np.zeros(int(item.max()) + 1, dtype=np.int64)
+    group[item] = of_rating
+    columns, alpha = _alpha_of_sums(numbers[kept], item, scale)
+    estimate = sums_interval(columns, group, alpha, plan=plan.within(-1, 1))
+    return _without_thin_interval(estimate, np.unique(numbers[kept], return_inverse=True)[1].reshape(-1), of_rating)
 
 
 def _without_thin_interval(estimate: Estimate, label: Ints, group: Ints) -> Estimate:
@@ -73,32 +71,37 @@ def _without_thin_interval(estimate: Estimate, label: Ints, group: Ints) -> Esti
     return estimate if len(np.unique(others)) > 2 else replace(estimate, ci_low=None, ci_high=None)
 
 
-def _alphas(values: Floats, item: Ints, unit: Ints, weights: Floats, scale: Scale) -> Floats:
-    """α for each row of unit weights; NaN where it is undefined."""
+def _alpha_of_sums(values: Floats, item: Ints, scale: Scale) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """Columns per item, and α as a function of their sums: the frequencies of the values, and the pairs of ratings that
+    differ, weighted by 2 / (ratings − 1)."""
     levels, level = np.unique(values, return_inverse=True)
-    raters = np.bincount(item)[item].astype(np.float64)
+    level = level.reshape(-1)
+    n_items, k = int(item.max()) + 1, len(levels)
+    counts = np.zeros((n_items, k))
+    np.add.at(counts, (item, level), 1.0)
     first, second = _pairs(item)
-    margins = np.zeros((weights.shape[1], len(levels)))
-    np.add.at(margins, (unit, level), 1.0)
-    step = max(1, CHUNK // max(len(first), len(levels)))
-    parts = []
-    for start in range(0, len(weights), step):
-        chunk = weights[start : start + step]
-        counts = chunk @ margins
+    low, high = np.minimum(level[first], level[second]), np.maximum(level[first], level[second])
+    weight = 2 / (counts.sum(axis=1)[item[first]] - 1)
+    differ = low < high
+    kinds, kind = np.unique(low[differ] * k + high[differ], return_inverse=True)
+    pairs = np.zeros((n_items, len(kinds)))
+    np.add.at(pairs, (item[first[differ]], kind.reshape(-1)), weight[differ])
+    below, above = kinds // k, kinds % k
+
+    def alpha(sums: Floats) -> Floats:
+        counts, pairs = sums[:, :k], sums[:, k:]
         n = counts.sum(axis=1)
         if scale == "nominal":
-            squared = np.broadcast_to(level[first] != level[second], (len(chunk), len(first)))
-            expected = n**2 - (counts**2).sum(axis=1)
+            observed, expected = pairs.sum(axis=1), n**2 - (counts**2).sum(axis=1)
         else:
-            points = np.cumsum(counts, axis=1) - counts / 2 if scale == "ordinal" else levels[None, :]
-            points = np.broadcast_to(points, counts.shape)
-            squared = (points[:, level[first]] - points[:, level[second]]) ** 2
+            points = (
+                np.cumsum(counts, axis=1) - counts / 2 if scale == "ordinal" else np.broadcast_to(levels, counts.shape)
+            )
+            observed = (pairs * (points[:, above] - points[:, below]) ** 2).sum(axis=1)
             expected = 2 * (n * (counts * points**2).sum(axis=1) - (counts * points).sum(axis=1) ** 2)
-        observed = (chunk[:, unit[first]] * squared * (2 / (raters[first] - 1))).sum(axis=1)
-        defined = expected > 1e-12 * np.maximum(n, 1) ** 2
-        ratio = np.divide((n - 1) * observed, expected, out=np.full(len(chunk), np.nan), where=defined)
-        parts.append(1 - ratio)
-    return np.concatenate(parts)
+        return 1 - ratio((n - 1) * observed, np.where(expected > _ROUNDING * np.maximum(n, 1) ** 2, expected, 0.0))
+
+    return np.concatenate([counts, pairs], axis=1), alpha
 
 
 def _pairs(item: Ints) -> tuple[Ints, Ints]:
@@ -198,11 +201,12 @@ def fleiss_kappa(
     counts, code = _label_counts(labels, levels, items, groups)
     several = counts.sum(axis=1) > 1
     counts, code = counts[several], code[several]
-    columns = np.column_stack([_pairs_agreeing(counts), counts / counts.sum(axis=1, keepdims=True)])
+    agreeing = _pairs_agreeing(counts)  # disagreement has a column of its own, so that few groups with any are seen
+    columns = np.column_stack([agreeing, 1 - agreeing, counts / counts.sum(axis=1, keepdims=True)])
 
     def kappa(sums: Floats) -> Floats:
-        n = sums[:, 1:].sum(axis=1)
-        by_chance = ratio((sums[:, 1:] ** 2).sum(axis=1), n)
+        n = sums[:, 2:].sum(axis=1)
+        by_chance = ratio((sums[:, 2:] ** 2).sum(axis=1), n)
         left = n - by_chance
         return ratio(sums[:, 0] - by_chance, np.where(left > _ROUNDING * n, left, 0.0))
 
@@ -241,12 +245,13 @@ def gwet_ac1(
     counts, code = _label_counts(labels, levels, items, groups)
     ratings = counts.sum(axis=1, keepdims=True)
     several = ratings[:, 0] > 1
-    columns = np.column_stack([np.where(several, _pairs_agreeing(counts), 0.0), several, counts / ratings])
+    agreeing = np.where(several, _pairs_agreeing(counts), 0.0)
+    columns = np.column_stack([agreeing, several - agreeing, counts / ratings])
 
     def ac1(sums: Floats) -> Floats:
         n = sums[:, 2:].sum(axis=1)
         by_chance = ratio(n - ratio((sums[:, 2:] ** 2).sum(axis=1), n), n * (q - 1))
-        return (ratio(sums[:, 0], sums[:, 1]) - by_chance) / (1 - by_chance)
+        return (ratio(sums[:, 0], sums[:, 0] + sums[:, 1]) - by_chance) / (1 - by_chance)
 
     estimate = sums_interval(columns, code, ac1, plan=plan.within(-1 / (q - 1), 1))
     n, n_groups = int(several.sum()), len(np.unique(code[several]))

@@ -9,8 +9,9 @@ import numpy as np
 
 from proctor.core import InputError
 from proctor.core.formats import matching
-from proctor.stats.bootstrap import Estimate, Resampling, ratio, sums_interval
+from proctor.stats.bootstrap import Estimate, Resampling, sums_interval
 from proctor.stats.clusters import Groups, finite, group_codes
+from proctor.stats.shares import Share
 
 Extents = Sequence[Sequence[float]]
 """Boxes as (left, top, right, bottom), or intervals as (start, end)."""
@@ -38,8 +39,8 @@ def box_agreement(
     `least` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). Counts are summed over all
     entries, so all boxes have equal weight. For more than two annotators, give one entry for each pair of them. F1 is
     the limit of Cohen's κ as the share of background grows (Hripcsak and Rothschild 2005, Journal of the American
-    Medical Informatics Association 12:296). Entries without boxes do not count in `n` and `groups`. The interval is
-    that of `sums_interval`. Time intervals are matched in the same way.
+    Medical Informatics Association 12:296). `n` counts what either annotator marked (a pair once), `groups` the groups
+    with any of it. The interval is that of a `Share`. Time intervals are matched in the same way.
 
     Edges: None without boxes. Raises `InputError` for unequal lengths, `least` not in (0, 1], ends that are not finite
     or lie before their starts, and more than 500 boxes of one annotator in one entry.
@@ -94,9 +95,8 @@ def _entries(first: Sequence[Entry], second: Sequence[Entry]) -> list[tuple[Entr
 
 def _f1(pairs: Sequence[int], of: Sequence[int], groups: Groups, plan: Resampling) -> Estimate:
     code = group_codes(groups, len(pairs))
-    columns = np.stack([2 * np.array(pairs, dtype=np.float64), np.array(of, dtype=np.float64)], axis=1)
-    kept = columns[:, 1] > 0
-    return sums_interval(columns[kept], code[kept], lambda sums: ratio(sums[:, 0], sums[:, 1]), plan=plan.within(0, 1))
+    columns = np.stack([np.array(pairs, dtype=np.float64), np.array(of, dtype=np.float64)], axis=1)
+    return sums_interval(columns, code, Share((1, 0), (-1, 1), f1=True), plan=plan.within(0, 1))
 
 
 def _check_extents(boxes: Extents, place: int) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
 from proctor.stats.clusters import Floats, Groups, Ints, group_codes, splitmix64, summed
+from proctor.stats.shares import Share, share_ends
 from proctor.stats.special import ndtr, ndtri, stdtrit
 
 MOST_UNITS = 2048
@@ -282,7 +283,10 @@ def sums_interval(
     `columns` is items × columns (sufficient statistics: counts, products, costs). `statistic` maps sums (samples ×
     columns) to one number per sample, NaN where it is undefined. `groups` and `plan` as in `mean_interval`.
 
-    The interval is the BCa interval over samples of groups with the jackknife acceleration over groups (Efron 1987,
+    A `Share` (precision, recall, F1) has the interval of `share_ends`; its `n` is the number of its trials, and its
+    `groups` are those with a trial. For any other statistic `n` and `groups` count all items.
+
+    The interval of another statistic is the BCa interval over samples of groups with the jackknife acceleration over groups (Efron 1987,
     Journal of the American Statistical Association 82:171). z is replaced by √(G / (G − 1)) · t (Hesterberg 2015, The
     American Statistician 69:371), multiplied by the ratio of the jackknife to the bootstrap standard error if above 1.
     t has Satterthwaite's degrees of freedom from the kurtosis of the jackknife influences, at most G − 1: a rare class
@@ -302,8 +306,38 @@ def sums_interval(
     >>> sums_interval(hits, ["a", "b", "c"], lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=100)).value
     0.6666666666666666
     """
+    if isinstance(statistic, Share):
+        return _share_interval(columns, groups, statistic, plan)
     estimates = sums_intervals(columns, groups, lambda sums: statistic(sums)[:, None], trials, plan)
     return estimates[0] if estimates else Estimate(None, None, None, 0, 0)
+
+
+def _share_interval(columns: NDArray[Any], groups: Groups, share: Share, plan: Resampling) -> Estimate:
+    table, code = _table(columns), group_codes(groups, len(columns))
+    hits, trials = share.counted(table)
+    kept = np.flatnonzero(trials > 0)
+    hits, trials, code = hits[kept], trials[kept], group_codes(code[kept], len(kept))
+    if not len(kept):
+        return Estimate(None, None, None, 0, 0)
+    totals = group_totals(np.stack([hits, trials], axis=1), code)
+    value = float(share(table.sum(axis=0, keepdims=True))[0])
+    n, n_groups = round(float(trials.sum())), len(totals)
+    if plan.method != "bca" or plan.two_level:
+        pair = np.stack([hits, trials], axis=1)
+        one = replace(share, hits=(1.0, 0.0), trials=(0.0, 1.0))
+        found = sums_intervals(pair, code, lambda sums: one(sums)[:, None], plan=plan)[0]
+        return replace(found, value=value, n=n)
+    if n_groups < 2:
+        return Estimate(value, None, None, n, n_groups)
+    low, high = share_ends(totals[:, 0], totals[:, 1], np.zeros(n_groups, dtype=np.int64), 1, plan.level)
+    return Estimate(value, share.of_share(float(low[0])), share.of_share(float(high[0])), n, n_groups)
+
+
+def _table(columns: NDArray[Any]) -> Floats:
+    table = np.asarray(columns, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise InputError("columns", found=f"shape {table.shape}", expected="items × columns of numbers")
+    return table
 
 
 def sums_intervals(
@@ -322,10 +356,7 @@ def sums_intervals(
     >>> [estimate.value for estimate in estimates]
     [0.6666666666666666, 1.0]
     """
-    table = np.asarray(columns, dtype=np.float64)
-    if table.ndim != 2 or not np.isfinite(table).all():
-        raise InputError("columns", found=f"shape {table.shape}", expected="items × columns of numbers")
-    code = group_codes(groups, len(table))
+    table, code = _table(columns), group_codes(groups, len(columns))
     if not len(table):
         return []
     totals = group_totals(table, code)

@@ -23,6 +23,7 @@ from proctor.stats.bootstrap import (
     ratio,
     weights,
 )
+from proctor.stats.shares import share_ends
 from proctor.stats.special import expit, logit, stdtrit
 
 Matrix = Sequence[Sequence[float]] | NDArray[Any]
@@ -37,23 +38,24 @@ def mean_interval(values: clusters.Values, groups: clusters.Groups, plan: Resamp
     `values` has one number per item, `groups` the group of each item (any hashable label or integer). Items of a group
     are resampled together. `plan`: see `Resampling`.
 
-    The mean weights items equally, so groups count by their size. Its interval is the BCa interval (Efron 1987, Journal
-    of the American Statistical Association 82:171) over samples of whole groups, *expanded* for few groups of unequal
-    size as in Hesterberg (2015, The American Statistician 69:371): the normal quantile is replaced by
-    t · `error` / `spread`, where t is the quantile of Student's t with `df` degrees of freedom (all three in
-    `Moments`). If fewer than five samples lie beyond an end, the end is taken from mean ± t · `error` if that is wider,
-    on the logit scale if `bounds` are given.
+    The mean weights items equally, so groups count by their size. If all values are at one of two finite `bounds` (0
+    or 1), the mean is a share, and its interval is that of `share_ends`: it generalises that of Clopper and Pearson to
+    groups of several trials, needs no draws, and is monotone in every value.
 
-    Groups of a kind that is not in the sample may be a share of up to u = 1 − ((1 − level) / 2)^(1 / G) of all groups,
-    with values at a bound (Clopper and Pearson 1934, with groups as trials). If `bounds` are given, and if groups do
-    not differ, or all but nine and at least half of them are at the same bound, the interval is extended to
+    Other means have the BCa interval (Efron 1987, Journal of the American Statistical Association 82:171) over samples of
+    whole groups, *expanded* for few groups of unequal size as in Hesterberg (2015, The American Statistician 69:371): the
+    normal quantile is replaced by t · `error` / `spread`, where t is the quantile of Student's t with `df` degrees of
+    freedom (all three in `Moments`). If fewer than five samples lie beyond an end, the end is taken from mean ± t ·
+    `error` if that is wider, on the logit scale if `bounds` are given. Groups of a kind that is not in the sample may be
+    a share of up to u = 1 − ((1 − level) / 2)^(1 / G) of all groups, with values at a bound. If `bounds` are given, and
+    if groups do not differ, or all but nine and at least half of them are at the same bound, the interval is extended to
     mean − u · (mean − lowest) and mean + u · (highest − mean). So its width is never 0, except with the method
     "percentile". For the simulated coverage see docs/reference/statistics.md.
 
-    With `two_level`, items are resampled within groups as well. This counts the variance within groups twice: the
-    interval is wider than necessary, by a factor of up to √2 if items of a group are uncorrelated.
+    With `two_level`, items are resampled within groups as well; a share has the wider of both intervals. This counts the variance within groups
+    twice: the interval is wider than necessary, by a factor of up to √2 if items of a group are uncorrelated.
 
-    The result depends on the seed, but not on the order of items or the names of groups (see `clusters`).
+    The result of samples depends on the seed; no result depends on the order of items or the names of groups (see `clusters`).
 
     Edges: value None without items; no interval with fewer than two groups, or if all groups have the same mean and no
     `bounds` are given. Raises `InputError` for a value that is not finite or out of bounds, and for unequal lengths.
@@ -121,8 +123,8 @@ def check_bounds(values: clusters.Floats, bounds: tuple[float, float] | None) ->
 def estimates(
     sums: clusters.Sums, means: clusters.Floats, plan: Resampling, nothing: float | None = None
 ) -> list[Estimate]:
-    """The estimate of each slice from its sums and its resampled means (draws × slices). `nothing` is the mean of
-    uninformative groups: 0 for differences."""
+    """The estimate of each slice from its sums and, but for shares, its resampled means (draws × slices). `nothing` is the
+    mean of uninformative groups: 0 for differences."""
     known = moments(sums)
     ordered = np.sort(means, axis=0)  # NaN, a sample without the slice, comes last
     if plan.method == "percentile":
@@ -130,6 +132,8 @@ def estimates(
     else:
         low, high = _bca(known, ordered, plan)
         low, high = _unseen(sums, known, low, high, plan, nothing)
+    if nothing is None:
+        low, high = _with_shares(sums, low, high, plan)
     result = []
     for k in range(sums.n_slices):
         n, groups = int(known.n[k]), int(known.groups[k])
@@ -141,8 +145,35 @@ def estimates(
 
 
 def estimates_of_sums(sums: clusters.Sums, plan: Resampling) -> list[Estimate]:
-    """The estimate of each slice from its sums, over samples of whole groups."""
-    return estimates(sums, _one_level(sums, plan), plan)
+    """The estimate of each slice from its sums, over samples of whole groups; none are drawn for shares."""
+    return estimates(sums, _one_level(sums, plan, skipped=_are_shares(sums, plan)), plan)
+
+
+def _are_shares(sums: clusters.Sums, plan: Resampling) -> NDArray[np.bool_]:
+    """Whether all values of each slice are at one of two finite bounds, that is, Σ (v − lowest) (highest − v) = 0."""
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    if not np.isfinite((lowest, highest)).all() or plan.method != "bca":
+        return np.zeros(sums.n_slices, dtype=np.bool_)
+    n, total = (clusters.summed(sums.slice_, values, sums.n_slices) for values in (sums.count, sums.total))
+    between = (lowest + highest) * total - sums.squares - lowest * highest * n
+    return np.asarray(np.abs(between) <= 1e-9 * (highest - lowest) ** 2 * n, dtype=np.bool_)
+
+
+def _with_shares(
+    sums: clusters.Sums, low: clusters.Floats, high: clusters.Floats, plan: Resampling
+) -> tuple[clusters.Floats, clusters.Floats]:
+    """The ends, those of shares by `share_ends`."""
+    shares = _are_shares(sums, plan)
+    if plan.bounds is None or not shares.any():
+        return low, high
+    lowest, width = plan.bounds[0], plan.bounds[1] - plan.bounds[0]
+    cells = shares[sums.slice_]
+    hits = (sums.total[cells] - lowest * sums.count[cells]) / width
+    ends = share_ends(hits, sums.count[cells], sums.slice_[cells], sums.n_slices, plan.level)
+    least, most = (np.where(shares, lowest + width * end, np.nan) for end in ends)
+    if plan.two_level:  # the wider of both
+        return np.fmin(low, least), np.fmax(high, most)
+    return np.where(shares, least, low), np.where(shares, most, high)
 
 
 def _bca(known: Moments, ordered: clusters.Floats, plan: Resampling) -> tuple[clusters.Floats, clusters.Floats]:
@@ -271,9 +302,10 @@ def divide(top: clusters.Floats, bottom: clusters.Floats) -> clusters.Floats:
     return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
 
 
-def _one_level(sums: clusters.Sums, plan: Resampling) -> clusters.Floats:
-    """The mean of each slice in bootstrap samples of its groups: draws × slices, NaN for slices without items."""
-    n_groups = np.bincount(sums.slice_, minlength=sums.n_slices)
+def _one_level(sums: clusters.Sums, plan: Resampling, skipped: NDArray[np.bool_]) -> clusters.Floats:
+    """The mean of each slice in bootstrap samples of its groups: draws × slices, NaN for slices without items and those
+    that are `skipped`."""
+    n_groups = np.where(skipped, 0, np.bincount(sums.slice_, minlength=sums.n_slices))
     means = np.full((plan.draws, sums.n_slices), np.nan)
     for size in np.unique(n_groups[n_groups > 0]).tolist():  # slices with equal numbers of groups share draws
         alike = np.flatnonzero(n_groups == size)

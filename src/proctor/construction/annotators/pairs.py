@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from proctor.construction.annotation import AnnotatedMoment, Annotation, Sighting, official_name
 from proctor.construction.annotators.decisions import RecordDecision
 from proctor.core import InputError
-from proctor.stats import Estimate, Floats, Resampling, ratio, sums_interval
+from proctor.stats import Estimate, Floats, Resampling, Share, ratio, sums_interval
 
 ALIKE = 0.5
 """Boxes with at least this overlap (intersection over union) show the same object."""
@@ -109,8 +109,8 @@ def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
 
 
 def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resampling()) -> TrackAgreement:
-    """The agreement over all videos; an estimate is None with nothing to compare, and has no interval with fewer than
-    three videos."""
+    """The agreement over all videos; an estimate is None with nothing to compare, and has no interval with a single video
+    (the mean overlap: with fewer than three)."""
     table = np.array([comparison.sums for comparison in comparisons], dtype=np.float64).reshape(-1, 6)
     groups, within = [comparison.video for comparison in comparisons], plan.within(0, 1)
 
@@ -118,9 +118,9 @@ def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resa
         return sums_interval(table, groups, statistic, plan=within)
 
     return TrackAgreement(
-        boxes=estimate(lambda sums: ratio(2 * sums[:, 0], sums[:, 1] + sums[:, 2])),
-        classes=estimate(lambda sums: ratio(sums[:, 0], sums[:, 3])),
-        identity=estimate(lambda sums: ratio(2 * sums[:, 4], sums[:, 1] + sums[:, 2])),
+        boxes=estimate(Share((1, 0, 0, 0, 0, 0), (-1, 1, 1, 0, 0, 0), f1=True)),
+        classes=estimate(Share((1, 0, 0, 0, 0, 0), (0, 0, 0, 1, 0, 0))),
+        identity=estimate(Share((0, 0, 0, 0, 1, 0), (0, 1, 1, 0, -1, 0), f1=True)),
         overlap=estimate(lambda sums: ratio(sums[:, 5], sums[:, 3])),
     )
 
