@@ -26,7 +26,7 @@ from proctor.core.errors import (
     ProctorError,
     error_at,
 )
-from proctor.core.files import first_problem
+from proctor.core.field_problems import first_problem
 from proctor.core.formats import AnswerFormat
 from proctor.core.functions import contained
 from proctor.core.item import Item

@@ -319,8 +319,8 @@ def answered_together(table: OptionTable, right: NDArray[np.bool_], *, seed: int
             value = np.full((len(part), len(used)), -1e9)
             rows, places = np.nonzero(table.present[part])
             value[rows, column[rows, places]] = drawn[rows, places]
-            row, chosen = linear_sum_assignment(value, maximize=True)
-            hits += int((chosen == column[row, right[part][row].argmax(axis=1)]).sum())
+            _, chosen = linear_sum_assignment(value, maximize=True)
+            hits += int((chosen == column[np.arange(len(part)), right[part].argmax(axis=1)]).sum())
     return Together(float((lead < better).mean()), hits / (len(scores) * len(text)))
 
 
