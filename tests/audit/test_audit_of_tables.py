@@ -46,6 +46,11 @@ class Made:
         }
 
 
+def _low(dimension: str) -> float:
+    """Scores are on the scale of their dimension."""
+    return 1.0 if dimension == "good" else 0.0
+
+
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """Two systems' answers to 24 questions in two languages and datasets. Two of three people rate each of them. `some`
@@ -80,8 +85,8 @@ def made(tmp_path: Path) -> Made:
     asyncio.run(import_systems(store, benchmark, recorded_by_system(texts, ratings, "made up"), condition="video"))
     keys = list(dict.fromkeys(one.key for one in ratings))
     scores = {
-        "all": {key: float(rng.random()) for key in keys},
-        "some": {key: float(rng.random()) for key in keys if key[2] != "tone" and rng.random() < 0.9},
+        "all": {key: _low(key[2]) + float(rng.random()) for key in keys},
+        "some": {key: _low(key[2]) + float(rng.random()) for key in keys if key[2] != "tone" and rng.random() < 0.9},
     }
     for name, some in scores.items():
         add_recorded_scores(store, "rated", name, some)

@@ -115,7 +115,7 @@ def test_the_published_prompt_is_a_judge_of_its_own(tmp_path: Path) -> None:
         other = score(store, "--judge", "few-shot-judge", "--prompt", "paper", server=server)
         assert (other[0], "few-shot-judge: option 'prompt'" in other[1]) == (1, True), other
     name = "mediqa-judge/prompt-paper+no-reason[openai:judge]"
-    assert {one["judge"] for one in judgements(store, name)} == {name}
+    assert len(judgements(store, name)) == 3
 
 
 def stored_again(folder: Path) -> Path:

@@ -47,7 +47,7 @@ def test_no_form_of_a_key_is_stored_reported_or_exported(tmp_path: Path, monkeyp
             "message": {"content": f"Answer: {(7 * number + 3) % 11}\nYour header was {said}"},
             "finish_reason": ("stop", f"nap {said}")[number % 5 == 4],
         }
-        return json.dumps({"model": f"m {said}", "choices": [choice]}).encode()
+        return json.dumps({"model": f"m {KEY}", "choices": [choice]}).encode()  # one model answers a run
 
     with raw_server(reply) as url:
         words = ("--model", "m", "--base-url", url, "--store", store, "--condition", "text-only", "--retries", "0")

@@ -72,6 +72,9 @@ FIELDS = '"b", "B", (item,), (ACCURACY,), "accuracy", conditions=("text-only",)'
 def offering(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
     """Gives `offer(modules, "systems.mine" = "brk.module:name", …)`, which installs the package anew each time."""
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(
+        sys, "dont_write_bytecode", True
+    )  # a source of the same second and size would not be read again
     for known in _REGISTRIES:
         monkeypatch.setattr(known, "_known", {**known._known})
         monkeypatch.setattr(known, "_offered", None)

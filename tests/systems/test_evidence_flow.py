@@ -309,7 +309,7 @@ def test_settings_are_what_changes_the_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"pairs": "some"}, "evidence-flow-m: option 'pairs': Input should be 'all' or 'draft'"),
+        ({"pairs": "some"}, "evidence-flow-m: option 'pairs': 'all' or 'draft'"),
         ({"speed": 1}, "evidence-flow-m: option 'speed': no field of this name (its options: scenario,"),
         ({"scenario": "ecg"}, "evidence-flow-m: option 'scenario': found 'ecg', expected one of cpr, aed, bmv"),
     ],

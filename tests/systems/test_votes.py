@@ -178,7 +178,7 @@ def test_settings_and_options() -> None:
     assert (one.name, one.settings["samples"], built().settings["samples"]) == ("pairwise-vote[openai:m]", 3, 2)
     many = Item(id="q", group="g", question="?", answer=OrderingFormat(labels=tuple("ABCDEFGHIJKLMNO")))
     assert not one.supports(many)
-    with pytest.raises(ConfigurationError, match=r"^pairwise-vote: option 'samples': Input should be greater than"):
+    with pytest.raises(ConfigurationError, match=r"^pairwise-vote: option 'samples': at least 1"):
         built(samples=0)
 
 
@@ -402,7 +402,7 @@ def test_names_and_settings() -> None:
         ),
         (["openai:m"], {"over": "model,model"}, "consensus: option 'over': found 'model' twice, expected each once"),
         (["openai:m"] * 2, {}, "consensus: found a model twice, expected each once (samples repeats them)"),
-        (["openai:m"], {"samples": 0}, "consensus: option 'samples': Input should be greater than or equal to 1"),
+        (["openai:m"], {"samples": 0}, "consensus: option 'samples': at least 1"),
         (
             ["openai:m"],
             {"seriation.start": "plainer"},

@@ -75,7 +75,16 @@ def test_each_rater_counts_by_itself_as_in_an_audit() -> None:
     ]
     table = RatingsTable(
         tuple(
-            Rating(one.case.id, "", str(place), name, f"r{rater}", value, group=one.case.encounter, language="en")
+            Rating(
+                one.case.id,
+                one.case.candidate,
+                str(place),
+                name,
+                f"r{rater}",
+                value,
+                group=one.case.encounter,
+                language="en",
+            )
             for place, one in enumerate(people)
             for name in ("overall", "relevance")
             for rater, value in enumerate(one.each[name])

@@ -52,7 +52,7 @@ def test_unknown_fields_are_refused(form: str) -> None:
         ("boxes", {"boxes": [{"time": 1, "label": "clip", "x": 0.5, "y": 0, "width": 0.6, "height": 1}]}, "inside"),
         ("boxes", {"boxes": [{"time": 1, "label": "clip", "x": float("nan"), "y": 0, "width": 1, "height": 1}]}, "x"),
         ("moments", {"moments": [{"time": 1, "kind": "pause"}]}, "kind: found 'pause'"),
-        ("moments", {"moments": [{"time": -1, "kind": "insertion"}]}, "greater than or equal to 0"),
+        ("moments", {"moments": [{"time": -1, "kind": "insertion"}]}, "at least 0"),
         ("rating", {"scores": {"correct": 1.5}}, "dimension 'correct': found 1.5, expected one of 0, 1, 2"),
         ("rating", {"scores": {"style": 1}}, "dimension: found 'style'"),
         ("pairwise", {"choice": "both"}, "'first', 'second' or 'tie'"),

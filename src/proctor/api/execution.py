@@ -134,8 +134,9 @@ class PreparedRun:
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
         nothing = "no reply is there yet" if outcome.tally.pending else "nothing left to ask"
         asked = f"Asked {outcome.tally.done}: {', '.join(counts) or nothing}; in {self.store.shown}"
-        planned, name = {run.id for run in self.plan.runs}, self.arranged.benchmark.name
-        runs = tuple(run for run in self.store.runs(name) if run.id in planned)  # with the models that answered
+        name = self.arranged.benchmark.name
+        stored = {run.id: run for run in self.store.runs(name)}  # with the models that answered
+        runs = tuple(stored[run.id] for run in self.plan.runs)
         done = (asked, *served_notes(self.store, runs), *self._by_batch(outcome), *self._waiting())
         return Evaluation(self.store, name, runs, outcome, self.notes, done)
 

@@ -68,7 +68,12 @@ def check_options(place: str, given: Iterable[str], known: Collection[str]) -> N
 
 def check_metric(place: str, metric: object) -> None:
     """Raise `ConfigurationError` for a declaration that no score can fit: no `Metric`, no name, an unknown format, or
-    bounds that are not finite and ascending."""
+    bounds that are not finite and ascending.
+
+    >>> check_metric("words", Metric("length", low=1, high=0))
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: words, metric 'length': found low=1 and high=0, expected low < high
+    """
     if not isinstance(metric, Metric):
         raise ConfigurationError(f"{place}: found the metric {metric!r}, expected a Metric")
     if not metric.name:
@@ -83,7 +88,14 @@ def check_metric(place: str, metric: object) -> None:
 
 
 def admit_scorer(scorer: Scorer) -> None:
-    """Check the name and the metrics of another package's scorer, before it scores. Raises `ConfigurationError`."""
+    """Check the name and the metrics of another package's scorer, before it scores. Raises `ConfigurationError`.
+
+    >>> class Words:
+    ...     name, metrics = "code", (Metric("length", high=100),)
+    >>> admit_scorer(Words())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: ...: found the name 'code', which belongs to Proctor, expected a name of its own
+    """
     if not origin_of(scorer):
         return
     place = _whose(scorer)
@@ -97,7 +109,20 @@ def admit_scorer(scorer: Scorer) -> None:
 async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
     """The scores of an answer, checked if the scorer is another package's: of this item, by this scorer, of its metrics
     and in their range. Raises `ConfigurationError` for others, and for an exception of such a scorer; connection errors
-    (`OSError`) become `InfrastructureError`."""
+    (`OSError`) become `InfrastructureError`.
+
+    >>> import asyncio
+    >>> from proctor.core.formats import FreeTextFormat
+    >>> class Words:
+    ...     name, metrics = "words", (Metric("length", high=100),)
+    ...
+    ...     async def score(self, item, answer):
+    ...         return [Score(item_id=item.id, metric="length", value=len(answer.text))]
+    >>> item = Item(id="q1", group="v1", question="What is seen?", answer=FreeTextFormat())
+    >>> asyncio.run(scored(Words(), item, Answer(item_id="q1", text="liver")))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: ..., item 'q1': found a score by 'code', expected one by 'words': Score(…, scorer=self.name)
+    """
     if not origin_of(scorer):
         return await scorer.score(item, answer)
     place = f"{_whose(scorer)}, item {item.id!r}"
@@ -153,7 +178,18 @@ def _check_score(place: str, score: object, scorer: Scorer, item: Item) -> None:
 
 async def answered(system: System, item: Item, view: View) -> Answer:
     """The answer of a system to an item as it is asked. Exceptions pass through (see `contained`). Raises
-    `ConfigurationError` if `answer` is not async, or returns something else."""
+    `ConfigurationError` if `answer` is not async, or returns something else.
+
+    >>> import asyncio
+    >>> from proctor.core.formats import FreeTextFormat
+    >>> class Says:
+    ...     async def answer(self, item, view):
+    ...         return "liver"
+    >>> item = Item(id="q1", group="v1", question="What is seen?", answer=FreeTextFormat())
+    >>> asyncio.run(answered(Says(), item, None))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: ...: `answer` returned str, expected an Answer: Answer(item_id=item.id, text=…)
+    """
     coming: Any = system.answer(item, view)
     if not inspect.isawaitable(coming):
         raise ConfigurationError(f"{_whose(system)}: found a plain function `answer`, expected `async def answer`")
@@ -172,7 +208,14 @@ async def answered(system: System, item: Item, view: View) -> Answer:
 
 def admit_settings(owner: System | Scorer, settings: object) -> dict[str, JsonValue]:
     """The settings of a system or a scorer. Raises `ConfigurationError` if they are no JSON object, with the place of
-    the value."""
+    the value.
+
+    >>> admit_settings(object(), {"seed": 1})
+    {'seed': 1}
+    >>> admit_settings(object(), {"folder": Path("weights")})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: ...: settings['folder'] is PosixPath, expected a text, a number, ...
+    """
     if not isinstance(settings, dict):
         found = type(settings).__name__
         raise ConfigurationError(f"{_whose(owner)}: `settings` is {found}, expected a dict of JSON values")
@@ -200,7 +243,11 @@ def _not_json(value: Any, place: str) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class Offered:
     """The names that a benchmark may use: of the installed conditions and judges, and of the metrics that can be had
-    without a judge."""
+    without a judge.
+
+    >>> Offered(conditions=("video",), judges=(), metrics=("accuracy",)).metrics
+    ('accuracy',)
+    """
 
     conditions: Collection[str]
     judges: Collection[str]
@@ -210,7 +257,14 @@ class Offered:
 def admit_benchmark(benchmark: Benchmark, place: str | Path, offered: Offered, judge: str | None = None) -> None:
     """Check what a benchmark declares: its headline, facets, conditions, judge and metrics exist, every reference is a
     value of its item's format, and every scorer passes `admit_scorer`. `judge` is the one that its reader names. Raises
-    `InputError` that begins with `place`."""
+    `InputError` that begins with `place`.
+
+    >>> from proctor.core import ACCURACY
+    >>> lamps = Benchmark("lamps", "Lamps", (), (ACCURACY,), "acuracy")
+    >>> admit_benchmark(lamps, "lamps.csv", Offered(("video",), (), ("accuracy",)))
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: lamps.csv: field 'headline': found 'acuracy', expected one of accuracy; did you mean 'accuracy'?
+    """
     where = FileLocation(place)
     for scorer in benchmark.scorers:
         admit_scorer(scorer)
@@ -297,7 +351,14 @@ def _check_parsed(item: Item, answer: Answer) -> None:
 def admit_recorded(recorded: RecordedAnswers, benchmark: Benchmark, place: str | Path) -> None:
     """Check answers that were recorded elsewhere: each is to an item of the benchmark, and the only one to it; each
     score is of such an answer, the only one of its metric and scorer, and in the metric's range if that is declared.
-    Raises `InputError` that begins with `place`."""
+    Raises `InputError` that begins with `place`.
+
+    >>> from proctor.core import ACCURACY
+    >>> lamps = Benchmark("lamps", "Lamps", (), (ACCURACY,), "accuracy")
+    >>> admit_recorded(RecordedAnswers((Answer(item_id="q9", text="yes"),)), lamps, "night.csv")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: night.csv: found an answer to 'q9', expected the id of a question
+    """
     where = FileLocation(place)
     known, seen = {item.id: item for item in benchmark.items}, set[str]()
     for answer in recorded.answers:

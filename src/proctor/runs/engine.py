@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
 
 from proctor import core
 from proctor.media import RecordsShown
-from proctor.models import RejectionWatch
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.journal import Journal
@@ -27,6 +26,9 @@ from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
 from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
 from proctor.runs.store import Run, Store
+
+if TYPE_CHECKING:
+    from proctor.models import RejectionWatch
 
 _ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
 _MAX_CAUSES = 50
@@ -239,9 +241,11 @@ class _Worker:
                 self.tally.total -= 1
                 continue
             answer = await self._asked(job, item, queued_at)
-            if answer is None or not await self._is_one_model(job.run, answer):
+            if answer is None:
                 continue
             answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
+            if not await self._is_one_model(job.run, answer):
+                continue
             if not self.limits.timed:
                 answer = answer.model_copy(update={"timing": None})
             before = job.paid.get(item.id)
@@ -276,6 +280,8 @@ class _Worker:
         return answer
 
     def _watch(self, job: Job) -> RejectionWatch:
+        from proctor.models import RejectionWatch
+
         if job.run.id not in self.watches:
             self.watches[job.run.id] = RejectionWatch(len({item.group for item in job.items}))
         return self.watches[job.run.id]

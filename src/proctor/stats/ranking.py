@@ -180,7 +180,7 @@ def _ranked(
     sign = 1.0 if higher_is_better else -1.0
     lead, p = sign * tests[0], tests[1]
     ranks = _significant(lead, p, np.array([sign * (estimate.value or 0.0) for estimate in values]), alpha)
-    if values[0].groups < 2:
+    if max(estimate.groups for estimate in values) < 2:  # a ratio counts the groups with a trial
         result = [Rank(names[k], estimate, ranks[k], None, None, None) for k, estimate in enumerate(values)]
     else:
         lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))

@@ -184,7 +184,7 @@ NO_SIGNAL = 0.8
 """Training stops when the share of groups with constant rewards, averaged over the last `_WINDOW` steps, is larger."""
 
 UNFORMED = 3
-"""Training stops when no reply of the first so many steps has a valid form: nothing is rewarded, so nothing is learned."""
+"""The number of first steps after which training stops if no reply had a valid form: without rewards nothing is learned."""
 
 _WINDOW = 10
 _BEFORE = "checkpoint-0"

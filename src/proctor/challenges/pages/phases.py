@@ -185,7 +185,7 @@ def _stated(request: Request) -> int:
 
 
 def _has_room(challenge: Challenge, needed: int) -> bool:
-    """Whether the disk has room for so many bytes, those of uploads under way included."""
+    """Whether the disk has room for that number of bytes, those of uploads under way included."""
     disk = os.statvfs(challenge.uploads)
     return disk.f_bavail * disk.f_frsize > needed + _SPARE_BYTES
 
