@@ -70,7 +70,7 @@ def check_metric(place: str, metric: object) -> None:
     """Raise `ConfigurationError` for a declaration that no score can fit: no `Metric`, no name, an unknown format, or
     bounds that are not finite and ascending.
 
-    >>> check_metric("words", Metric("length", low=1, high=0))
+    >>> check_metric("words", Metric("length", "Length", low=1, high=0))
     Traceback (most recent call last):
     proctor.core.errors.ConfigurationError: words, metric 'length': found low=1 and high=0, expected low < high
     """
@@ -91,7 +91,7 @@ def admit_scorer(scorer: Scorer) -> None:
     """Check the name and the metrics of another package's scorer, before it scores. Raises `ConfigurationError`.
 
     >>> class Words:
-    ...     name, metrics = "code", (Metric("length", high=100),)
+    ...     name, metrics = "code", (Metric("length", "Length", high=100),)
     >>> admit_scorer(Words())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     proctor.core.errors.ConfigurationError: ...: found the name 'code', which belongs to Proctor, expected a name of its own
@@ -114,7 +114,7 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
     >>> import asyncio
     >>> from proctor.core.formats import FreeTextFormat
     >>> class Words:
-    ...     name, metrics = "words", (Metric("length", high=100),)
+    ...     name, metrics = "words", (Metric("length", "Length", high=100),)
     ...
     ...     async def score(self, item, answer):
     ...         return [Score(item_id=item.id, metric="length", value=len(answer.text))]

@@ -56,7 +56,7 @@ class Scrubber:
 
     >>> hide = Scrubber(["sk-proj-7hQ2mZ9xLw41"])
     >>> hide.text("your key is SK-PROJ-7HQ2MZ9XLW41."), hide.text("encoded: c2stcHJvai03aFEybVo5eEx3NDE=")
-    ('your key is ***.', 'encoded: ***=')
+    ('your key is ***.', 'encoded: ***E=')
     >>> hide.text("Answer: A")
     'Answer: A'
     """
