@@ -100,7 +100,12 @@ def test_a_judge_that_rewards_do_not_improve_stays_as_it_was(
 
 def test_groups_that_all_earn_the_same_end_the_training(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
     settings = GrpoSettings(steps=40, samples=2, prompts=2, max_tokens=2, evaluate_every=40)
-    _, steps, end = reinforced(ordinal_judge, tmp_path / "run", settings, reads=lambda *_: SampledReply(None, False))
+    _, steps, end = reinforced(
+        ordinal_judge,
+        tmp_path / "run",
+        settings,
+        reads=lambda *_: SampledReply({name: low for name, (low, _) in RANGES.items()}, True),
+    )
     assert end["stopped"] == "no signal"
     assert [one["frac_reward_zero_std"] for one in steps if "reward" in one] == [1.0] * 10
     with RunFolder.opened(tmp_path / "run", {**settings.model_dump()}) as opened:

@@ -91,6 +91,7 @@ def admit_scorer(scorer: Scorer) -> None:
     """Check the name and the metrics of another package's scorer, before it scores. Raises `ConfigurationError`.
 
     >>> class Words:
+    ...     __module__ = "lapkit.words"
     ...     name, metrics = "code", (Metric("length", "Length", high=100),)
     >>> admit_scorer(Words())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -114,6 +115,7 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
     >>> import asyncio
     >>> from proctor.core.formats import FreeTextFormat
     >>> class Words:
+    ...     __module__ = "lapkit.words"
     ...     name, metrics = "words", (Metric("length", "Length", high=100),)
     ...
     ...     async def score(self, item, answer):

@@ -421,7 +421,7 @@ def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> t
     lines = (
         ("recorded calls failed, for reasons that may be the server's; they have no score", found.failed),
         ("recorded calls were rejected for their content; they are wrong", found.errors),
-        ("choices are not read as the recorded mark has them", found.read_differently),
+        ("recorded marks of choices are not ours (the last declared answer counts)", found.read_differently),
         ("answers have no mark, since the recorded judge's call failed", found.unjudged),
         ("judge ratings are inconsistent; they are kept as given", found.contradictions),
     )
@@ -435,6 +435,8 @@ def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> t
 
 
 def _note(text: str, ids: list[str], counted: set[str]) -> str:
+    if len(ids) == 1:
+        text = text.replace("marks of choices are", "mark of a choice is")
     inside = [item for item in ids if item in counted]
     beside = len(ids) - len(inside)
     if not inside:
