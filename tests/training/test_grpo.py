@@ -99,7 +99,7 @@ def test_a_judge_that_rewards_do_not_improve_stays_as_it_was(
 
 
 def test_groups_that_all_earn_the_same_end_the_training(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
-    settings = GrpoSettings(steps=40, samples=2, prompts=2, max_tokens=2, evaluate_every=40)
+    settings = GrpoSettings(steps=40, samples=2, prompts=2, max_tokens=16, evaluate_every=40)
     _, steps, end = reinforced(
         ordinal_judge,
         tmp_path / "run",
