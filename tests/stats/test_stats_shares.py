@@ -8,7 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from proctor.stats import Estimate, Floats, Ints, Resampling, Share, mean_interval, slice_means, sums_interval
+from proctor.stats import (
+    Estimate,
+    Floats,
+    Ints,
+    Resampling,
+    Share,
+    bucket_mean_interval,
+    mean_interval,
+    slice_means,
+    sums_interval,
+)
 from proctor.stats.shares import share_ends
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated
@@ -207,3 +217,51 @@ def test_ratios_of_rare_classes_are_covered(n_groups: int, prevalence: float) ->
     ]
     held = sum((one.ci_low or 0) <= truth <= (1 if one.ci_high is None else one.ci_high) for one in known)
     assert_share(held, len(known), 0.93, 1.0)
+
+
+def test_buckets_of_equal_size_have_the_interval_of_the_plain_mean() -> None:
+    rng = np.random.default_rng(3)
+    right, buckets, groups = rng.integers(0, 2, 96).astype(float), np.tile([0, 1, 2], 32), np.repeat(np.arange(8), 12)
+    found, plain = bucket_mean_interval(right, buckets, groups, 3, BOUNDED), mean_interval(right, groups, BOUNDED)
+    assert found.n == plain.n == 96
+    for mine, its in zip(
+        (found.value, found.ci_low, found.ci_high), (plain.value, plain.ci_low, plain.ci_high), strict=True
+    ):
+        assert mine == pytest.approx(its, abs=SLACK)
+    everything = bucket_mean_interval(np.ones(96), buckets, groups, 3, BOUNDED)
+    assert (everything.value, everything.ci_high) == (pytest.approx(1), 1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_a_mean_over_buckets_is_monotone_in_every_item(data: st.DataObject) -> None:
+    n = data.draw(st.integers(4, 30))
+    right = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n, max_size=n)))
+    buckets = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)))
+    groups = np.arange(n) % 4
+    better = right.copy()
+    better[data.draw(st.integers(0, n - 1))] = 1.0
+    one, other = (bucket_mean_interval(values, buckets, groups, 4, BOUNDED) for values in (right, better))
+    for before, after in zip(
+        (one.value, one.ci_low, one.ci_high), (other.value, other.ci_low, other.ci_high), strict=True
+    ):
+        assert (before is None) == (after is None)
+        assert before is None or after is None or after >= before - SLACK
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("true", [(0.9, 0.3, 0.5, 0.7), (0.97, 0.97, 0.97, 0.97)])
+@pytest.mark.parametrize("n_groups", [6, 24])
+def test_a_mean_over_unequal_buckets_covers(true: tuple[float, ...], n_groups: int) -> None:
+    """Items in buckets of which a video has 6, 3, 1 and 1 on average; correlation 0.4 on the normal scale. A bootstrap's
+    intervals held the truth in 86 % for 24 groups and a mean of 0.97."""
+    rng, held = np.random.default_rng([n_groups, int(100 * true[0])]), []
+    for _ in range(simulated(400)):
+        sizes = rng.poisson([6, 3, 1, 1], (n_groups, 4)).ravel()
+        groups = np.repeat(np.repeat(np.arange(n_groups), 4), sizes)
+        buckets = np.repeat(np.tile(np.arange(4), n_groups), sizes)
+        noise = 0.4**0.5 * rng.normal(size=n_groups)[groups] + 0.6**0.5 * rng.normal(size=len(groups))
+        right = (noise < reference.norm.ppf(np.array(true)[buckets])).astype(np.float64)
+        found = bucket_mean_interval(right, buckets, groups, 4, BOUNDED)
+        held.append((found.ci_low or 0) <= np.mean(true) <= (found.ci_high or 0))
+    assert np.mean(held) >= 0.95

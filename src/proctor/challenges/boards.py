@@ -29,7 +29,7 @@ from proctor.runs import (
     leaderboard,
     rank_runs,
 )
-from proctor.stats import Estimate, HiddenSet, Optimism, RankingPlan, Resampling, boosting, luck, ratio, sums_interval
+from proctor.stats import Estimate, HiddenSet, Optimism, RankingPlan, Resampling, boosting, bucket_mean_interval, luck
 
 _INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and places have draws of their own
 _ROUNDING = 1e-12  # a difference that is only rounding
@@ -163,18 +163,9 @@ class BoardMaker:
 
     def _mean(self, right: NDArray[np.float64], marks: Any, bounds: tuple[float, float]) -> Estimate:
         """The mean over the buckets of the mean in each bucket, with its interval."""
-        known = ~np.isnan(right)
         n_buckets = int(marks.bucket.max(initial=-1)) + 1
-        inside = np.eye(n_buckets)[marks.bucket[known]]
-        columns = np.hstack([inside * right[known, None], inside])
-
-        def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-            means = ratio(sums[:, :n_buckets], sums[:, n_buckets:])
-            filled = ~np.isnan(means)
-            return ratio(np.where(filled, means, 0.0).sum(axis=1), filled.sum(axis=1))
-
         plan = Resampling(draws=_INTERVAL_DRAWS, seed=self.ranking.seed).within(*bounds)
-        return sums_interval(columns, marks.group[known].tolist(), statistic, plan=plan)
+        return bucket_mean_interval(right, marks.bucket, marks.group.tolist(), n_buckets, plan)
 
     def _headline_board(self, systems: Sequence[str]) -> MadeBoard:
         ranked = self._leaderboard(systems)

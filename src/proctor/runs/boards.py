@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, count_of, percent
@@ -22,11 +21,13 @@ from proctor.stats import (
     RankingPlan,
     Resampling,
     Standing,
+    bucket_columns,
+    bucket_mean_interval,
     holm_known,
+    mean_over_buckets,
     paired_difference,
     places,
     sums_difference,
-    sums_interval,
 )
 
 TOO_FEW = "too few groups"
@@ -425,23 +426,21 @@ def bucket_mean(store: Store, benchmark: str, contest: Contest, plan: Resampling
     are wrong. Raises `InputError` without a run."""
     contest = replace(contest, failed=FailedPolicy.WRONG, baselines=("none",))
     board = rank_runs(store, benchmark, contest, plan=RankingPlan(rule="mean", draws=1))[0]
-    return sums_interval(
-        _columns(board, contest.systems[0]), board.marks.group, _mean_over(board), plan=plan.within(0, 1)
-    )
+    return _bucket_mean(board, contest.systems[0], plan.within(0, 1))
 
 
-def _mean_over(board: Board) -> Callable[[Floats], Floats]:
-    size = len(board.standings.buckets)
-    return lambda sums: _mean_of(sums, size)
+def _bucket_mean(board: Board, name: str, plan: Resampling) -> Estimate:
+    marks = board.marks
+    return bucket_mean_interval(marks.right[name], marks.bucket, marks.group, len(board.standings.buckets), plan)
 
 
 def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str, Run], plan: RankingPlan) -> Candidate:
     drawn = Resampling(draws=plan.draws, seed=plan.seed, level=plan.level, bounds=(0, 1))
-    own, group, mean = _columns(board, standing.name), board.marks.group, _mean_over(board)
-    found = sums_interval(own, group, mean, plan=drawn)
+    found = _bucket_mean(board, standing.name, drawn)
     lead: dict[str, float | None] = {}
     if standing is not best:
-        apart = sums_difference(_columns(board, best.name), own, group, mean, plan=drawn)
+        first, second = _columns(board, best.name), _columns(board, standing.name)
+        apart = sums_difference(first, second, board.marks.group, mean_over_buckets, plan=drawn)
         lead = {"lead": apart.value, "lead_low": apart.ci_low, "lead_high": apart.ci_high, "lead_p": apart.p}
     return Candidate(
         name=standing.name,
@@ -458,19 +457,5 @@ def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str,
     )
 
 
-def _columns(board: Board, name: str) -> NDArray[np.float64]:
-    """Items × (right in each bucket, then whether the item counts in the bucket)."""
-    marks = board.marks
-    inside = np.eye(len(board.standings.buckets))[marks.bucket]
-    right = np.nan_to_num(marks.right[name])[:, None] * inside
-    return np.concatenate([right, inside * ~np.isnan(marks.right[name])[:, None]], axis=1)
-
-
-def _mean_of(sums: Floats, size: int) -> Floats:
-    """For each row of sums the mean over the buckets that have items."""
-    right, count = sums[:, :size], sums[:, size:]
-    there = count > 0
-    means = np.divide(right, count, out=np.zeros_like(right), where=there)
-    number = there.sum(axis=1)
-    found: Floats = np.divide(means.sum(axis=1), number, out=np.full(len(sums), np.nan), where=number > 0)
-    return found
+def _columns(board: Board, name: str) -> Floats:
+    return bucket_columns(board.marks.right[name], board.marks.bucket, len(board.standings.buckets))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proctor.stats.annotations import box_agreement, time_agreement, times_paired
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval, sums_intervals
     from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
-    from proctor.stats.buckets import Correction
+    from proctor.stats.buckets import Correction, bucket_columns, bucket_mean_interval, mean_over_buckets
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
@@ -78,12 +78,15 @@ __all__ += [
     "boosting",
     "box_agreement",
     "bradley_terry",
+    "bucket_columns",
+    "bucket_mean_interval",
     "can_decide",
     "fewest_groups",
     "fleiss_kappa",
     "gwet_ac1",
     "least_p",
     "luck",
+    "mean_over_buckets",
     "percent_agreement",
     "prepare_intervals",
     "time_agreement",

@@ -2,22 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.bootstrap import group_units, ratio
+from proctor.stats.bootstrap import Estimate, Resampling, group_units, ratio, sums_interval
 from proctor.stats.clusters import Floats, Groups, Ints, contents_orders, finite, group_codes, ordered_sums
 from proctor.stats.paired import holm
 from proctor.stats.ranking import significant_ranks
+from proctor.stats.shares import Share
 from proctor.stats.signflip import common_measures, sign_flip
 from proctor.stats.special import ndtr
 
 Correction = Literal["holm", "holm-board", "none"]
 """Multiplicity correction: Holm over the pairs of each bucket, Holm over the pairs of all buckets, or none."""
+
+
+def bucket_columns(values: Floats, buckets: Ints, n_buckets: int) -> Floats:
+    """The table (items × columns) whose sums determine a mean over buckets: for each bucket the item's value, then for
+    each bucket whether the item counts there. A NaN counts nowhere, nor does an item whose bucket is below 0.
+
+    >>> bucket_columns(np.array([1.0, np.nan]), np.array([1, 0]), 2).tolist()
+    [[0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+    counts = (buckets[:, None] == np.arange(n_buckets)) & ~np.isnan(values)[:, None]
+    return np.hstack([np.where(counts, values[:, None], 0.0), counts.astype(np.float64)])
+
+
+def mean_over_buckets(sums: Floats) -> Floats:
+    """For each row of sums (of `bucket_columns`) the mean, over the buckets that have items, of the mean in each; NaN
+    without items.
+
+    >>> mean_over_buckets(np.array([[3.0, 1.0, 0.0, 4.0, 4.0, 0.0]])).tolist()  # 3 of 4, 1 of 4, none
+    [0.5]
+    """
+    n_buckets = sums.shape[1] // 2
+    means = ratio(sums[:, :n_buckets], sums[:, n_buckets:])
+    return ratio(np.nan_to_num(means).sum(axis=1), np.isfinite(means).sum(axis=1))
+
+
+def bucket_mean_interval(
+    values: Floats, buckets: Ints, groups: Groups, n_buckets: int, plan: Resampling = Resampling()
+) -> Estimate:
+    """The mean, over the buckets that have items, of the mean in each, with a clustered interval.
+
+    Items are those of `bucket_columns`; `groups` and `plan` as in `mean_interval`. If all values are at one of the two
+    `bounds`, the mean is a share of weighted trials: an item weighs 1 / (buckets · items in its bucket). It has the
+    interval of `share_ends`, so that buckets of equal size give the interval of the plain mean. Other values have that of
+    `sums_interval`. `n` and `groups` count the items with a value.
+
+    >>> values, buckets = np.array([1.0, 1, 0, 1, 0, 1]), np.array([0, 0, 0, 1, 1, 1])
+    >>> found = bucket_mean_interval(values, buckets, list("abcabc"), 2, Resampling(bounds=(0, 1)))
+    >>> round(found.value, 3), round(found.ci_low, 3), round(found.ci_high, 3), found.n
+    (0.667, 0.184, 0.953, 6)
+    """
+    columns = bucket_columns(values, buckets, n_buckets)
+    counted = columns[:, n_buckets:].any(axis=1)
+    columns, kept = columns[counted], [group for group, counts in zip(groups, counted, strict=True) if counts]
+    lowest, highest = plan.bounds or (-np.inf, np.inf)
+    if not np.isin(values[counted], (lowest, highest)).all():
+        return sums_interval(columns, kept, mean_over_buckets, plan=plan)
+    sizes = columns[:, n_buckets:].sum(axis=0)
+    weights = columns[:, n_buckets:] @ np.divide(1.0, sizes, out=np.zeros(n_buckets), where=sizes > 0)
+    hits = np.where(values[counted] == highest, weights, 0.0)
+    share = sums_interval(np.stack([hits, weights], axis=1), kept, Share((1, 0), (0, 1)), plan=plan.within(0, 1))
+    ends = (share.value, share.ci_low, share.ci_high)
+    value, low, high = (None if end is None else lowest + (highest - lowest) * end for end in ends)
+    return replace(share, value=value, ci_low=low, ci_high=high, n=int(counted.sum()))
 
 
 @dataclass(frozen=True, slots=True)

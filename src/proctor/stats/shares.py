@@ -14,6 +14,7 @@ _FEW = 64  # groups up to which ends are corrected by the integral; with more, i
 _NODES = np.arange(21) * 0.3  # of the integral
 _MOST = 50_000  # groups handled at once, to limit memory
 _STEPS = 50  # of a search; about six are needed
+_ROUNDING = 1e-12  # of weighted trials
 _CLOSE = 1e-7  # how exactly it ends, on the scale of normal quantiles
 
 
@@ -105,7 +106,7 @@ class _Part:
     def upper(self, beyond: float) -> Floats:
         """The upper end of each slice, which the weighted share exceeds with probability `beyond`."""
         groups, trials, hits = (self.added(values) for values in (np.ones_like(self.hits), self.trials, self.hits))
-        full = hits >= trials  # their end is 1; solved for as if nothing were a hit
+        full = trials - hits <= _ROUNDING * trials  # their end is 1; solved for as if nothing were a hit
         other = replace(self, hits=np.where(full[self.slice_], 0.0, self.hits)) if full.any() else self
         return np.where(full, 1.0, other.solved(np.where(full, 0.0, hits / trials), groups, -float(ndtri(beyond))))
 
