@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,8 @@ _NODES = np.arange(21) * 0.3  # of the integral
 _MOST = 50_000  # groups handled at once, to limit memory
 _STEPS = 50  # of a search; about six are needed
 _ROUNDING = 1e-12  # of weighted trials
-_CLOSE = 1e-7  # how exactly it ends, on the scale of normal quantiles
+_NEAR, _CLOSE = 1e-2, 1e-7  # how exactly it ends, on the scale of normal quantiles
+_SADDLE = 1e-5  # the same for a saddle point: the next of Newton's steps would be of the order of its square
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def share_ends(hits: Floats, trials: Floats, slices: Ints, n_slices: int, level:
     low, high = np.full(n_slices, np.nan), np.full(n_slices, np.nan)
     beyond = (1 - level) / 2
     for part in _parts(hits, trials, slices, n_slices):
-        high[part.named] = part.upper(beyond)
-        low[part.named] = 1 - part.mirrored().upper(beyond)
+        high[part.named], missed = np.split(part.with_mirrored().upper(beyond), 2)
+        low[part.named] = 1 - missed
     return low, high
 
 
@@ -95,9 +96,13 @@ class _Part:
     hits: Floats
     times: Floats
 
-    def mirrored(self) -> _Part:
-        """The same with misses for hits."""
-        return replace(self, hits=self.trials - self.hits)
+    def with_mirrored(self) -> _Part:
+        """The slices, and then the same with misses for hits."""
+        hits = np.concatenate([self.hits, self.trials - self.hits])
+        starts = np.concatenate([self.starts, self.starts + len(self.hits)])
+        slice_ = np.concatenate([self.slice_, self.slice_ + len(self.starts)])
+        trials, times = np.tile(self.trials, 2), np.tile(self.times, 2)
+        return replace(self, starts=starts, slice_=slice_, trials=trials, hits=hits, times=times)
 
     def added(self, values: Floats) -> Floats:
         """The sum over the groups of each slice."""
@@ -113,61 +118,46 @@ class _Part:
     def solved(self, share: Floats, groups: Floats, aim: float) -> Floats:
         """Where the probability that the weighted share exceeds it has the normal quantile −`aim`. The search is along the
         quantiles x of Clopper and Pearson's distribution with groups as trials: there the curve is nearly straight."""
-        size = np.sqrt(self.added(self.trials**2) / groups)
-
-        misses = np.maximum(groups * (1 - share), 0.5)
+        size, misses = np.sqrt(self.added(self.trials**2) / groups), np.maximum(groups * (1 - share), 0.5)
+        saddle = np.full_like(share, 0.5)
 
         def rest(x: Floats) -> Floats:
             return np.maximum(betaincinv(misses, share * groups + 1, ndtr(-x)), 1e-100)
 
-        def height(x: Floats, *, exact: bool) -> Floats:
-            return np.asarray(-ndtri(np.clip(self._exceeding(rest(x), size, exact), 1e-300, 0.5)), dtype=np.float64)
+        def height(x: Floats, exact: bool) -> Floats:
+            chance = self._exceeding(rest(x), size, saddle, exact)
+            return np.asarray(-ndtri(np.clip(chance, 1e-300, 0.5)), dtype=np.float64)
 
-        low, high = np.full_like(share, -4.0), np.full_like(share, 8.0)
-        x, found = np.full_like(share, aim), height(np.full_like(share, aim), exact=False)
-        slope = np.maximum(found / aim, 0.2)
-        open_ones = np.ones(len(share), dtype=np.bool_)  # no slice depends on others
-        for _ in range(_STEPS):  # secants within a bracket
-            low, high = np.where(found < aim, x, low), np.where(found < aim, high, x)
-            step = (aim - found) / slope
-            outside = (x + step <= low) | (x + step >= high)
-            step = np.where(outside & (np.abs(step) > _CLOSE), (low + high) / 2 - x, step)
-            open_ones &= np.abs(step) > _CLOSE
-            if not open_ones.any():
-                break
-            x, before = np.where(open_ones, x + step, x), found
-            found = np.where(open_ones, height(x, exact=False), found)
-            slope = np.where(open_ones, np.maximum((found - before) / np.where(step, step, 1), 0.2), slope)
-        for _ in range(2 if self.few else 0):
-            x = x + (aim - height(x, exact=True)) / slope
+        x, slope = _met(lambda x: height(x, False), aim, np.full_like(share, aim), None, _NEAR if self.few else _CLOSE)
+        if self.few:
+            x, _ = _met(lambda x: height(x, True), aim, x, slope, _CLOSE)
         return 1 - rest(x)
 
-    def _exceeding(self, rest: Floats, size: Floats, exact: bool) -> Floats:
+    def _exceeding(self, rest: Floats, size: Floats, saddle: Floats, exact: bool) -> Floats:
         """The probability that the weighted share of each slice exceeds 1 − `rest`: that Σ λ E > 0, with λ = rest · trials −
         misses of a group, and λ = rest · size of the additional one. Where Σ λ, the mean, is not negative, the result is
-        0.5."""
+        0.5. `saddle` is where to look for the saddle point, and afterwards where it is."""
         reach, extra = rest[self.slice_] * self.trials - (self.trials - self.hits), size * rest
         scale = np.maximum(np.maximum.reduceat(reach, self.starts), extra)
         reach, extra = reach / scale[self.slice_], extra / scale
-        saddle = self._saddle(reach, extra)
+        saddle[:] = self._saddle(reach, extra, saddle)
         found = (self._integral if exact else self._expansion)(reach, extra, saddle)
         return np.where(self.added(reach) + extra < 0, found, 0.5)
 
-    def _saddle(self, reach: Floats, extra: Floats) -> Floats:
+    def _saddle(self, reach: Floats, extra: Floats, saddle: Floats) -> Floats:
         """The point s from 0 to 1 at which the cumulant function K(s) = −Σ log(1 − λ s), with λ of at most 1, is least."""
-        low, high, saddle = np.zeros_like(extra), np.ones_like(extra), np.full_like(extra, 0.5)
-        open_ones = np.ones(len(extra), dtype=np.bool_)  # no slice depends on others
-        for _ in range(_STEPS):  # Newton's method within a bracket
+        low, high = np.zeros_like(extra), np.ones_like(extra)
+        open_ones = self.added(reach) + extra < 0  # where the mean is not negative, nothing is searched
+        for _ in range(_STEPS):  # Newton's method within a bracket; no slice depends on others
             pull, alone = reach / (1 - saddle[self.slice_] * reach), extra / (1 - saddle * extra)
             slope, curve = self.added(pull) + alone, self.added(pull * pull) + alone**2
             low, high = np.where(slope < 0, saddle, low), np.where(slope < 0, high, saddle)
-            following = saddle - slope / curve
-            following = np.where((following > low) & (following < high), following, (low + high) / 2)
-            following = np.where(open_ones, following, saddle)
-            open_ones &= np.abs(following - saddle) > 1e-9 * high
-            saddle = following
+            step = -slope / curve
+            open_ones &= np.abs(step) > _SADDLE * saddle
             if not open_ones.any():
                 break
+            inside = (saddle + step > low) & (saddle + step < high)
+            saddle = np.where(open_ones, np.where(inside, saddle + step, (low + high) / 2), saddle)
         return saddle
 
     def _integral(self, reach: Floats, extra: Floats, saddle: Floats) -> Floats:
@@ -195,6 +185,29 @@ class _Part:
         more = (peak / 8 - 5 * skew**2 / 24) / u - skew / (2 * u**2) - 1 / u**3 + 1 / w**3
         found = ndtr(-w) + np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi) * (1 / u - 1 / w + more)
         return np.asarray(np.where(w < 0.1, 0.5, found), dtype=np.float64)
+
+
+def _met(
+    height: Callable[[Floats], Floats], aim: float, x: Floats, slope: Floats | None, close: float
+) -> tuple[Floats, Floats]:
+    """Where each `height` is `aim`, and the slope there. It is searched from `x` by secants within a bracket, until a step
+    is at most `close`; the first step uses `slope`, or a line through the origin."""
+    low, high = np.full_like(x, -4.0), np.full_like(x, 8.0)
+    found = height(x)
+    slope = np.maximum(found / aim, 0.2) if slope is None else slope
+    open_ones = np.ones(len(x), dtype=np.bool_)  # no slice depends on others
+    for _ in range(_STEPS):
+        low, high = np.where(found < aim, x, low), np.where(found < aim, high, x)
+        step = (aim - found) / slope
+        open_ones &= np.abs(step) > close
+        if not open_ones.any():
+            break
+        inside = (x + step > low) & (x + step < high)
+        step = np.where(inside, step, (low + high) / 2 - x)
+        x, before = np.where(open_ones, x + step, x), found
+        found = np.where(open_ones, height(x), found)
+        slope = np.where(open_ones, np.maximum((found - before) / np.where(step, step, 1), 0.2), slope)
+    return x, slope
 
 
 def _parts(hits: Floats, trials: Floats, slices: Ints, n_slices: int) -> Iterator[_Part]:
