@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
 from proctor.runs.results import Options, check_metrics, items_outside
-from proctor.runs.run_scores import (
-    BOTH,
-    RunScores,
-    RunSums,
-    both_ends,
-    load_run_scores,
-    load_run_sums,
-    policies,
-    policy_of,
-)
+from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, load_run_sums, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
@@ -269,23 +260,39 @@ def compare_runs(
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
-    over: dict[str, Metric] = {}
+    runs = list({run.id: run for pair in pairs for run in pair}.values())
+    scores = {run.id: load_run_scores(store, run, items, card) for run in runs}
     if metrics:
-        runs = list({run.id: run for pair in pairs for run in pair}.values())
         many = load_run_sums(store, runs, items, card, metrics)
         over = {run_sums.metric.name: run_sums.metric for some in many.values() for run_sums in some}
-        known = {score.metric.name for run in runs for score in load_run_scores(store, run, items, card)}
-        check_metrics(store, metrics, known, items, over)
-    parts: list[tuple[dict[str, str], ItemTable]] = [({}, items)]
+        check_metrics(store, metrics, {one.metric.name for some in scores.values() for one in some}, items, over)
+    parts = [({}, np.ones(len(items), dtype=np.bool_))]
     if options.by:
-        parts = [(facets, items.only(kept)) for facets, kept in facet_cells(items, options.by, store.shown)]
-    found = [
-        replace(item, facets=facets)
-        for facets, part in parts
-        for item in _on_items(store, card, part, pairs, options, metrics, among=items)
-        if item.difference.n or not facets
-    ]
+        parts = facet_cells(items, options.by, store.shown)
+    found: list[Comparison] = []
+    for facets, kept in parts:
+        part = items.only(kept) if options.by else items
+        sums = load_run_sums(store, runs, part, card, metrics, among=items)
+        scored: _Scored = {
+            run.id: {
+                (one.metric.name, one.scorer): one for one in (*_among(scores[run.id], kept, metrics), *sums[run.id])
+            }
+            for run in runs
+        }
+        compared = _on_items(store, card, part, pairs, options, scored)
+        found += [replace(one, facets=facets) for one in compared if one.difference.n or not facets]
     return _adjusted(found)
+
+
+_Scored = dict[int, dict[tuple[str, str], RunScores]]
+"""By run number, by metric and scorer."""
+
+
+def _among(scores: Sequence[RunScores], kept: NDArray[np.bool_], metrics: Sequence[str]) -> Iterator[RunScores]:
+    """The scores by these metrics (none: all) that may be given to some of the kept items."""
+    for one in scores:
+        if (not metrics or one.metric.name in metrics) and np.any(one.scorable[kept]):
+            yield one.among(kept)
 
 
 def _on_items(
@@ -294,20 +301,8 @@ def _on_items(
     items: ItemTable,
     pairs: Sequence[tuple[Run, Run]],
     options: Options,
-    metrics: Sequence[str],
-    *,
-    among: ItemTable,
+    scored: _Scored,
 ) -> list[Comparison]:
-    runs = list({run.id: run for pair in pairs for run in pair}.values())
-    many = load_run_sums(store, runs, items, card, metrics, among=among)
-    scored: dict[int, dict[tuple[str, str], RunScores]] = {
-        run.id: {
-            (run_scores.metric.name, run_scores.scorer): run_scores
-            for run_scores in (*load_run_scores(store, run, items, card), *many[run.id])
-            if not metrics or isinstance(run_scores, RunSums) or run_scores.metric.name in metrics
-        }
-        for run in runs
-    }
     found: list[Comparison] = []
     for first, second in pairs:
         for key in sorted(scored[first.id].keys() & scored[second.id].keys()):

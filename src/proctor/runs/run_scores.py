@@ -127,6 +127,12 @@ class RunScores:
         """A copy with one value for all lacking items."""
         return replace(self, scores=np.where(self.lacking, value, self.scores))
 
+    def among(self, kept: Mask) -> Self:
+        """The same on a subset of the items."""
+        masks = ("scorable", "failed", "not_asked", "unresolved", "waiting", "unsupported")
+        own = {name: getattr(self, name)[kept] for name in masks}
+        return replace(self, scores=self.scores[kept], outcomes=self.outcomes.among(kept), **own)
+
     def decided(self, policy: str) -> Self:
         """A copy in which items that are wrong by the policy are no longer lacking."""
         if policy != FailedPolicy.WRONG:

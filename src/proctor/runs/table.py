@@ -215,6 +215,10 @@ class Outcomes:
     submitted: NDArray[np.bool_]
     cut_off: NDArray[np.bool_]
 
+    def among(self, kept: NDArray[np.bool_]) -> Outcomes:
+        """The same of a subset of the items."""
+        return Outcomes(self.status[kept], self.readable[kept], self.submitted[kept], self.cut_off[kept])
+
     def where(self, status: Status) -> NDArray[np.bool_]:
         """The items with this status."""
         return np.equal(self.status, STATUS_CODES[status.value])
