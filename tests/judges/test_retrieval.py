@@ -54,7 +54,7 @@ def opened(folder: Path, **texts: str) -> Opened:
 # Documents.
 
 
-N = 200_000
+N = 60_000
 
 
 def streams(count: int, stream: bytes) -> bytes:

@@ -19,7 +19,7 @@ from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer
 from tests.support.killed_child import in_a_fork
 
-KILLS = 20
+KILLS = 10
 
 
 @pytest.fixture(scope="module")
