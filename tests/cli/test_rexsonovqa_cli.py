@@ -169,8 +169,8 @@ def test_export_has_the_contract_s_columns(store: Path, tmp_path: Path) -> None:
     done = proctor("export", "rexsonovqa", "--store", store, "--format", "jsonl", "--out", out)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    head = ["item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s"]
-    assert all(list(line)[:10] == head for line in lines)
+    head = ["item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra"]
+    assert all(list(line)[:11] == head for line in lines)
     gemini = [line for line in lines if line["system"] == "gemini-3-pro" and line["metric"] == "accuracy"]
     assert sum(line["value"] for line in gemini) == 165
 

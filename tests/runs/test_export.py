@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Score
+from proctor.interchange.answer_files import read_table_of_answers
 from proctor.runs import Store, export, scored_answers
 from proctor.runs.export import COLUMNS, ExportFormat
 from tests.support.ledger import HOSTILE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
-from tests.support.report_store import a_store
+from tests.support.report_store import a_benchmark, a_store
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_export_has_one_row_an_item_and_metric_in_the_contracts_columns(store: S
     rows = jsonl(store, tmp_path)
     assert [list(row) for row in rows] == [[*COLUMNS, "duration", "format", "kind", "skills", "scorer"]] * 8
     assert list(COLUMNS) == [
-        "item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s",
+        "item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra",
     ]  # fmt: skip
     assert [(row["item"], row["status"], row["metric"], row["value"]) for row in rows] == [
         ("q0", "answered", "accuracy", 1.0),
@@ -147,3 +149,15 @@ def test_scored_answers_are_those_that_are_there(tmp_path: Path) -> None:
     assert "q003" not in of_looker
     assert sum(one.system == "guesser" for one in found) == 48
     assert of_looker["q007"].values.keys() == {"helpful"} or not of_looker["q007"].values
+
+
+def test_what_else_a_system_gave_goes_out_and_comes_back(tmp_path: Path) -> None:
+    store, out = Store(tmp_path / "s.db"), tmp_path / "rows.csv"
+    benchmark = a_benchmark(items=2, groups=2)
+    store.add_benchmark(benchmark)
+    run = store.start_run(benchmark.name, "planner", "video", {})
+    kept: dict[str, JsonValue] = {"rationale": '=1, "then" 2', "calls": 3, "plan": ["A", "B"]}
+    first, second = (item.id for item in benchmark.items)
+    store.write(run, [(Answer(item_id=first, text="A", parsed="A", extra=kept), []), (Answer(item_id=second), [])])
+    assert export(store, benchmark.name, out, "csv") == 2
+    assert {one.key: one.extra for one in read_table_of_answers(out).answers} == {first: kept, second: {}}

@@ -119,6 +119,7 @@ def read_table_of_answers(
                 compared=_own_score(row) if own else _marks(row, texts),
                 targets=() if own else _targets(row, [one for one in _TARGETS if one != texts]),
                 parsed=kept_value(row.cells.get("parsed")) if own else None,
+                extra=as_object(kept_value(row.cells.get("extra"))) if own else {},
             )
         )
     return RecordedFile(answers, system, condition, tuple(notes), tuple(faults), own_order=own)

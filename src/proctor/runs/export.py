@@ -26,7 +26,7 @@ from proctor.runs.table import BASELINES, CODE, ItemTable, Series, chosen_runs, 
 
 ExportFormat = Literal["jsonl", "csv", "parquet"]
 
-COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s")
+COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra")
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
 
@@ -116,6 +116,7 @@ def _row(run: Run, item: Item, answer: Answer, series: Series, place: int) -> di
         # An answer of which nothing could be read is null in JSON; none at all has no cell.
         "parsed": json.dumps(answer.parsed, ensure_ascii=False) if answer.status is Status.ANSWERED else None,
         "latency_s": answer.timing.model_s if answer.timing else None,
+        "extra": json.dumps(answer.extra, ensure_ascii=False) if answer.extra else None,
     }
 
 
