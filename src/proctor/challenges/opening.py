@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import binom
 from sqlalchemy import Connection, func, select
 
 from proctor.api import results
@@ -111,6 +110,8 @@ async def ask_oracle(challenge: Challenge, phase: Phase, executor: Executor, pro
             right, asked, chance = _score(store, benchmark)
         finally:
             store.close()
+    from scipy.stats import binom
+
     reached = [line for line in system.report(public=True).log.splitlines() if line.startswith("reached: ")]
     if reached:
         raise OracleFoundError(f"the cheat oracle {reached[0]} ({count_of(len(reached), 'thing')} in all)"[:300])

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
-from scipy.stats import binom, chi2
 
 from proctor.core import InputError, Item, generator, tokens
 from proctor.core.formats import option_letters
@@ -373,7 +371,7 @@ def p_above_chance(hits: NDArray[np.bool_], chance: _Floats, groups: NDArray[np.
     if len(codes) == 0 or codes.max() < 1:
         return np.asarray(exact)
     surplus = _group_sums(hits - chance, codes)
-    return np.asarray(np.maximum(exact, stdtr(surplus.shape[1] - 1, -_t(surplus))))
+    return np.asarray(np.maximum(exact, _stdtr(surplus.shape[1] - 1, -_t(surplus))))
 
 
 def difference_p(differences: _Floats, groups: NDArray[np.int64]) -> float | None:
@@ -382,11 +380,20 @@ def difference_p(differences: _Floats, groups: NDArray[np.int64]) -> float | Non
     if len(codes) == 0 or codes.max() < 1:
         return None
     sums = _group_sums(differences[None, :], codes)
-    return float(2 * stdtr(sums.shape[1] - 1, -abs(_t(sums)[0])))
+    return float(2 * _stdtr(sums.shape[1] - 1, -abs(_t(sums)[0])))
+
+
+def _stdtr(degrees: int, t: Any) -> Any:
+    """The distribution of Student's t. SciPy takes a second to import, which reports without an item audit save."""
+    from scipy.special import stdtr
+
+    return stdtr(degrees, t)
 
 
 def _tail(chance: _Floats) -> _Floats:
     """P(at least h hits), h = 0 to n, for independent trials with these probabilities."""
+    from scipy.stats import binom
+
     mass = np.ones(1)
     for probability, tries in zip(*np.unique(chance, return_counts=True), strict=True):
         mass = np.convolve(mass, binom.pmf(np.arange(tries + 1), tries, probability))
@@ -460,11 +467,13 @@ def _histograms(places: NDArray[np.int64], counts: NDArray[np.int64], what: str,
 
 def _uniform_p(seen: NDArray[np.int64], rng: np.random.Generator) -> tuple[float, str]:
     """Pearson's chi-square test of equal frequencies; simulated if fewer than five are expected."""
+    from scipy.special import chdtrc
+
     total, places = int(seen.sum()), len(seen)
     expected = total / places
     statistic = float(((seen - expected) ** 2).sum() / expected)
     if expected >= 5:
-        return float(chi2.sf(statistic, places - 1)), "chi-square"
+        return float(chdtrc(places - 1, statistic)), "chi-square"
     simulated = rng.multinomial(total, np.full(places, 1 / places), size=_SIMULATIONS)
     as_far = (((simulated - expected) ** 2).sum(axis=1) / expected >= statistic - 1e-9).sum()
     return float((1 + as_far) / (1 + _SIMULATIONS)), "simulated chi-square"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
-from scipy.stats import binomtest
 
 from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Record, Refused
@@ -189,12 +188,16 @@ def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> b
     >>> [flagged_by_chance(n, n, 0.25, 0.05) for n in (1, 2, 3)]
     [False, False, True]
     """
+    from scipy.stats import binomtest
+
     return float(binomtest(solved, asked, chance, alternative="greater").pvalue) <= alpha
 
 
 def _screening(
     draft: DraftQuestion, votes: Sequence[_Vote], silent: int, guessed: bool | None, settings: ScreenSettings
 ) -> Screening:
+    from scipy.stats import binomtest
+
     judged = [vote for vote, _ in votes if vote.right is not None]
     asked, missing = len(judged), silent + len(votes) - len(judged)
     solved = sum(bool(blind_vote.right) for blind_vote in judged)
