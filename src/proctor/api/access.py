@@ -121,10 +121,8 @@ def build_systems(
     ]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError("name", found=f"{name!r} for several systems", expected="a name for one alone")
-    if options["prompt"] and (methods or not models):
-        raise InputError("prompt", found=options["prompt"], expected="none: it is for models without a method")
-    if options["orders"] and (methods or not models):
-        raise InputError("--orders", found=options["orders"], expected="none: it is for models without a method")
+    if methods or not models:
+        _refuse_wording(options)
     if methods:
         if len(systems) > 1:
             raise InputError("system", found=", ".join(map(str, systems)), expected="one method alone")
@@ -138,6 +136,13 @@ def build_systems(
         built += _of_models(benchmark, options, access.clients(models), items)
     _check_names(built)
     return built if models else _without_settings(built, options)
+
+
+def _refuse_wording(options: RunOptions) -> None:
+    """Raises `InputError` for options that say how a plain model is asked."""
+    for place, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
+        if given:
+            raise InputError(place, found=given, expected="none: it is for models without a method")
 
 
 def _of_models(
