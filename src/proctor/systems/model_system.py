@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from pydantic import BaseModel, JsonValue
 
@@ -35,7 +35,9 @@ from proctor.core.formats import (
     RatingsFormat,
     TimestampsFormat,
     declared_answers,
+    json_values,
     option_letters,
+    without_thoughts,
 )
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
 from proctor.models import (
@@ -58,15 +60,16 @@ _GENERAL = _PROMPTS / "model_answer.txt.j2"
 _WITH_SOUND = _PROMPTS / "model_answer_with_sound.txt.j2"
 MESSAGES = "messages_sha256"
 """The key of an answer's `extra` for the hash of the prompt as sent."""
-ASKED_BY, SCHEMA, TEXT = "asked_by", "schema", "text"
-"""The key of an answer's `extra` for how an order was requested, and its values: by a JSON schema, or as text."""
-SCHEMA_REJECTED = "schema_rejected"
-"""The key of an answer's `extra` for the server's reason not to take the schema, after which it was asked as text."""
-
 AskedBy = Literal["schema", "text"]
+ASKED_BY: Final = "asked_by"
+"""The key of an answer's `extra` for how an order was requested: by a JSON schema, or as text."""
+SCHEMA: Final = "schema"
+TEXT: Final = "text"
+SCHEMA_REJECTED: Final = "schema_rejected"
+"""The key of an answer's `extra` for the reason why an order was requested again, as text."""
 
 _CLIP = re.compile(r"clip (\d+), ")
-_FEW = 3  # forms that must be rejected, with none taken
+_FEW = 3  # forms
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ class ModelSystem:
         self._sampling = sampling
         self._briefing = briefing
         self._orders = orders
-        self._taken = False
+        self._taken: set[type[BaseModel]] = set()
         self._rejected: dict[type[BaseModel], str] = {}
 
     @property
@@ -280,26 +283,26 @@ class ModelSystem:
         return self._client.query(request.parts, system=request.system)
 
     async def _ask(self, item: Item, shown: _Shown) -> tuple[_Request, Reply[None]]:
-        """The reply to a question, and the request that brought it. A rejection of a form is remembered, and one of the
-        first few forms, with none taken, is one of all: servers without schemas are not asked twice for each item."""
+        """The reply to a question, and the request that brought it. An order is requested by a schema first, and as text
+        where the server rejects it or sends nothing back."""
         if self.orders != SCHEMA or not isinstance(item.answer, OrderingFormat):
             request = self._request(item, shown, TEXT)
             return request, await self._client.ask(request.parts, system=request.system)
-        request, spent = self._request(item, shown, SCHEMA), Usage()
+        request, spent, lasting = self._request(item, shown, SCHEMA), Usage(), True
         shape = cast("type[BaseModel]", request.shape)
-        why, lasting = self._rejected.get(shape, ""), True
-        if not why and len(self._rejected) >= _FEW and not self._taken:
-            why = next(iter(self._rejected.values()))
-        if not why:
+        if not (why := self._rejection_of(shape)):
             try:
                 reply = await self._client.ask(request.parts, system=request.system, shape=shape)
-                self._taken = True
-                return request, reply
             except ProctorError as error:
                 if not _rejects_form(error):
                     raise
                 why, spent = str(error), error.usage or spent
-                lasting = not isinstance(error, SystemFaultError)  # else this reply alone failed
+                lasting = not isinstance(error, SystemFaultError)  # else one reply had another form
+            else:
+                if reply.text.strip() or reply.cut_off:
+                    self._taken.add(shape)
+                    return request, reply
+                why, spent = f"{self._client.name}: an empty reply", reply.usage
         request = self._request(item, shown, TEXT)
         request.extra[SCHEMA_REJECTED] = why
         try:
@@ -307,9 +310,16 @@ class ModelSystem:
         except ProctorError as error:
             error.after(spent)
             raise
-        if lasting:  # since the same question was answered without the schema
+        if lasting and reply.text.strip() and shape not in self._taken:
             self._rejected[shape] = why
         return request, replace(reply, usage=spent + reply.usage)
+
+    def _rejection_of(self, shape: type[BaseModel]) -> str:
+        """Why a form is not requested any more; "" if it is. Once a few forms were rejected and none taken, no other one
+        is tried: a server without schemas is not asked twice for each item."""
+        if len(self._rejected) >= _FEW and not self._taken:
+            return next(iter(self._rejected.values()))
+        return self._rejected.get(shape, "")
 
     def _request(self, item: Item, shown: _Shown, asked_by: AskedBy) -> _Request:
         as_json = asked_by == SCHEMA
@@ -370,8 +380,10 @@ class ModelSystem:
 
 
 def _corrects_itself(item: Item, reply: str) -> bool:
-    """Whether a reply declares two answers or more that are read differently."""
+    """Whether a reply declares two answers or more that are read differently. In JSON the field is the answer."""
     if isinstance(item.answer, FreeTextFormat | RatingsFormat):
+        return False
+    if any(isinstance(value, dict) for value in json_values(without_thoughts(reply))):
         return False
     declared = declared_answers(reply)
     read: list[JsonValue] = []

@@ -3,7 +3,6 @@ in; and rationales in replies."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from proctor.core.formats import (
     PatternFormat,
     RatingsFormat,
     StrictFormat,
+    json_values,
     without_thoughts,
 )
 
@@ -65,7 +65,8 @@ def order_form(labels: tuple[str, ...], rationale: Rationale = "") -> type[BaseM
     It is requested, and never used to read: a server may ignore it. That no label comes twice can't be requested, since
     servers refuse schemas with `uniqueItems`.
     """
-    size, items = len(labels), {"type": "string", "enum": [*labels]}
+    size = len(labels)
+    items: dict[str, JsonValue] = {"type": "string", "enum": [*labels]}
     fields: list[tuple[str, Any]] = [
         ("order", (list[str], Field(min_length=size, max_length=size, json_schema_extra={"items": items})))
     ]
@@ -92,7 +93,6 @@ _MIN_WORDS = 3
 _MAX_READ = 20_000  # characters, the same limit as in answer formats
 _KEYS = ("rationale", "reasoning", "explanation", "reason")
 _HALF = re.compile("[\ud800-\udfff]")  # of a character, which can't be stored
-_FIELD = re.compile(rf'"(?:{"|".join(_KEYS)})"\s*:\s*"((?:[^"\\]|\\.)*)', re.IGNORECASE | re.DOTALL)
 
 
 def rationale_in(text: str) -> str:
@@ -136,28 +136,14 @@ def _without_answer(text: str) -> str:
 
 
 def _of_json(text: str) -> str | None:
-    """The rationale in a reply with a JSON object, or with the beginning of one; None for another text."""
-    fields = list(_FIELD.finditer(text))
-    if fields and "{" in text[: fields[0].start()]:
-        return _unescaped(fields[-1][1]).strip()
-    bare = re.sub(r"^```(?:json)?\s*|\s*```$", "", text)
-    if not bare.startswith("{"):
-        return None
-    try:
-        found = json.loads(bare)
-    except (ValueError, RecursionError):
-        return None
-    given = {key.casefold(): value for key, value in found.items()}
-    return next((_joined(given[key]) for key in _KEYS if key in given), "")
-
-
-def _unescaped(string: str) -> str:
-    """The inner text of a JSON string, which may be cut off within an escape."""
-    whole = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?\Z", "", string)
-    try:
-        return str(json.loads(f'"{whole}"', strict=False))
-    except ValueError:
-        return whole
+    """The rationale in a reply with a JSON object, whole or cut off; None for a text without one."""
+    objects = [value for value in json_values(text) if isinstance(value, dict)]
+    for value in reversed(objects):
+        given = {key.casefold(): one for key, one in value.items()}
+        if (stated := next((given[key] for key in _KEYS if key in given), None)) is not None:
+            return _joined(stated)
+    alone = re.sub(r"^```(?:json)?\s*|\s*```$", "", text)
+    return "" if objects and alone.startswith("{") else None
 
 
 def _joined(value: JsonValue) -> str:
