@@ -115,7 +115,7 @@ def text_with_calls(response: ModelResponse) -> str:
     from pydantic_ai.messages import ToolCallPart
 
     calls = [arguments_text(part) for part in response.parts if isinstance(part, ToolCallPart)]
-    return "\n".join([response.text or "", *calls]) if calls else response.text or ""
+    return "\n".join(filter(None, [response.text or "", *calls])) if calls else response.text or ""
 
 
 def arguments_text(call: ToolCallPart) -> str:

@@ -31,7 +31,7 @@ def cut_object(text: str) -> dict[str, JsonValue] | None:
         return None
     bare = _HALF_ESCAPE.sub(r"\1", text[start.end() :].rstrip())
     try:
-        json.JSONDecoder(strict=False).raw_decode(bare)
+        json.JSONDecoder(strict=False).raw_decode(bare + " ")  # an escape at the very end counts as a wrong one
     except json.JSONDecodeError as error:
         in_string = error.msg.startswith("Unterminated string")
         if not in_string and error.pos < len(bare):
