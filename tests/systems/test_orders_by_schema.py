@@ -30,6 +30,7 @@ from proctor.systems import ModelSystem, prompt_as_sent, prompt_for_benchmark
 from proctor.systems.replies import asks_for_rationale, order_form, order_instruction, rationale_in
 from tests.support.faulty_server import Calls, Cut, FaultyServer, Rejects, Request
 from tests.support.program import proctor as program
+from tests.support.provider_server import ProviderServer, candidate, message
 from tests.support.schema_replies import draw_schema_replies
 from tests.support.stills import Shown
 
@@ -367,6 +368,30 @@ def test_by_a_tool_and_in_words() -> None:
     assert isinstance(by_tool, Answer)
     assert (by_tool.text, by_tool.extra["rationale"]) == (GOOD, WHY)
     assert (tool.settings["orders"], words.settings["orders"]) == ("schema", "text")
+
+
+CLAUDE, GEMINI = "anthropic:claude-opus-4-5", "google:gemini-2.5-pro"
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GEMINI])
+def test_other_protocols_have_schemas_of_their_own(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    monkeypatch.setenv("GOOGLE_API_KEY", "none")
+    with ProviderServer(message(GOOD) if model == CLAUDE else candidate(GOOD)) as server:
+        got = only_answer(server.url, name=model)
+    (asked,) = server.asked
+    config = asked.body["output_config"]["format"]["schema"] if model == CLAUDE else None
+    schema = config or asked.body["generationConfig"]["responseJsonSchema"]
+    assert [*schema["properties"]] == ["rationale", "order"]
+    assert schema["properties"]["order"]["items"]["enum"] == [*LABELS]
+    assert (value(got), got.extra["rationale"], got.extra["asked_by"]) == (ORDER, WHY, "schema")
+
+
+def test_a_protocol_with_tools_alone_is_asked_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    with ProviderServer(message(TEXT)) as server:
+        (got,), system = answered(server.url, name="anthropic:claude-3-5-sonnet-latest")
+    assert (value(got), system.settings["orders"], "tools" in server.asked[0].body) == (ORDER, "text", False)
 
 
 def test_replies_of_a_schema_are_read_without_errors() -> None:

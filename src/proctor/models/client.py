@@ -143,12 +143,14 @@ class ModelClient:
 
     @property
     def takes_schema(self) -> bool:
-        """Whether a JSON schema for a reply of any kind can be sent, by its protocol's own mode or as a tool; the server
-        may still refuse it. Local weights fill in forms of levels only."""
+        """Whether a JSON schema for a reply of any kind can be sent: by the mode that its protocol has for that, or as a
+        tool if the specification says so, since a model that has to call a tool may not think; the server may still
+        refuse it. Local weights fill in forms of levels only."""
         if self.spec.is_local or self.spec.hears:
             return False
         native = bool(self._model.profile.get("supports_json_schema_output", False))
-        return {"native": native, "tool": self.takes_tools}.get(self._mode(), False)
+        tool = self.takes_tools and self.spec.structured == "tool"
+        return {"native": native, "tool": tool}.get(self._mode(), False)
 
     @property
     def takes_footage(self) -> bool:

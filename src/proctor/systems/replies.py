@@ -66,7 +66,7 @@ def order_form(labels: tuple[str, ...], rationale: Rationale = "") -> type[BaseM
     servers refuse schemas with `uniqueItems`.
     """
     size = len(labels)
-    items: dict[str, JsonValue] = {"type": "string", "enum": [*labels]}
+    items: dict[str, JsonValue] = {"type": "string", "enum": [*dict.fromkeys(labels)]}
     fields: list[tuple[str, Any]] = [
         ("order", (list[str], Field(min_length=size, max_length=size, json_schema_extra={"items": items})))
     ]
