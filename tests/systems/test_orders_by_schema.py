@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.api import arrange
+from proctor.api.workers import order_of
 from proctor.core import (
     ACCURACY,
     Answer,
@@ -473,6 +475,15 @@ def _former_settings(system: ModelSystem) -> dict[str, Any]:
             "sampling": {"count": None, "fps": None, "video_as": "frames"}}  # fmt: skip
 
 
+@pytest.mark.parametrize(("given", "orders"), [({}, "schema"), ({"orders": "text"}, "text")])
+def test_workers_ask_as_the_run_does(given: dict[str, Any], orders: str) -> None:
+    """They get the prompt as a file, which alone would mean text."""
+    how: dict[str, Any] = {"model": "m", "base_url": "http://localhost:9/v1", "conditions": "text-only", **given}
+    order = order_of(arrange(steps(), None, **how))
+    assert order is not None
+    assert order.options["orders"] == orders
+
+
 def test_a_method_and_a_system_take_no_such_option() -> None:
     for system, model in (("pairwise-vote", "openai:m"), ("random", None)):
         with pytest.raises(InputError, match=r"--orders: found text, expected none: it is for models without a method"):
@@ -548,9 +559,7 @@ def test_a_batch_asks_by_schema_and_then_as_text(tmp_path: Path) -> None:
 
 def test_a_dry_run_asks_nothing(tmp_path: Path) -> None:
     with FaultyServer(GOOD) as server:
-        plan = proctor.api.arrange(
-            steps(), None, model="m", base_url=server.url, conditions="text-only", store=":memory:"
-        )
+        plan = arrange(steps(), None, model="m", base_url=server.url, conditions="text-only", store=":memory:")
         (found,) = asyncio.run(plan.estimate())
     assert (server.count, found.items) == (0, 3)
     assert found.tokens > 0
