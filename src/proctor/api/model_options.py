@@ -120,8 +120,8 @@ class ShownOptions(Files, total=False):
 
 class AskOptions(ShownOptions, ModelOptions, total=False):
     """Which models are asked. `model` is one or several of `provider:name` (keys come from the environment), or names
-    at the server `base_url`. `orders` says how orders are requested. `on_change` is called with the tally after every answer. Once `stop` is set, running
-    requests are completed and no more are sent."""
+    at the server `base_url`. `orders` says how orders are requested. `on_change` is called with the tally after every
+    answer. Once `stop` is set, running requests are completed and no more are sent."""
 
     model: Annotated[
         _Models,

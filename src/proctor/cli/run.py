@@ -154,10 +154,8 @@ def _note_wrong(tally: Tally) -> None:
     if tally.corrected:
         note(f"{tally.corrected} of {tally.done} replies correct their answer; the last one counts")
     if tally.without_schema:
-        note(
-            f"{tally.without_schema} of {tally.done} orders were requested as text, since the server takes no JSON schema "
-            f"({shorten(tally.schema_rejection, _LONGEST)})"
-        )
+        orders, why = count_of(tally.without_schema, "order"), shorten(tally.schema_rejection, _LONGEST)
+        note(f"Requested as text, since the server takes no JSON schema: {orders} ({why})")
     for count, what, example in (
         (tally.unreadable, "can't be read", tally.unreadable_example),
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),
