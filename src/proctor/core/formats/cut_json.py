@@ -11,6 +11,8 @@ from pydantic import JsonValue
 _OPENS = re.compile(r"\s*(?:```(?:json)?\s*)?(?=\{\s*\"[^\"\\\n]{1,60}\"\s*:)", re.IGNORECASE)
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]', re.DOTALL)
 _HALF_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_HALF_WORD = re.compile(r"(?:t|tr|tru|f|fa|fal|fals|n|nu|nul|-?\d*\.?\d*(?:[eE][+-]?)?)\Z")
+_LONGEST_WORD = 40
 _TRIES = 8
 _CLOSES = {"{": "}", "[": "]"}
 
@@ -34,7 +36,8 @@ def cut_object(text: str) -> dict[str, JsonValue] | None:
         json.JSONDecoder(strict=False).raw_decode(bare + " ")  # an escape at the very end counts as a wrong one
     except json.JSONDecodeError as error:
         in_string = error.msg.startswith("Unterminated string")
-        if not in_string and error.pos < len(bare):
+        half = _HALF_WORD.search(bare, max(0, len(bare) - _LONGEST_WORD))
+        if not in_string and error.pos < (len(bare) if half is None else half.start()):
             return None
         return _closed(bare, error.pos if in_string else len(bare), in_string)
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
