@@ -5,7 +5,8 @@ agree on none. It is missed where the label is a value and nothing is read: such
 nothing is guessed. `--show` lists both.
 
 `--generated N` reads N replies of each format that are drawn at random instead (tests/support/generated_replies.py: ways
-of writing an answer, wrappers, languages, thoughts, corrections, refusals), with the seed `--seed`.
+of writing an answer, wrappers, languages, thoughts, corrections, refusals), with the seed `--seed`; and as many orders
+that were requested by a JSON schema (tests/support/schema_replies.py).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 from pydantic import TypeAdapter
 
 from proctor.core import ParseError
-from proctor.core.formats import AnswerFormat, Format, ShortTextFormat
+from proctor.core.formats import AnswerFormat, Format, OrderingFormat, ShortTextFormat
 from tests.support.generated_replies import KINDS, generate
+from tests.support.schema_replies import draw_schema_replies
 
 REPLIES = Path(__file__).parents[1] / "tests" / "core" / "replies"
 
@@ -65,6 +67,9 @@ def generated(count: int, seed: int) -> Iterator[tuple[str, Format, list[str], R
     """Drawn replies by format."""
     for name, kind in KINDS.items():
         yield name, kind.form, [*kind.options], generate(name, count, seed)
+    labels = ("A", "B", "C", "D")
+    rows = ((text, order) for _, text, order in draw_schema_replies(count, seed, labels))
+    yield "ordering by schema", OrderingFormat(labels=labels), [], rows
 
 
 def same(form: Format, wanted: Any, value: Any) -> bool:

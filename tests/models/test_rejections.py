@@ -102,3 +102,23 @@ def test_a_failing_server_is_looked_into_for_some_words_alone() -> None:
     waits = meaning_of("You exceeded your current quota. Please retry in 34.07s.", under="busy")
     assert waits is not None
     assert waits.kind is InfrastructureError  # a limit of a minute, told in the words of one that lasts
+
+
+@pytest.mark.parametrize(
+    ("said", "under", "rejects"),
+    [
+        ("The provided JSON schema contains features not supported by xgrammar.", "rejected", "form"),
+        ("failed to load model vocabulary required for format", "server", "form"),
+        ("Grammar error: Unimplemented keys: ['maxItems']", "server", "form"),
+        ("Failed to generate JSON. Please adjust your prompt.", "rejected", "form"),
+        ("Unknown parameter: 'top_k'", "rejected", "request"),
+        ("At most 4 image(s) may be provided in one prompt.", "rejected", "request"),
+        ("This model's maximum context length is 4096 tokens", "rejected", "item"),
+        ("failed to load image", "rejected", "item"),
+    ],
+)
+def test_what_is_rejected_is_told_apart(said: str, under: Any, rejects: str) -> None:
+    """A form can be asked for in words instead; a setting is the same for every item; the rest is the item's."""
+    found = meaning_of(said, under=under)
+    assert found is not None
+    assert found.rejects == rejects

@@ -181,7 +181,22 @@ class Calls:
         return {"content": self.text or None, "tool_calls": made}
 
 
-Reply = str | Callable[[Request], str | Tokens | Calls]
+@dataclass(frozen=True)
+class Rejects:
+    """A reply that rejects the request, with an error's status and body."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A reply that the token limit ended."""
+
+    text: str
+
+
+Reply = str | Callable[[Request], str | Tokens | Calls | Rejects | Cut]
 
 
 class FaultyServer:
@@ -298,10 +313,11 @@ class FaultyServer:
 
     def _said(self, request: Request) -> str:
         said = self._reply if isinstance(self._reply, str) else self._reply(request)
+        assert not isinstance(said, Rejects)
         return said if isinstance(said, str) else said.text
 
     async def _treat(
-        self, http: web.Request, request: Request, good: Callable[[Request], dict[str, Any] | str]
+        self, http: web.Request, request: Request, good: Callable[[Request], dict[str, Any] | str | Rejects]
     ) -> web.StreamResponse:
         self.count += 1
         if len(self.requests) < self._keep:
@@ -318,7 +334,10 @@ class FaultyServer:
             _reset(http)
         if fault is Fault.HANG:
             await self._pause(self.hang_s)
-        return await self._send(http, fault, good(request))
+        made = good(request)
+        if isinstance(made, Rejects):
+            return web.json_response(made.body, status=made.status)
+        return await self._send(http, fault, made)
 
     def _next_fault(self) -> Fault | None:
         if self._script:
@@ -334,9 +353,11 @@ class FaultyServer:
         error = {"error": {"message": message.format(key=key), "type": "error", "code": code}}
         return web.json_response(error, status=status, headers=delay)
 
-    def _completion(self, request: Request) -> dict[str, Any]:
+    def _completion(self, request: Request) -> dict[str, Any] | Rejects:
         fault = request.fault
         reply = self._reply if isinstance(self._reply, str) else self._reply(request)
+        if isinstance(reply, Rejects):
+            return reply
         text = reply if isinstance(reply, str) else reply.text
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if isinstance(reply, Calls):
@@ -348,6 +369,8 @@ class FaultyServer:
         if fault is Fault.REFUSAL:
             message |= {"content": None, "refusal": "I can't help with that."}
         choice: dict[str, Any] = {"index": 0, "finish_reason": _FINISH.get(fault, "stop") if fault else "stop"}
+        if isinstance(reply, Cut):
+            choice["finish_reason"] = "length"
         if isinstance(reply, Tokens) and request.body.get("logprobs"):
             choice |= {"logprobs": reply.logprobs}
         prompt_tokens = sum(len(said) for said in request.texts) // 4 + 85 * len(request.image_bytes)

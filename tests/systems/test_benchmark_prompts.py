@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -29,14 +29,20 @@ WHY = "The scene is checked first, then the chest is bared, and compressions fol
 
 
 def answered(
-    instances: Instances, model: str, *, url: str | None = None, condition: str = "video", prompt: Prompt | None = None
+    instances: Instances,
+    model: str,
+    *,
+    url: str | None = None,
+    condition: str = "video",
+    prompt: Prompt | None = None,
+    orders: Literal["schema", "text"] | None = None,
 ) -> Answer:
     async def run() -> Answer:
         settings = {"max_tokens": 8} if model.startswith("transformers:") else {}
         spec = ModelSpec.model_validate({"name": model, "base_url": url, "settings": settings, "retries": 0})
         client = ModelClient(spec)
         try:
-            system = ModelSystem(client, prompt or prompt_for_benchmark("clinicalskillqa"))
+            system = ModelSystem(client, prompt or prompt_for_benchmark("clinicalskillqa"), orders=orders)
             return await ask(system, instances.items[0], lambda one: view(one, condition, instances.library))
         finally:
             await client.aclose()
@@ -54,6 +60,14 @@ def test_the_prompt_is_frozen(instances: Instances, condition: str, shown: int) 
     assert_frozen("\n-----\n".join(request.texts) + "\n", SNAPSHOTS / f"clinicalskillqa_{condition}.txt")
     assert "Rationale" in request.text
     assert ("nothing to see" in request.text) == (condition == "text-only")
+    assert (got.parsed, got.extra["rationale"]) == (["D", "B", "A", "C"], WHY)
+
+
+def test_the_prompt_beside_a_schema_is_frozen(instances: Instances) -> None:
+    with FaultyServer(json.dumps({"rationale": WHY, "order": ["D", "B", "A", "C"]})) as server:
+        got = answered(instances.first(4), "openai:m", url=server.url, orders="schema")
+    (request,) = server.requests
+    assert_frozen("\n-----\n".join(request.texts) + "\n", SNAPSHOTS / "clinicalskillqa_schema_video.txt")
     assert (got.parsed, got.extra["rationale"]) == (["D", "B", "A", "C"], WHY)
 
 
@@ -120,8 +134,9 @@ def test_local_weights_are_asked_for_both(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     weights = make_tiny_vlm(tmp_path)
-    got = answered(instances.first(4), f"transformers:{weights}")
+    got = answered(instances.first(4), f"transformers:{weights}", orders="schema")
     assert got.extra["frames"] == 4
+    assert got.extra["asked_by"] == "text"  # nothing decodes by a schema there
     assert isinstance(got.extra["rationale"], str)
 
 

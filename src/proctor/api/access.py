@@ -13,6 +13,7 @@ from proctor.api.options import listed
 from proctor.core import InputError, System, UsageError, first_problem, origin_of, reader_or_default
 
 if TYPE_CHECKING:
+    from proctor.core import Item
     from proctor.models import BatchFolder, ModelClient, ModelSpec
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -98,15 +99,15 @@ class ModelAccess:
 
 
 def build_systems(
-    benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess, *, sounding: bool = False
+    benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess, items: Sequence[Item] = ()
 ) -> list[System]:
     """Build the systems of a run: the given systems and, for each model, a system with the benchmark's prompt (or the
-    general one, for `sounding` items the general one for sound); or one method with the models that it asks.
+    general one, for `items` with sound the general one for sound); or one method with the models that it asks.
 
     Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
     do not fit together.
     """
-    from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
+    from proctor.systems import SYSTEMS, Renamed, asks_models, build_system
 
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
@@ -120,8 +121,8 @@ def build_systems(
     ]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError("name", found=f"{name!r} for several systems", expected="a name for one alone")
-    if options["prompt"] and (methods or not models):
-        raise InputError("prompt", found=options["prompt"], expected="none: it is for models without a method")
+    if methods or not models:
+        _refuse_wording(options)
     if methods:
         if len(systems) > 1:
             raise InputError("system", found=", ".join(map(str, systems)), expected="one method alone")
@@ -132,12 +133,35 @@ def build_systems(
         raise InputError("options", found=", ".join(own), expected="one named system alone, which has them")
     built = [_system(system, name, seed, own) for system in systems]
     if models:
-        template = prompt_for_benchmark(benchmark, options["prompt"], sounding=sounding)
-        sampling = Sampling(video_as=options["video_as"])
-        briefing = reader_or_default(benchmark).briefing
-        built += [ModelSystem(client, template, name or None, sampling, briefing) for client in access.clients(models)]
+        built += _of_models(benchmark, options, access.clients(models), items)
     _check_names(built)
     return built if models else _without_settings(built, options)
+
+
+def _refuse_wording(options: RunOptions) -> None:
+    """Raises `InputError` for options that say how a plain model is asked."""
+    for place, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
+        if given:
+            raise InputError(place, found=given, expected="none: it is for models without a method")
+
+
+def _of_models(
+    benchmark: str, options: RunOptions, clients: Sequence[ModelClient], items: Sequence[Item]
+) -> list[System]:
+    from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
+
+    template = prompt_for_benchmark(benchmark, options["prompt"], sounding=any(item.sounding for item in items))
+    sampling = Sampling(video_as=options["video_as"])
+    briefing = reader_or_default(benchmark).briefing
+    orders = orders_asked_by(options) if any(item.answer.kind == "ordering" for item in items) else None
+    name = options["name"] or None
+    return [ModelSystem(client, template, name, sampling, briefing, orders) for client in clients]
+
+
+def orders_asked_by(options: RunOptions) -> Literal["schema", "text"]:
+    """How models are asked for orders: as text by a prompt other than the benchmark's, whose words ask for text, unless
+    the option says otherwise."""
+    return options["orders"] or ("text" if options["prompt"] else "schema")
 
 
 def _without_settings(built: list[System], options: RunOptions) -> list[System]:

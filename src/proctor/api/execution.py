@@ -184,8 +184,7 @@ def arrange(
         raise
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)
-    sounding = any(item.sounding for item in loaded.items)
-    built = build_systems(loaded.name, listed(system), given, access, sounding=sounding)
+    built = build_systems(loaded.name, listed(system), given, access, loaded.items)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError("--batch", "no budget: nobody knows what a reply took", found=f"one of {budget_s:g} s")

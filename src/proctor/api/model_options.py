@@ -120,12 +120,16 @@ class ShownOptions(Files, total=False):
 
 class AskOptions(ShownOptions, ModelOptions, total=False):
     """Which models are asked. `model` is one or several of `provider:name` (keys come from the environment), or names
-    at the server `base_url`. `on_change` is called with the tally after every answer. Once `stop` is set, running
-    requests are completed and no more are sent."""
+    at the server `base_url`. `orders` says how orders are requested. `on_change` is called with the tally after every
+    answer. Once `stop` is set, running requests are completed and no more are sent."""
 
     model: Annotated[
         _Models,
         _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
+    ]
+    orders: Annotated[
+        Literal["schema", "text"] | None,
+        Option("Request orders by a JSON schema, or as text. [default: schema; with --prompt text]", group=_MODEL),
     ]
     concurrency: Concurrency
     budget_s: Annotated[

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
-from proctor.api.access import checked
+from proctor.api.access import checked, orders_asked_by
 from proctor.api.benchmarks import media_at
 from proctor.api.execution import Arranged, PreparedRun, arrange
 from proctor.api.model_options import RunOptions
@@ -178,15 +178,17 @@ def order_of(arranged: Arranged) -> "Order | None":
     from proctor.systems import ModelSystem
 
     given: dict[str, Any] = {**arranged.options}
+    models = [system for system in arranged.systems if isinstance(system, ModelSystem)]
     own = {name: one for name, one in given.items() if name not in _OF_THE_MACHINE}
     own |= {"model": listed(given["model"]), "budget_s": arranged.plan.budget_s}
+    own |= {"orders": orders_asked_by(arranged.options)} if models else {}  # since workers get the prompt as a file
     try:
         options = TypeAdapter(dict[str, JsonValue]).validate_python(json.loads(json.dumps(own)))
     except TypeError:
         return None
     if any(not isinstance(one, str) for one in arranged.named):
         return None
-    prompts = [system.prompt for system in arranged.systems if isinstance(system, ModelSystem)]
+    prompts = [system.prompt for system in models]
     scorers = [(scorer.name, metric.name) for scorer in arranged.benchmark.scorers for metric in scorer.metrics]
     return Order(
         benchmark=arranged.benchmark.name,

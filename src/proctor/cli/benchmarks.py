@@ -283,7 +283,7 @@ def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
 def _prompt(benchmark: str, item: Item) -> list[str]:
     """The messages that a model gets with the pictures under the condition `video`, from the default prompt."""
     from proctor.core import VideoClip
-    from proctor.systems import prompt_for_benchmark, prompt_text
+    from proctor.systems import Sent, prompt_for_benchmark, prompt_text
 
     clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
     pictures = sum(_frames(clip) for clip in clips) + len(item.pictured) - len(clips)
@@ -291,7 +291,10 @@ def _prompt(benchmark: str, item: Item) -> list[str]:
         note("Numbers of frames in the prompt are for one frame a second, at most 64.")
     briefing = reader_or_default(benchmark).briefing
     prompt, sounds = prompt_for_benchmark(benchmark, sounding=bool(item.sounding)), len(item.sounding)
-    texts = prompt_text(prompt, item, briefing, pictures=pictures, timed=bool(clips), sounds=sounds)
+    as_json = item.answer.kind == "ordering"
+    if as_json:
+        note("Orders are requested by a JSON schema; as text (--orders text) the prompt says so.")
+    texts = prompt_text(prompt, item, briefing, Sent(pictures, timed=bool(clips), sounds=sounds), as_json=as_json)
     return [text for text in texts if text]
 
 

@@ -139,7 +139,7 @@ def causes(tally: Tally) -> list[str]:
 
 
 def _note_wrong(tally: Tally) -> None:
-    """Note replies cut off, with thoughts or corrected, unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
+    """Note replies cut off, with thoughts, corrected or requested as text, unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
     from proctor.core import Status
 
     if tally.cut_off:
@@ -153,6 +153,9 @@ def _note_wrong(tally: Tally) -> None:
         )
     if tally.corrected:
         note(f"{tally.corrected} of {tally.done} replies correct their answer; the last one counts")
+    if tally.without_schema:
+        orders, why = count_of(tally.without_schema, "order"), shorten(tally.schema_rejection, _LONGEST)
+        note(f"Requested as text, since the server takes no JSON schema: {orders} ({why})")
     for count, what, example in (
         (tally.unreadable, "can't be read", tally.unreadable_example),
         (tally.by_status[Status.ERROR], "are errors of the system", tally.error_example),

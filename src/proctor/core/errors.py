@@ -26,9 +26,10 @@ class ProctorError(Exception):
     usage: Usage | None = None
     """The resources used before the error, if known."""
 
-    rejected: Literal["", "item", "request"] = ""
-    """Whether a server rejected the request, which it would reject again: for what is in it ("item"), or for its form or
-    an unknown reason, most probably the same for every item ("request")."""
+    rejected: Literal["", "item", "request", "form"] = ""
+    """Whether a server rejected the request, which it would reject again: for what is in it ("item"), for the form of the
+    reply that it asks for ("form"), or for a setting or an unknown reason, most probably the same for every item
+    ("request")."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))

@@ -27,7 +27,7 @@ from proctor.interchange.export_source import ExportSource, Written, copy_media,
 from proctor.interchange.hugging_face import yaml_text
 from proctor.interchange.lmms_eval import task_name
 from proctor.metrics import AccuracyScorer
-from proctor.systems import prompt_for_benchmark, prompt_text
+from proctor.systems import Sent, prompt_for_benchmark, prompt_text
 
 if TYPE_CHECKING:
     from inspect_ai import Task
@@ -279,9 +279,8 @@ def _lines(source: ExportSource) -> list[TaskItem]:
     for item in source.items:
         shown = () if blind else item.media
         video = any(isinstance(medium, VideoClip) for medium in shown)
-        system, user = prompt_text(
-            prompt, item, briefing, pictures=len(shown), timed=False, video=video, blind=blind and bool(item.media)
-        )
+        sent = Sent(len(shown), timed=False, video=video, blind=blind and bool(item.media))
+        system, user = prompt_text(prompt, item, briefing, sent)
         line = TaskItem(
             id=item.id,
             group=item.group,

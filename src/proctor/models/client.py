@@ -27,7 +27,16 @@ from proctor.models.adapters import local_hashes
 from proctor.models.endings import CUT_OFF, Ending, end_of
 from proctor.models.faults import Fault, one_line, understand
 from proctor.models.prefix_cache import NOT_REUSED
-from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value, thinks_aloud
+from proctor.models.reply import (
+    Reply,
+    Token,
+    UnreadableReplyError,
+    read_tokens,
+    read_usage,
+    read_value,
+    text_with_calls,
+    thinks_aloud,
+)
 from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -133,6 +142,17 @@ class ModelClient:
         return bool(self._model.profile.get("supports_tools", True))
 
     @property
+    def takes_schema(self) -> bool:
+        """Whether a JSON schema for a reply of any kind can be sent: by the mode that its protocol has for that, or as a
+        tool if the specification says so, since a model that has to call a tool may not think; the server may still
+        refuse it. Local weights fill in forms of levels only."""
+        if self.spec.is_local or self.spec.hears:
+            return False
+        native = bool(self._model.profile.get("supports_json_schema_output", False))
+        tool = self.takes_tools and self.spec.structured == "tool"
+        return {"native": native, "tool": tool}.get(self._mode(), False)
+
+    @property
     def takes_footage(self) -> bool:
         """Whether it accepts a video as frames with times (local weights, if their processor does)."""
         return self.spec.is_local and not self.spec.hears
@@ -144,17 +164,25 @@ class ModelClient:
             await connections.aclose()
 
     @overload
-    async def ask(self, parts: Sequence[Part], *, system: str = "") -> Reply[None]: ...
+    async def ask(
+        self, parts: Sequence[Part], *, system: str = "", shape: type[BaseModel] | None = None
+    ) -> Reply[None]: ...
     @overload
     async def ask(self, parts: Sequence[Part], *, system: str = "", schema: type[T]) -> Reply[T]: ...
     async def ask(
-        self, parts: Sequence[Part], *, system: str = "", schema: type[T] | None = None
+        self,
+        parts: Sequence[Part],
+        *,
+        system: str = "",
+        schema: type[T] | None = None,
+        shape: type[BaseModel] | None = None,
     ) -> Reply[T] | Reply[None]:
         """Sends texts, pictures, video files and sounds, in this order, and returns the reply.
 
         Each picture follows its label and time, each sound its label. With `schema` the reply is a value of that form,
         requested up to 3 times, and once if the token limit cuts the reply off. Infrastructure errors are retried as the specification says; their time, waits
-        included, counts as the stopwatch's "retry".
+        included, counts as the stopwatch's "retry". A `shape` is requested in the same way as a schema, but what comes
+        back is returned as it is, whether it has that form or not: for replies that an answer format reads.
 
         Raises `InfrastructureError` (no reply), `SystemFaultError` (no reply of the form, context too long, content
         that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
@@ -164,9 +192,11 @@ class ModelClient:
             raise ConfigurationError(NO_SOUND.format(self.name))
         if schema is not None:
             return await self._ask_for(schema, parts, system)
-        response, usage = await self.converse([self._message(parts, system)])
+        form = None if shape is None else self._form(shape)
+        response, usage = await self.converse([self._message(parts, system)], form)
         try:
-            return _reply(response, usage, None, self._tokens(response))
+            reply = _reply(response, usage, None, self._tokens(response))
+            return reply if shape is None else replace(reply, text=text_with_calls(response))
         except UnreadableReplyError as error:
             raise SystemFaultError(f"{self.name}: {error}").after(usage) from error
 

@@ -75,7 +75,7 @@ def understand(error: Exception) -> Fault:
     if isinstance(error, ContentFilterError):
         return Fault(RefusalError(f"the provider's filter stopped the answer: {said}"), again=False)
     if isinstance(error, UserError):
-        return Fault(ConfigurationError(said), again=False)
+        return Fault(_rejected(said, Meaning(ConfigurationError, rejects="request")), again=False)
     if isinstance(error, ModelAPIError):
         return _of_status(error, said)
     if isinstance(error, UnexpectedModelBehavior) and (meaning := _under_success(error.message)) is not None:
@@ -110,7 +110,7 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
     if meaning is not None and kind is not InfrastructureError:
         return Fault(_rejected(said, meaning), again=False)
     if isinstance(error, ModelRequestRejectedError) or (status is not None and _under(status) == "rejected"):
-        return Fault(_rejected(said, Meaning(InfrastructureError, same=True)), again=False)
+        return Fault(_rejected(said, Meaning(InfrastructureError, rejects="request")), again=False)
     return Fault(InfrastructureError(said), again=True, wait_s=error.retry_after)
 
 
@@ -130,7 +130,7 @@ def _under_success(message: str) -> Meaning | None:
 def _rejected(said: str, meaning: Meaning) -> ProctorError:
     """The error of a rejected request, with the way out."""
     error = meaning.kind(f"{said.rstrip('. ')}; {meaning.cure}" if meaning.cure else said)
-    error.rejected = "request" if meaning.same else "item"
+    error.rejected = meaning.rejects
     return error
 
 
@@ -157,7 +157,7 @@ def rejection(said: str, code: str = "") -> ProctorError:
     >>> type(rejection("Unknown parameter: 'top_k'")).__name__, type(rejection("bad request")).__name__
     ('ConfigurationError', 'InfrastructureError')
     """
-    return _rejected(said, meaning_of(said, code) or Meaning(InfrastructureError, same=True))
+    return _rejected(said, meaning_of(said, code) or Meaning(InfrastructureError, rejects="request"))
 
 
 def _codes(body: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from proctor.core import ConfigurationError, InfrastructureError, ProctorError, RefusalError, SystemFaultError
 
+Rejects = Literal["item", "request", "form"]
 Under = Literal["rejected", "busy", "server"]
 """The kind of a status: a request that is rejected as it is (400 to 499), one that comes too early (408, 409, 425, 429),
 or a server that fails (500 and more)."""
@@ -44,12 +45,12 @@ _CLASS = re.compile(
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a rejection is: the class of the error, the way out ("" where none is known), and whether it hardly depends
-    on the item."""
+    """What a rejection is: the class of the error, the way out ("" where none is known), and what is rejected (see
+    `ProctorError.rejected`)."""
 
     kind: type[ProctorError]
     cure: str = ""
-    same: bool = False
+    rejects: Rejects = "item"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class _Rule:
     kind: type[ProctorError]
     cure: str
     without_number: str
-    same: bool
+    rejects: Rejects
     under: frozenset[str]
     says: re.Pattern[str]
 
@@ -76,7 +77,7 @@ def meaning_of(said: str, codes: str = "", under: Under = "rejected") -> Meaning
         if under in rule.under and (found := rule.says.search(text)):
             number = next((number for number in found.groups() if number), None)
             cure = rule.without_number if number is None else rule.cure.replace("{n}", number)
-            return Meaning(rule.kind, cure, rule.same)
+            return Meaning(rule.kind, cure, rule.rejects)
     return None
 
 
@@ -105,7 +106,7 @@ def _rule(row: Mapping[str, Any], words: Mapping[str, str]) -> _Rule:
         kind=_KINDS[row["is"]],
         cure=cure,
         without_number=str(row.get("else", cure)),
-        same=bool(row.get("same", False)),
+        rejects=row.get("rejects", "item"),
         under=frozenset(row.get("under", ["rejected"])),
         says=re.compile(rf"(?<![a-z0-9])(?:{phrases})"),
     )

@@ -110,6 +110,14 @@ def read_arguments(call: ToolCallPart, schema: type[T]) -> T:
     raise UnreadableReplyError(problem)
 
 
+def text_with_calls(response: ModelResponse) -> str:
+    """The text of a reply, followed by the arguments of its tool calls."""
+    from pydantic_ai.messages import ToolCallPart
+
+    calls = [arguments_text(part) for part in response.parts if isinstance(part, ToolCallPart)]
+    return "\n".join(filter(None, [response.text or "", *calls])) if calls else response.text or ""
+
+
 def arguments_text(call: ToolCallPart) -> str:
     """The raw arguments of a tool call, JSON or not."""
     return call.args if isinstance(call.args, str) else json.dumps(call.args or {}, ensure_ascii=False)

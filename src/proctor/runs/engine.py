@@ -92,6 +92,10 @@ class Tally:
     """Replies with thoughts in their text."""
     corrected: int = 0
     """Replies in which a later declared answer corrects an earlier one."""
+    without_schema: int = 0
+    """Orders that were requested as text, since the server rejected the schema."""
+    schema_rejection: str = ""
+    """An example of the reasons."""
     error_example: str = ""
     usage: core.Usage = field(default_factory=core.Usage)
     started: float = field(default_factory=time.monotonic)
@@ -129,6 +133,9 @@ class Tally:
         self.cut_off += answer.extra.get("cut_off") is True
         self.thoughts_in_text += answer.extra.get("thoughts_in_text") is True
         self.corrected += answer.extra.get("corrected") is True
+        if why := answer.extra.get("schema_rejected"):
+            self.without_schema += 1
+            self.schema_rejection = self.schema_rejection or str(why)
         if answer.status is core.Status.ERROR:
             self.error_example = self.error_example or f"{answer.item_id}: {answer.reason}"
         self.usage += answer.usage

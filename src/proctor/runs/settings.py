@@ -79,8 +79,12 @@ def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def _identity(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The settings that identify a run. A hash of code counts if the other settings have it, too."""
+    """The settings that identify a run. A hash of code counts if the other settings have it, too. Settings
+    that do not say how orders are requested, as those of older stores, mean text."""
     plain: dict[str, Any] = without_addresses(settings)
+    system, theirs = plain.get("system"), other.get("system")
+    if isinstance(system, dict) and isinstance(theirs, dict) and "orders" in theirs:
+        plain["system"] = {"orders": "text", **system}
     known, others = plain.get(CODE_HASHES) or {}, other.get(CODE_HASHES) or {}
     kept = {name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES}}
     return kept | {CODE_HASHES: {name: one for name, one in known.items() if name in others}}

@@ -7,7 +7,14 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
-    from proctor.systems.model_system import ModelSystem, Sampling, prompt_as_sent, prompt_for_benchmark, prompt_text
+    from proctor.systems.model_system import (
+        ModelSystem,
+        Sampling,
+        Sent,
+        prompt_as_sent,
+        prompt_for_benchmark,
+        prompt_text,
+    )
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,
@@ -30,7 +37,7 @@ else:
 
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "SystemOptions", "asks_models", "build_system", "is_file_address",
+    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "asks_models", "build_system", "is_file_address",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from proctor.core import (
     Answer,
@@ -20,6 +20,9 @@ from proctor.core import (
     InputError,
     Item,
     ParseError,
+    ProctorError,
+    SystemFaultError,
+    Usage,
     View,
     clock_text,
     content_hash,
@@ -32,7 +35,9 @@ from proctor.core.formats import (
     RatingsFormat,
     TimestampsFormat,
     declared_answers,
+    json_values,
     option_letters,
+    without_thoughts,
 )
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
 from proctor.models import (
@@ -43,19 +48,28 @@ from proctor.models import (
     Part,
     Prompt,
     Query,
+    Reply,
     chosen_prompt,
     load_prompt,
     prompt_file,
 )
-from proctor.systems.replies import asks_for_rationale, rationale_in
+from proctor.systems.replies import Rationale, asks_for_rationale, order_form, order_instruction, rationale_in
 
 _PROMPTS = Path(__file__).parent
 _GENERAL = _PROMPTS / "model_answer.txt.j2"
 _WITH_SOUND = _PROMPTS / "model_answer_with_sound.txt.j2"
 MESSAGES = "messages_sha256"
 """The key of an answer's `extra` for the hash of the prompt as sent."""
+AskedBy = Literal["schema", "text"]
+ASKED_BY: Final = "asked_by"
+"""The key of an answer's `extra` for how an order was requested: by a JSON schema, or as text."""
+SCHEMA: Final = "schema"
+TEXT: Final = "text"
+SCHEMA_REJECTED: Final = "schema_rejected"
+"""The key of an answer's `extra` for the reason why an order was requested again, as text."""
 
 _CLIP = re.compile(r"clip (\d+), ")
+_FEW = 3  # forms
 
 
 @dataclass(frozen=True)
@@ -78,29 +92,36 @@ def prompt_for_benchmark(name: str, choice: str = "", *, sounding: bool = False)
     return chosen_prompt(usual, prompt_file(folder or _PROMPTS, name, choice) if choice else None)
 
 
+@dataclass(frozen=True)
+class Sent:
+    """What is sent with a question, as its prompt describes it: the numbers of pictures and sounds, whether pictures have
+    times or are video files, and whether the condition shows nothing."""
+
+    pictures: int
+    timed: bool
+    video: bool = False
+    blind: bool = False
+    sounds: int = 0
+
+
 def prompt_text(
-    prompt: Prompt,
-    item: Item,
-    briefing: Briefing | None = None,
-    *,
-    pictures: int,
-    timed: bool,
-    video: bool = False,
-    blind: bool = False,
-    sounds: int = 0,
+    prompt: Prompt, item: Item, briefing: Briefing | None, sent: Sent, *, as_json: bool = False
 ) -> tuple[str, str]:
-    """The system message and the user message for an item; `pictures` and `sounds` are the numbers of those sent."""
+    """The system message and the user message for an item. `as_json` is for orders that are requested by a schema."""
     return prompt.render(
         question=item.question,
         options=list(zip(option_letters(len(item.options)), item.options, strict=True)),
-        instruction=item.answer.instruction(item.options),
-        pictures=pictures,
-        timed=timed,
-        video=video,
-        blind=blind,
-        sounds=sounds,
+        instruction=_instruction(item, as_json),
+        **asdict(sent),
         definitions=[] if briefing is None else list(briefing.definitions.items()),
+        as_json=as_json,
     )
+
+
+def _instruction(item: Item, as_json: bool) -> str:
+    if as_json and isinstance(item.answer, OrderingFormat):
+        return order_instruction(item.answer.labels)
+    return item.answer.instruction(item.options)
 
 
 def prompt_as_sent(
@@ -123,14 +144,12 @@ def prompt_as_sent(
     timed = any(
         time is not None for shown_record in shown if shown_record.asked_as == "frames" for time in shown_record.times
     )
-    blind = _is_blind(condition, pictures, played)
+    blind, as_json = _is_blind(condition, pictures, played), answer.extra.get(ASKED_BY) == SCHEMA
     for choice, video in product(("", "paper", str(settings.get("prompt", ""))), (False, True)):
         with suppress(InputError):  # a file that is not here, or a benchmark without a prompt of that name
             prompt = prompt_for_benchmark(benchmark, choice, sounding=bool(played))
-            sounds = sum(played)
-            found = prompt_text(
-                prompt, item, briefing, pictures=pictures, timed=timed, video=video, blind=blind, sounds=sounds
-            )
+            sent = Sent(pictures, timed=timed, video=video, blind=blind, sounds=sum(played))
+            found = prompt_text(prompt, item, briefing, sent, as_json=as_json)
             if answer.extra.get(MESSAGES) == content_hash([*found]):
                 return found
     return None
@@ -142,13 +161,24 @@ def _is_blind(condition: str, pictures: int, played: Sequence[int]) -> bool:
 
 
 @dataclass(frozen=True)
+class _Shown:
+    """What a view shows, as it is sent, and its record for the answer's `extra`."""
+
+    parts: tuple[Part, ...]
+    sent: Sent
+    extra: dict[str, JsonValue]
+
+
+@dataclass(frozen=True)
 class _Request:
-    """One question as it is sent, and its record for the answer's `extra`."""
+    """One question as it is sent, and its record for the answer's `extra`. An order has a `shape` if it is requested by a
+    schema."""
 
     parts: tuple[Part, ...]
     system: str
-    user: str
     extra: dict[str, JsonValue]
+    rationale: Rationale = ""
+    shape: type[BaseModel] | None = None
 
 
 class ModelSystem:
@@ -156,6 +186,10 @@ class ModelSystem:
 
     The prompt is the same under every condition, except that it says so where nothing is shown. `briefing` are the
     benchmark's definitions and its clock. Raises `ConfigurationError` for video files and a model that takes none.
+
+    With `orders="schema"` an order is requested by a JSON schema, if the model's protocol has one, and as text where the
+    server rejects it. Either way the reply, whatever it is, is read by the answer format. Without `orders` they are
+    requested as text, and the settings do not say so: for items without orders.
     """
 
     def __init__(
@@ -165,6 +199,7 @@ class ModelSystem:
         name: str | None = None,
         sampling: Sampling = Sampling(),
         briefing: Briefing | None = None,
+        orders: AskedBy | None = None,
     ) -> None:
         if sampling.video_as == "file" and not (client.takes_video or client.takes_footage):
             raise ConfigurationError(
@@ -176,6 +211,9 @@ class ModelSystem:
         self._name = name or client.name
         self._sampling = sampling
         self._briefing = briefing
+        self._orders = orders
+        self._taken: set[type[BaseModel]] = set()
+        self._rejected: dict[type[BaseModel], str] = {}
 
     @property
     def name(self) -> str:
@@ -192,8 +230,14 @@ class ModelSystem:
         return self._client.takes_audio
 
     @property
+    def orders(self) -> AskedBy:
+        """How orders are requested: as text also of a model that is known to take no schema."""
+        return "schema" if self._orders == SCHEMA and self._client.takes_schema else "text"
+
+    @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model and its settings, the prompt by name and hash, the sampling, and the briefing's hash."""
+        """The model and its settings, the prompt by name and hash, the sampling, the briefing's hash, and how orders are
+        requested."""
         sampling: dict[str, JsonValue] = {**asdict(self._sampling)}
         briefing = self._briefing
         return {
@@ -202,6 +246,7 @@ class ModelSystem:
             "prompt_sha256": self._prompt.sha256,
             "sampling": sampling,
             **({} if briefing is None else {"briefing_sha256": content_hash(asdict(briefing))}),
+            **({} if self._orders is None else {"orders": self.orders}),
         }
 
     def supports(self, item: Item) -> bool:
@@ -211,11 +256,11 @@ class ModelSystem:
     async def answer(self, item: Item, view: View) -> Answer:
         """The model's reply as it is. `extra` has the server's word for its end (`finish_reason`), whether the token limit
         cut it off, whether it has thoughts in its text (`thoughts_in_text`), and whether a later declared answer
-        corrects an earlier one (`corrected`); for an ordering it has the rationale ("" where one was asked for and none
-        came); for local weights it says (`NOT_REUSED`) why the same pictures are computed again for each question, if
+        corrects an earlier one (`corrected`); for an ordering it says how it was requested (`ASKED_BY`), why as text
+        where the server rejected the schema (`SCHEMA_REJECTED`), and has the rationale ("" where one was asked for and
+        none came); for local weights it says (`NOT_REUSED`) why the same pictures are computed again for each question, if
         they are."""
-        request = await self._request(item, view)
-        reply = await self._client.ask(request.parts, system=request.system)
+        request, reply = await self._ask(item, await self._shown(item, view))
         return Answer(
             item_id=item.id,
             text=reply.text,
@@ -228,16 +273,65 @@ class ModelSystem:
                 **({"thoughts_in_text": True} if reply.thinks_aloud else {}),
                 **({"corrected": True} if _corrects_itself(item, reply.text) else {}),
                 **request.extra,
-                **_rationale(item, request.user, reply.text),
+                **_rationale(item, request, reply.text),
             },
         )
 
     async def query(self, item: Item, view: View) -> Query:
         """The query that `answer` sends to local weights. Raises `ConfigurationError` for a remote model."""
-        request = await self._request(item, view)
+        request = self._request(item, await self._shown(item, view), TEXT)
         return self._client.query(request.parts, system=request.system)
 
-    async def _request(self, item: Item, view: View) -> _Request:
+    async def _ask(self, item: Item, shown: _Shown) -> tuple[_Request, Reply[None]]:
+        """The reply to a question, and the request that brought it. An order is requested by a schema first, and as text
+        where the server rejects it or sends nothing back."""
+        if self.orders != SCHEMA or not isinstance(item.answer, OrderingFormat):
+            request = self._request(item, shown, TEXT)
+            return request, await self._client.ask(request.parts, system=request.system)
+        request, spent, lasting = self._request(item, shown, SCHEMA), Usage(), True
+        shape = cast("type[BaseModel]", request.shape)
+        if not (why := self._rejection_of(shape)):
+            try:
+                reply = await self._client.ask(request.parts, system=request.system, shape=shape)
+            except ProctorError as error:
+                if not _rejects_form(error):
+                    raise
+                why, spent = str(error), error.usage or spent
+                lasting = not isinstance(error, SystemFaultError)  # else one reply had another form
+            else:
+                if reply.text.strip() or reply.cut_off:
+                    self._taken.add(shape)
+                    return request, reply
+                why, spent = f"{self._client.name}: an empty reply", reply.usage
+        request = self._request(item, shown, TEXT)
+        request.extra[SCHEMA_REJECTED] = why
+        try:
+            reply = await self._client.ask(request.parts, system=request.system)
+        except ProctorError as error:
+            error.after(spent)
+            raise
+        if lasting and reply.text.strip() and shape not in self._taken:
+            self._rejected[shape] = why
+        return request, replace(reply, usage=spent + reply.usage)
+
+    def _rejection_of(self, shape: type[BaseModel]) -> str:
+        """Why a form is not requested any more; "" if it is. Once a few forms were rejected and none taken, no other one
+        is tried: a server without schemas is not asked twice for each item."""
+        if len(self._rejected) >= _FEW and not self._taken:
+            return next(iter(self._rejected.values()))
+        return self._rejected.get(shape, "")
+
+    def _request(self, item: Item, shown: _Shown, asked_by: AskedBy) -> _Request:
+        as_json = asked_by == SCHEMA
+        system, user = prompt_text(self._prompt, item, self._briefing, shown.sent, as_json=as_json)
+        parts, extra = (*shown.parts, user), {**shown.extra, MESSAGES: content_hash([system, user])}
+        if not isinstance(item.answer, OrderingFormat):
+            return _Request(parts, system, extra)
+        rationale = asks_for_rationale(user, _instruction(item, as_json))
+        shape = order_form(item.answer.labels, rationale) if as_json else None
+        return _Request(parts, system, {**extra, ASKED_BY: asked_by}, rationale, shape)
+
+    async def _shown(self, item: Item, view: View) -> _Shown:
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         footage = self._as_footage(frames)
@@ -245,10 +339,7 @@ class ModelSystem:
             getattr(view, "sounding", False)
         )  # as in `PlaysSounds`; an isinstance check of the protocol is slower
         sounds = await cast("PlaysSounds", view).sounds() if sounding else []
-        system, user = prompt_text(
-            self._prompt,
-            item,
-            self._briefing,
+        sent = Sent(
             pictures=len(files) or len(frames),
             timed=any(frame.time is not None for frame in frames),
             video=bool(files) or footage,
@@ -256,15 +347,15 @@ class ModelSystem:
             sounds=len(sounds),
         )
         span, by_own_clock = view.span, self._uses_own_clock(item)
-        shown: list[Part] = [_timed(frame, span, by_own_clock) for frame in frames]
+        parts: list[Part] = [_timed(frame, span, by_own_clock) for frame in frames]
         if footage:
-            shown = [Footage(tuple(_timed(frame, span, by_own_clock) for frame in frames))]
-        shown += [_named(file) if by_own_clock else file for file in files]
-        shown += [_captioned(sound, by_own_clock) for sound in sounds]
-        extra: dict[str, JsonValue] = {"frames": len(frames), MESSAGES: content_hash([system, user])}
+            parts = [Footage(tuple(_timed(frame, span, by_own_clock) for frame in frames))]
+        parts += [_named(file) if by_own_clock else file for file in files]
+        parts += [_captioned(sound, by_own_clock) for sound in sounds]
+        extra: dict[str, JsonValue] = {"frames": len(frames)}
         extra |= {"video_bytes": sum(len(file.mp4) for file in files)} if files else {}
         extra |= {"sounds": len(sounds)} if sounding else {}
-        return _Request((*shown, user), system, user, extra)
+        return _Shown(tuple(parts), sent, extra)
 
     def _uses_own_clock(self, item: Item) -> bool:
         """Whether the model must know the clock of the whole video: the question or its answer has times of it."""
@@ -289,8 +380,10 @@ class ModelSystem:
 
 
 def _corrects_itself(item: Item, reply: str) -> bool:
-    """Whether a reply declares two answers or more that are read differently."""
+    """Whether a reply declares two answers or more that are read differently. In JSON the field is the answer."""
     if isinstance(item.answer, FreeTextFormat | RatingsFormat):
+        return False
+    if any(isinstance(value, dict) for value in json_values(without_thoughts(reply))):
         return False
     declared = declared_answers(reply)
     read: list[JsonValue] = []
@@ -300,11 +393,16 @@ def _corrects_itself(item: Item, reply: str) -> bool:
     return any(value != read[0] for value in read)
 
 
-def _rationale(item: Item, prompt: str, reply: str) -> dict[str, JsonValue]:
+def _rejects_form(error: ProctorError) -> bool:
+    """Whether a rejection may be one of the form of the reply: by the server's words, or for no reason in the item."""
+    return error.rejected == "form" or (error.rejected == "request" and not isinstance(error, SystemFaultError))
+
+
+def _rationale(item: Item, request: _Request, reply: str) -> dict[str, JsonValue]:
     if not isinstance(item.answer, OrderingFormat):
         return {}
     found = rationale_in(reply)
-    return {"rationale": found} if found or asks_for_rationale(prompt) else {}
+    return {"rationale": found} if found or request.rationale else {}
 
 
 def _named(file: ClipFile) -> ClipFile:

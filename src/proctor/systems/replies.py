@@ -1,11 +1,14 @@
-"""Values written in their answer format, so that the format reads the same value back; and rationales in replies."""
+"""Values written in their answer format, so that the format reads the same value back; forms that replies are requested
+in; and rationales in replies."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal
 
-from pydantic import JsonValue
+from pydantic import BaseModel, Field, JsonValue, create_model
 
 from proctor.core import Answer, Item
 from proctor.core.formats import (
@@ -14,6 +17,7 @@ from proctor.core.formats import (
     PatternFormat,
     RatingsFormat,
     StrictFormat,
+    json_values,
     without_thoughts,
 )
 
@@ -41,6 +45,44 @@ def reply(item: Item, value: JsonValue, **extra: JsonValue) -> Answer:
     return Answer(item_id=item.id, text=text, parsed=parsed, extra=extra)
 
 
+Rationale = Literal["", "first", "last"]
+"""Where a prompt asks for a rationale: not at all, before the answer, or after it."""
+
+
+def order_instruction(labels: Sequence[str]) -> str:
+    """How to write an order of these labels as JSON. There is no example order: models repeat it."""
+    return (
+        f"Give all {len(labels)} labels ({', '.join(labels)}) from first to last, each once, "
+        'as the list "order" of a JSON object.'
+    )
+
+
+@lru_cache(maxsize=4096)
+def order_form(labels: tuple[str, ...], rationale: Rationale = "") -> type[BaseModel]:
+    """The form of a reply with an order: a list of as many of the labels as there are, and where a rationale is asked for
+    a text, in the place in which the prompt names it, since models write the fields in their order.
+
+    It is requested, and never used to read: a server may ignore it. That no label comes twice can't be requested, since
+    servers refuse schemas with `uniqueItems`.
+    """
+    size = len(labels)
+    items: dict[str, JsonValue] = {"type": "string", "enum": [*dict.fromkeys(labels)]}
+    fields: list[tuple[str, Any]] = [
+        ("order", (list[str], Field(min_length=size, max_length=size, json_schema_extra={"items": items})))
+    ]
+    if rationale:
+        fields.insert(0 if rationale == "first" else 1, ("rationale", (str, ...)))
+    return create_model("OrderReply", __doc__="An order of labels, from first to last.", **dict(fields))
+
+
+def asks_for_rationale(prompt: str, instruction: str) -> Rationale:
+    """Where a prompt asks for a rationale (it contains the word), compared with its instruction for the answer."""
+    found = prompt.casefold().find("rationale")
+    if found < 0:
+        return ""
+    return "first" if found < prompt.find(instruction) else "last"
+
+
 _MARK = r"[*_#`> \t]*"
 _RATIONALE = re.compile(
     rf"^{_MARK}(?:rationale|reasoning|explanation|reasons?){_MARK}[:：][*_`]*", re.IGNORECASE | re.MULTILINE
@@ -50,30 +92,28 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _MIN_WORDS = 3
 _MAX_READ = 20_000  # characters, the same limit as in answer formats
 _KEYS = ("rationale", "reasoning", "explanation", "reason")
-
-
-def asks_for_rationale(prompt: str) -> bool:
-    """Whether a prompt asks for a rationale: it contains the word."""
-    return "rationale" in prompt.casefold()
+_HALF = re.compile("[\ud800-\udfff]")  # of a character, which can't be stored
 
 
 def rationale_in(text: str) -> str:
     """The rationale of a reply with an order; "" where there is only an order.
 
-    The text after "Rationale:" up to the answer's line; else the text around that line; in a JSON object its field
-    `rationale`. Thoughts do not count, nor does a text of fewer than three words.
+    The text after "Rationale:" up to the answer's line; else the text around that line; in a JSON object, also in one
+    that is cut off, its field `rationale`. Thoughts do not count, nor does a text of fewer than three words.
 
     >>> rationale_in("Rationale: the chest is bared before the pads are placed.\\nAnswer: B > A")
     'the chest is bared before the pads are placed.'
     >>> rationale_in("Answer: B > A\\nFirst the pads are placed.")
     'First the pads are placed.'
+    >>> rationale_in('{"rationale": "The \\"pads\\" come last.", "order": ["B", "A"]}')
+    'The "pads" come last.'
     >>> rationale_in("Answer: B > A")
     ''
     """
     visible = without_thoughts(text)[:_MAX_READ]
     stated = _of_json(visible)
     if stated is not None:
-        return stated
+        return _HALF.sub("", stated)
     start = _RATIONALE.search(visible)
     if start is not None:
         rest = visible[start.end() :]
@@ -96,15 +136,20 @@ def _without_answer(text: str) -> str:
 
 
 def _of_json(text: str) -> str | None:
-    """The rationale in a reply that is one JSON object, in a code fence or not; None for another text."""
-    bare = re.sub(r"^```(?:json)?\s*|\s*```$", "", text)
-    if not bare.startswith("{"):
-        return None
-    try:
-        found = json.loads(bare)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    given = {key.casefold(): value for key, value in found.items()}
-    return next((one.strip() for key in _KEYS if isinstance(one := given.get(key), str)), "")
+    """The rationale in a reply with a JSON object, whole or cut off; None for a text without one."""
+    objects = [value for value in json_values(text) if isinstance(value, dict)]
+    for value in reversed(objects):
+        given = {key.casefold(): one for key, one in value.items()}
+        if (stated := next((given[key] for key in _KEYS if key in given), None)) is not None:
+            return _joined(stated)
+    alone = re.sub(r"^```(?:json)?\s*|\s*```$", "", text)
+    return "" if objects and alone.startswith("{") else None
+
+
+def _joined(value: JsonValue) -> str:
+    """A rationale in parts, picture by picture, as one text."""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_joined, value)))
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {said}" for name, one in value.items() if (said := _joined(one)))
+    return value.strip() if isinstance(value, str) else ""

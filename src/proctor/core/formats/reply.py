@@ -19,6 +19,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
+from proctor.core.formats.cut_json import cut_object
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
@@ -410,7 +411,14 @@ _KEYS = (
 
 
 def json_values(text: str) -> list[JsonValue]:
-    """The outermost JSON objects and lists in a text, found with a bounded number of attempts."""
+    """The outermost JSON objects and lists in a text, found with a bounded number of attempts; of a text that is an object
+    and is cut off, what stands in it until there.
+
+    >>> json_values('The order: {"order": ["B", "A"]}')
+    [{'order': ['B', 'A']}]
+    """
+    if (cut := cut_object(text)) is not None:
+        return [cut]
     starts = [hit.start() for hit in re.finditer(r"[{\[]", text)]
     if len(starts) > 2 * _MOST_OBJECTS:
         starts = starts[:_MOST_OBJECTS] + starts[-_MOST_OBJECTS:]
@@ -436,7 +444,9 @@ def _whole_list(text: str) -> list[JsonValue] | None:
 
 
 def _is_object(text: str) -> bool:
-    """Whether the text is one JSON object; without an answer field it is not an answer."""
+    """Whether the text is one JSON object, whole or cut off; without an answer field it is not an answer."""
+    if cut_object(text) is not None:
+        return True
     bare = text.removeprefix("```json").strip("` \n\t")
     return bare.startswith("{") and bare.endswith("}") and any(isinstance(value, dict) for value in json_values(bare))
 
