@@ -240,7 +240,9 @@ class ShortTextFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         if self.strict:
             return self.check(alone(text), options)
-        return read_reply(text, self._read, expected="a name or a few words", keys=("name", "text", "term", "label"))
+        return read_reply(
+            text, self._read, expected="a name or a few words", keys=("name", "text", "term", "label"), any_text=True
+        )
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, dict) or (isinstance(statement.value, list) and len(statement.value) != 1):
