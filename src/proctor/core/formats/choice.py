@@ -11,16 +11,19 @@ from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare, plain_words
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
 _NAME = (
-    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?)\b\s?:?\s{0,2}"
+    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?)\b\s?(?:number\s|no\.?\s|#)?:?\s{0,2}"
+    r"|(?:(?:la|le|el|a|die|der|das)\s)?(?:opci[óo]n|opç[ãa]o|opzione|letra|lettre|lettera|antwort|r[ée]ponse|respuesta|risposta"
+    r"|вариант|الخيار)\s|(?:la|le|el|die|der|das)\s(?=[(\[\"']?[A-Z](?![^\W_]))"
     r"|(?:选项?|選項?|選擇|选择)\s?:?\s{0,2}|第)?"
 )
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = deferred(
-    rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably"
+    rf"(?:\d{{1,2}}[.)]\s{{1,3}}(?=[A-Z]\b))?{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably"
     rf"|likely|most likely|maybe"
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| "
     rf"is)\s)?){{0,4}}"
@@ -30,8 +33,8 @@ _HEAD = deferred(
 )
 _MORE = deferred(
     rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>"
-    rf"|[/&,+|]|或|和|与)"
-    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
+    rf"|[/&,+|]|:(?=\s?[A-Z]\W*\Z)|或|和|与)\s?"
+    rf"(?:(?:maybe|perhaps|possibly|even)\s)?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
@@ -52,25 +55,34 @@ _OPTION = deferred(
 )
 _LONE = deferred(
     r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between"
-    r"|maybe|perhaps)\b[\s,:]{1,2}|,\s{1,3}|\A\W*)"
+    r"|maybe|perhaps|donc|daher|somit|quindi|portanto|est|ist|es)\b[\s,:]{1,2}|(?<=\w)'s\s|,\s{1,3}|[是选]\s?|(?<=[\u4e00-\u9fff]),\s?|\A\W*)"
     r"(?P<letter>[A-Z])(?![A-Za-z0-9']|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
 )
 _DENIED = deferred(
-    r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
+    r"\b(?:anything|everything|all) (?:but|except)\b[^.;\n]*|(?:不是|并非|除了)[^.,;\n]*"
+    r"|\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
     r"|except|reject\w*)\b"
     r"(?:(?!\bbut\b)[^.;\n])*",
     re.IGNORECASE,
 )
 _NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
 _WRONG = deferred(
-    r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b", re.IGNORECASE
+    r"\b(?:wrong|incorrect|false|unlikely|least likely|ruled out|excluded|(?:is|are|does|do|was|were|did|can|could|ca)n't"
+    r"|cannot be|(?:is|are|was|were) not (?:\w+ )?(?:used|shown|seen|visible|present|correct|right|involved|there))\b"
+    r"|错|不对|不正确",
+    re.IGNORECASE,
 )
 _REJECTED = deferred(
     r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false"
     r"|ruled|excluded|unlikely"
-    r"|eliminated|impossible))\b",
+    r"|eliminated|impossible|(?:the )?(?:least|less) (?:likely|plausible|probable)))\b|\s?项?是?(?:错|不对|不正确|不是)",
     re.IGNORECASE,
 )
+_ASKED = deferred(r"\s?\?\s{0,3}(?=\w)")
+_LISTED = deferred(r"(?:\A|[\n;,.])[^\w\n]{0,8}(?:option\s)?(?P<letter>[A-Z])(?=[\s.):\]=-]|\Z)")
+_BOXED = deferred(r"[☐☑☒□■✓✔✅✗✘❌]|\[[ xX]\]")
+_RIGHT = deferred(r"\b(?:yes|correct|true|right)\b|[✓✔✅☑■]|\[[xX]\]|正确|对", re.IGNORECASE)
+_FALSE = deferred(r"\b(?:no|not)\b|[✗✘❌☒☐□]|\[ \]", re.IGNORECASE)
 _KEYS = (
     "letter",
     "choice",
@@ -137,7 +149,12 @@ class ChoiceFormat(StrictFormat):
             return _bare(text, options)
         letters = ", ".join(option_letters(len(options)))
         read = partial(_read, options=options)
-        return read_reply(text, read, expected=f"one of the letters {letters}", keys=_KEYS)
+        try:
+            return read_reply(text, read, expected=f"one of the letters {letters}", keys=_KEYS)
+        except ParseError:
+            if unanswerable := _says_unanswerable(text, options):
+                return unanswerable
+            raise
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         letters = option_letters(len(options))
@@ -184,7 +201,7 @@ def _bare(text: str, options: Sequence[str]) -> str:
 
 
 def _read(statement: Statement, options: Sequence[str]) -> str | None:
-    for reading in (_whole_option, _head, _option_text, _named):
+    for reading in (_whole_option, _verdicts, _head, _option_text, _named):
         letters = reading(statement, options)
         if len(letters) > 1:
             raise ParseError(expected="one option", found=f"{' and '.join(sorted(letters))} in {statement.text}")
@@ -205,6 +222,42 @@ def _whole_option(statement: Statement, options: Sequence[str]) -> set[str]:
     return named if len(named) == 1 else set()
 
 
+def _says_unanswerable(text: str, options: Sequence[str]) -> str:
+    """The letter of the only option that says that there is no answer ("Cannot be determined"), where a reply does so
+    in its words; "" otherwise."""
+    unclear = [
+        (letter, _plain(option))
+        for letter, option in zip(option_letters(len(options)), options, strict=True)
+        if gives_up(option)
+    ]
+    said = f" {_plain(without_thoughts(text))} "
+    return unclear[0][0] if len(unclear) == 1 and f" {unclear[0][1]} " in said else ""
+
+
+def _verdicts(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The option that a list of all of them calls right, or the only one that it does not call wrong ("A: no, B: yes
+    …"). Raises `ParseError` for a list that does neither, since its first letter is no answer."""
+    text, letters = statement.text, option_letters(len(options))
+    hits = list(_LISTED.finditer(text))[: len(letters)]
+    if len(letters) < 2 or [hit["letter"] for hit in hits] != letters or hits[0].start():
+        return set()
+    ends = [*(hit.start() for hit in hits[1:]), len(text)]
+    parts = [text[hit.end() : end].split("\n\n", 1)[0] for hit, end in zip(hits, ends, strict=True)]
+    boxed = _BOXED.search(hits[0][0])  # a box before the letter belongs to it, one after it as well
+    parts = [f"{hit[0]}{part}" for hit, part in zip(hits, parts, strict=True)] if boxed else parts
+    if not _WORD_OR_NUMBER.search(parts[0]) and not _BOXED.search(parts[0]):
+        return set()  # "A, B …", or "A" and a list of reasons
+    wrong = [bool(_WRONG.search(part) or _FALSE.search(part)) for part in parts]
+    right = [bool(_RIGHT.search(part)) and not denied for part, denied in zip(parts, wrong, strict=True)]
+    for marked in (right, [not denied for denied in wrong]):
+        if sum(marked) == 1 and sum(wrong) == len(letters) - 1:
+            return {letters[marked.index(True)]}
+    raise ParseError(expected="one option", found=text)
+
+
+_WORD_OR_NUMBER = re.compile(r"\w")
+
+
 def _exact(text: str) -> str:
     return _plain(_NOT_APPLICABLE.sub("na", text))
 
@@ -215,6 +268,8 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
     hit = _HEAD.match(text)
     if hit is None or _REJECTED.match(text, hit.end()) or _NOT_APPLICABLE.match(text, hit.start("letter")):
         return set()
+    if _ASKED.match(text, hit.end()) or _is_denied_text(text[hit.end() :], hit["letter"], options):
+        return set()
     if hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
     named, at = {hit["letter"].upper()}, hit.end()
@@ -224,6 +279,14 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
         named.add(more["letter"])
         at = more.end()
     return named & letters if len(named) > 1 or not hit["both"] else set()
+
+
+def _is_denied_text(rest: str, letter: str, options: Sequence[str]) -> bool:
+    """Whether an option's own text follows its letter and is denied ("A Kelly clamp is not used")."""
+    place = ord(letter.upper()) - ord("A")
+    words = re.findall(r"[^\W_]+", options[place]) if place < len(options) else []
+    said = re.match(r"\W+" + r"\W+".join(map(re.escape, words)), rest, re.IGNORECASE) if words else None
+    return said is not None and _REJECTED.match(rest, said.end()) is not None
 
 
 def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str]) -> bool:
@@ -300,7 +363,8 @@ def _is_article(hit: re.Match[str], text: str, options: Sequence[str]) -> bool:
 
 def _affirmed(text: str) -> str:
     """Text without clauses of denial."""
-    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", _NOT_APPLICABLE.sub(" ", text)))
+    said = "".join(part for part in re.split(r"([.;,\n])", _NOT_APPLICABLE.sub(" ", text)) if not _WRONG.search(part))
+    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", said))
     return ", ".join(clause for clause in clauses if not _WRONG.search(clause))
 
 

@@ -142,7 +142,7 @@ def _bounded(text: str) -> str:
 
 # -------------------------------------------------------------------------------------------------------- cues
 
-_IS = r"\s{0,3}(?::|[-=]>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
+_IS = r"\s{0,3}(?::|[-=]?>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
 _ANSWER = (
     r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
 )
@@ -162,8 +162,8 @@ _FINAL = deferred(
     re.IGNORECASE,
 )
 _LINE = deferred(
-    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:(?:{_ANSWER}|{OTHERS})\b|{UNSPACED})[\"')\]]{{0,2}}"
-    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
+    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:(?:{_ANSWER}|final|{OTHERS})\b|{UNSPACED})[\"')\]]{{0,2}}"
+    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=(?-i:[(\[\"'A-Z0-9])))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
     rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
