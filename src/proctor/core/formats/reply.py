@@ -143,9 +143,7 @@ def _bounded(text: str) -> str:
 # -------------------------------------------------------------------------------------------------------- cues
 
 _IS = r"\s{0,3}(?::|[-=]?>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
-_ANSWER = (
-    r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
-)
+_ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)(?:[ _](?:letter|option|choice))?"
 _RIGHT = (
     r"(?:(?:die |the |la |le |a |o )?(?:richtige|korrekte|correcta|correcte|correct|correta|corretta|juste|justa|bonne"
     r"|finale?|doğru|правильный|верный|الصحيحة|الصحيح|النهائية|最终|最後|正确|正しい|我的|所以|因此)(?: |的|(?=答)|(?=正)))"
