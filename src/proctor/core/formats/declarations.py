@@ -103,7 +103,7 @@ _TAKES_BACK = deferred(
     r"|mis-?(?:read|saw|counted)|take (?:that|it) back)[^.:,;\n]{0,30}"
     r"|let me (?:re-?\w+|double[- ]?check|correct|think again|look again|check)[^.,:;\n]{0,30}|looking again|rather(?=,)"
     r"|korrektur|nein(?=,)|tatsächlich|moment|en fait|en realidad|perd[óo]n|更正|不对|等等|等一下|其实|实际上|いや|訂正)"
-    r"[\s,.:;!…-]{0,5}){1,3}",
+    r"[\s,.:;!…-]{0,5}(?:that(?:'s|\s(?:is|was)) (?:wrong|incorrect|not (?:right|correct))[\s,.:;!…-]{0,5})?){1,3}",
     re.IGNORECASE,
 )
 _IT_IS = deferred(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from typing import ClassVar
@@ -22,6 +23,10 @@ class _Plain(dict[int, str | None]):
         **dict.fromkeys("【〔〖", "["),
         **dict.fromkeys("】〕〗", "]"),
         "、": ",",
+        "،": ",",
+        "؛": ";",
+        "؟": "?",
+        "\u20e3": ".",  # 1️⃣
         "。": ". ",
         "∶": ":",
         "≈": "~",
@@ -46,6 +51,7 @@ class _Plain(dict[int, str | None]):
 
 PLAIN = _Plain()
 """For `str.translate`."""
+_ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#\d{1,6});")
 _MARKUP = (
     (re.compile(r"```[a-zA-Z]*|~~|\*|`"), ""),
     (re.compile(r"(?<![A-Za-z0-9_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9_])"), ""),
@@ -54,8 +60,7 @@ _MARKUP = (
     (re.compile(r"</t[dh]>\s{0,9}<t[dh]>", re.IGNORECASE), " | "),
     (re.compile(r"<br ?/?>|</?t(?:able|r|head|body)>", re.IGNORECASE), "\n"),
     (re.compile(r"</?t[dh]>", re.IGNORECASE), " "),
-    (re.compile(r"&(?:nbsp|amp|quot);"), " "),
-    (re.compile(r"&gt;|\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
+    (re.compile(r"\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf)\s?\{([^{}]{0,200})\}"), r"\1"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|operatorname|bf|rm)\b"), ""),
     (re.compile(r"\\(?:quad|qquad|displaystyle|left|right)\b|\\[,;:! ]"), " "),
@@ -66,6 +71,8 @@ _MARKUP = (
 
 def unmarked(text: str) -> str:
     """The text without Markdown, HTML and LaTeX around the words."""
+    if "&" in text:
+        text = _ENTITY.sub(lambda hit: html.unescape(hit[0]), text).translate(PLAIN)
     for pattern, plain in _MARKUP:
         text = pattern.sub(plain, text)
     return text
