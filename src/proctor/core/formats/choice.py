@@ -41,7 +41,7 @@ _WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
 _NO_NOUN = deferred(
     r"\s(?:the|this|that|these|those|it|its|in|at|on|of|to|we|i|you|he|she|they|there|both|no|not|if|but|and|or|my|our"
     r"|because|since|as|with|by|from|for|when|while|where|here|is|was"
-    r"|explanation|reason\w*|rationale|confidence|answer)\b",
+    r"|explanation|reason\w*|rationale|confidence|answer|only|alone)\b",
     re.IGNORECASE,
 )
 _REASON = deferred(
@@ -237,22 +237,39 @@ def _says_unanswerable(text: str, options: Sequence[str]) -> str:
 def _verdicts(statement: Statement, options: Sequence[str]) -> set[str]:
     """The option that a list of all of them calls right, or the only one that it does not call wrong ("A: no, B: yes
     …"). Raises `ParseError` for a list that does neither, since its first letter is no answer."""
-    text, letters = statement.text, option_letters(len(options))
-    hits = list(_LISTED.finditer(text))[: len(letters)]
-    if len(letters) < 2 or [hit["letter"] for hit in hits] != letters or hits[0].start():
+    letters, parts = option_letters(len(options)), listed_options(statement.text, options)
+    if not parts:
         return set()
-    ends = [*(hit.start() for hit in hits[1:]), len(text)]
-    parts = [text[hit.end() : end].split("\n\n", 1)[0] for hit, end in zip(hits, ends, strict=True)]
-    boxed = _BOXED.search(hits[0][0])  # a box before the letter belongs to it, one after it as well
-    parts = [f"{hit[0]}{part}" for hit, part in zip(hits, parts, strict=True)] if boxed else parts
-    if not _WORD_OR_NUMBER.search(parts[0]) and not _BOXED.search(parts[0]):
-        return set()  # "A, B …", or "A" and a list of reasons
-    wrong = [bool(_WRONG.search(part) or _FALSE.search(part)) for part in parts]
-    right = [bool(_RIGHT.search(part)) and not denied for part, denied in zip(parts, wrong, strict=True)]
+    wrong = [calls_wrong(part) for part in parts]
+    right = [calls_right(part) for part in parts]
     for marked in (right, [not denied for denied in wrong]):
         if sum(marked) == 1 and sum(wrong) == len(letters) - 1:
             return {letters[marked.index(True)]}
-    raise ParseError(expected="one option", found=text)
+    raise ParseError(expected="one option", found=statement.text)
+
+
+def listed_options(text: str, options: Sequence[str]) -> list[str]:
+    """What a text says of each option, if it begins with a list of all of them in their order; else nothing."""
+    letters = option_letters(len(options))
+    hits = list(_LISTED.finditer(text))[: len(letters)]
+    if len(letters) < 2 or [hit["letter"] for hit in hits] != letters or hits[0].start():
+        return []
+    ends = [*(hit.start() for hit in hits[1:]), len(text)]
+    parts = [text[hit.end() : end].split("\n\n", 1)[0] for hit, end in zip(hits, ends, strict=True)]
+    if _BOXED.search(hits[0][0]):  # a box before the letter belongs to it
+        parts = [f"{hit[0]}{part}" for hit, part in zip(hits, parts, strict=True)]
+    says = _WORD_OR_NUMBER.search(parts[0]) or _BOXED.search(parts[0])  # not "A, B …", or "A" and a list of reasons
+    return parts if says else []
+
+
+def calls_wrong(said: str) -> bool:
+    """Whether what is said of an option in a list denies it."""
+    return bool(_WRONG.search(said) or _FALSE.search(said))
+
+
+def calls_right(said: str) -> bool:
+    """Whether what is said of an option in a list affirms it."""
+    return bool(_RIGHT.search(said)) and not calls_wrong(said)
 
 
 _WORD_OR_NUMBER = re.compile(r"\w")

@@ -16,7 +16,7 @@ OTHERS = (
     r"|उत्तर|đáp án"
 )
 """Words for "answer" in languages that put spaces between words."""
-UNSPACED = r"答え|回答|解答|答案|正解|정답|답변|답"
+UNSPACED = r"答え|回答|解答|答案|正解|정답|답변|답|评分|得分"
 """Words for "answer" in languages that do not."""
 _SENTENCE_END = deferred(
     r"[.!?;](?:(?<![0-9].)(?<!i\.e.)(?<!e\.g.)(?<!pprox.)(?<!\bca.)(?<!\bvs.)(?<![Ff]ig.)\s+(?=[A-Z0-9(\"'])"
@@ -136,7 +136,7 @@ def retractions_in(plain: str, start: int) -> list[Retraction]:
     """The retractions after `start`, first to last."""
     found = []
     for hit in list(_TAKES_BACK.finditer(plain, start))[-_MOST:]:
-        rest = plain[hit.end() : hit.end() + LONGEST].strip()
+        rest = plain[hit.end() : hit.end() + LONGEST].strip() or hit[0].split()[-1]  # "wait, no."
         said = _IT_IS.sub("", first_sentence(rest), count=1) if rest else ""
         reason = _BECAUSE.search(said)
         said = (said[: reason.start()] if reason else said).strip(" .,:;!")

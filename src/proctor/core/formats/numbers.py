@@ -21,12 +21,30 @@ _WORDS = {word: number for number, word in enumerate(NUMBER_WORDS)} | {
     word: 10 * place for place, word in enumerate(_TENS, 2)
 }
 _WORDS |= {"no": 0, "none": 0, "a single": 1, "a hundred": 100, "one hundred": 100, "hundred": 100}
+_WORDS |= {
+    word: number
+    for words in (  # German, French, Spanish, Italian, Portuguese; without those that are English words, too
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "- deux trois quatre cinq - sept huit neuf dix onze douze",
+        "- dos tres cuatro cinco seis siete ocho nueve diez - doce",
+        "- - tre quattro cinque sei sette otto nove dieci undici dodici",
+        "- dois três quatro - - sete oito - dez onze doze",
+    )
+    for number, word in enumerate(words.split(), 1)
+    if word != "-"
+}
+_FOREIGN = "|".join(
+    word
+    for word in _WORDS
+    if (word not in NUMBER_WORDS and word not in _TENS and " " not in word and word[0] != "n")
+    or word in {"neun", "neuf", "nueve", "nove"}
+)
 _CHINESE = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "十": 10}
 
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)?"
 _NAMES = (
     rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(NUMBER_WORDS[1:10])}))?|(?:a|one) hundred|hundred|a single"
-    rf"|{'|'.join(NUMBER_WORDS)}"
+    rf"|{'|'.join(NUMBER_WORDS)}|{_FOREIGN}"
 )
 _ZERO = (
     r"none(?! of)|no(?= \w+s\b(?! (?:is|has))| (?:\w+ )?(?:clip|sponge|needle|object|mesh|bag|drain|loop|specimen|item"
@@ -38,7 +56,7 @@ _HAN = (
 )
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
 _QUANTITY = deferred(
-    rf"(?=[-+\d百{''.join(_CHINESE)}]|\b[aefhnostz])"
+    rf"(?=[-+\d百{''.join(_CHINESE)}]|\b[acdefhnoqstuvz])"
     rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b"
     rf"|(?P<han>{_HAN})){_SHARE}"
     r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture"
@@ -54,8 +72,10 @@ _ELSEWHERE = deferred(
     r"|mm|ml|l|kg|g|px|pixels|x\d+|years?|st|nd|rd|th)\b|"
     r"(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more "
     r"time)\b)|"
+    r"(?:one|two|three|\d{1,2}) (?:thirds?|quarters?|halves|fifths?|tenths?)\b|"
     r"(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one"
     r"|step one|one hand|one side|the other one)\b)|"
+    r"\b\d{1,3}(?:\.\d+)?\s?%\s(?:sure|confiden\w+|certain\w*|likel\w+|probab\w+)|\b\d{1,3}(?=\s(?:would be|would mean|means|stands for)\b)|"
     r"第\s?[\d一二三四五六七八九十]+|(?<!\d)\d{1,9}\s?(?:秒|分钟|分|小时|毫米|厘米)",
     re.IGNORECASE,
 )
@@ -91,6 +111,11 @@ _PARTS = deferred(
     r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
     re.IGNORECASE,
 )
+_DENIED = deferred(r"\b(?:not|rather than|instead of)\s\Z", re.IGNORECASE)
+_RESULT = deferred(
+    r"(?:\d+|[a-z]{3,5})\s?[+x×*-]\s?(?:\d+|[a-z]{3,5})[^=\n]{0,30}=\s?(?:\d+|[a-z]{3,9})", re.IGNORECASE
+)
+_OF_MEDIA = deferred(r"\s(?:frames?|images?|pictures?|photos?|videos?)\b", re.IGNORECASE)
 _GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # ambiguous between countries
 _SECOND = deferred(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
 _TOTAL = deferred(
@@ -134,11 +159,17 @@ def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
     quantities = _quantities(text)
     if only:
         return [quantity for quantity in quantities if quantity.share]
-    return list(quantities) if share else [quantity for quantity in quantities if not quantity.share]
+    kept = list(quantities) if share else [quantity for quantity in quantities if not quantity.share]
+    affirmed = [quantity for quantity in kept if not _DENIED.search(text, max(0, quantity.start - 14), quantity.start)]
+    return affirmed if affirmed and kept[0] in affirmed else kept
 
 
 def _total(text: str, quantities: list[_Quantity]) -> _Quantity | None:
     """The number that is named as the total, if there is one."""
+    if (sum_ := _RESULT.search(text)) and quantities[-1].end <= len(text):
+        results = [quantity for quantity in quantities if quantity.end == sum_.end()]
+        if results and quantities[0].start >= sum_.start():
+            return results[0]
     total = _TOTAL.search(text)
     totals = [
         quantity for quantity in quantities if total and total.start() <= quantity.start and quantity.end <= total.end()
@@ -150,7 +181,7 @@ def _unclear(statement: Statement, text: str, quantities: list[_Quantity], share
     """Whether the first number is a bound, one of several, negative, a share of a part, later retracted, or has an
     ambiguous thousands separator."""
     first = quantities[0]
-    if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
+    if _alternatives(text, first) or first.value < 0 or _PARTS.search(text) or _contradicts(text, quantities):
         return True
     more = len(quantities) < len(_of_kind(statement.text, share, only=first.share))
     if not statement.sure and more and _SECOND.search(statement.text):
@@ -158,10 +189,21 @@ def _unclear(statement: Statement, text: str, quantities: list[_Quantity], share
     return not share and _GROUPED.fullmatch(text, first.start, first.end) is not None
 
 
+def _contradicts(text: str, quantities: list[_Quantity]) -> bool:
+    """Whether the second number says another than the first ("three (4)"), or the first counts pictures ("12 frames show
+    3 clips")."""
+    if len(quantities) < 2 or quantities[0].value == quantities[1].value:
+        return False
+    between = text[quantities[0].end : quantities[1].start]
+    repeated = re.fullmatch(r"\s?\(", between) and text[quantities[1].end : quantities[1].end + 1] == ")"
+    return bool(repeated) or _OF_MEDIA.match(between) is not None
+
+
 def _adds_up(text: str, quantities: list[_Quantity]) -> bool:
     """Whether the first number is one of several parts without a total ("2 clips and 1 sponge")."""
     between = text[quantities[0].end : quantities[1].start] if len(quantities) > 1 else ""
-    return bool(re.fullmatch(r"(?: [a-z-]+){1,3},? (?:and|plus) ", between, re.IGNORECASE))
+    none = len(quantities) > 1 and quantities[1].value == 0  # "3 clips and no sutures"
+    return not none and bool(re.fullmatch(r"(?: [a-z-]+){1,5},? (?:and|plus) ", between, re.IGNORECASE))
 
 
 @dataclass(frozen=True)
@@ -252,7 +294,7 @@ _SURE = (
 )
 _HEAD_YES = deferred(
     rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
-    r"|[\W_]{0,6}(?:是的?|有的?|对的?|正确|存在|可见|能)(?=[\s,.!;)\]\"']|$)",
+    r"|[\W_]{0,6}(?:是的?|有的?|对的?|没错|正确|存在|可见|能|はい|ja|oui|sí|sì|sim|да|نعم|예|네|evet|tak)(?=[\s,.!;)\]\"']|$)",
     re.IGNORECASE,
 )
 _NO = (
@@ -261,7 +303,7 @@ _NO = (
 )
 _HEAD_NO = deferred(
     rf"[\W_]{{0,6}}{_SURE}(?:false\b|incorrect\b|nope\b|{_NO})"
-    r"|[\W_]{0,6}(?:否|不是|没有|不对|错误|不存在|不可见|不能|不|无|没)(?=[\s,.!;)\]\"']|$)",
+    r"|[\W_]{0,6}(?:否|不是|没有|不对|错误|不存在|不可见|不能|不|无|没|いいえ|nein|non|não|нет|لا|아니요|아니오|hayır|nie)(?=[\s,.!;)\]\"']|$)",
     re.IGNORECASE,
 )
 _YES = deferred(r"\b(?:yes|yep|yeah|true)\b|是的", re.IGNORECASE)
@@ -275,6 +317,7 @@ _BOTH = deferred(
     re.IGNORECASE,
 )
 _TWO_LINES = deferred(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
+_ASKED = deferred(r"\W*(?:yes|no)\s?\?\s+\w", re.IGNORECASE)
 _UNDONE = deferred(r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE)
 _CONCLUDES = deferred(r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE)
 _COUNT_KEYS = ("count", "number", "total", "n", "quantity", "num")
@@ -438,7 +481,7 @@ def _yes_or_no(statement: Statement) -> bool | None:
         return statement.value
     text = statement.text
     start = first_sentence(text)
-    if _BOTH.search(start) or _TWO_LINES.fullmatch(text):
+    if _BOTH.search(start) or _TWO_LINES.fullmatch(text) or _ASKED.match(text):
         raise ParseError(expected="yes or no", found=text)
     for pattern, value in ((_HEAD_YES, True), (_HEAD_NO, False)):
         if pattern.match(text):

@@ -75,7 +75,7 @@ class ScaleFormat(StrictFormat):
         value, text = statement.value, statement.text
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self._level(float(str(value)), text)
-        if isinstance(value, list | dict):
+        if isinstance(value, dict) or (isinstance(value, list) and len(value) != 1):
             return None
         of = None if statement.sure and _ALONE.match(text) else _OF.search(text)
         if of and int(of["most"]) != self.high:

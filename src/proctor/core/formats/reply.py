@@ -179,25 +179,27 @@ _ANY = deferred(
     r"|conclude)"
     r"(?:\s(?:that|with|it is|it's|option)\b)?:?)|"
     rf"(?=[应故我选])(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|"
-    rf"(?=[最正我所因的答回解정답])(?:{_LANGUAGES})|\b(?=[abcdefijlnorsövđваопاأउ])(?:{_LANGUAGES}|{_CHOOSES})",
+    rf"(?=[最正我所因的答回解评得정답])(?:{_LANGUAGES})|\b(?=[abcdefijlnorsövđваопاأउ])(?:{_LANGUAGES}|{_CHOOSES})",
     re.IGNORECASE,
 )
 _BOX = deferred(r"\\(?:boxed|fbox)\s{0,2}\{")
 _TAG = deferred(r"<(?:final_?)?answer>", re.IGNORECASE)
-_TAG_END = deferred(r"</(?:final_?)?answer>", re.IGNORECASE)
+_VALUE_TAG = deferred(r"<(?:score|rating|grade|choice|option|order|verdict|label)>", re.IGNORECASE)
+_TAG_END = deferred(r"</(?:(?:final_?)?answer|score|rating|grade|choice|option|order|verdict|label)>", re.IGNORECASE)
 _MEDIA = (
     r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
     r"|visual (?:content|inputs?|data|information))\b"
 )
 _SEES_NOTHING = deferred(
-    r"\b(?=[cdhinuw])(?:"
+    r"\b(?=[cdhinpuw])(?:"
     r"(?:can(?:no|')?t|can not|could(?: not|n't)|unable to|not able to|do(?: not|n't) (?:have|see|currently have)"
     rf"|did(?: not|n't) (?:receive|get|come)|have not (?:received|been))\b[^.!?\n]{{0,60}}?\b{_MEDIA}|"
     rf"no {_MEDIA}(?: \w+)? (?:was|were|is|are|has|have|provided|attached|available|included|supplied|came|here)\b|"
     rf"without (?:the|any|a|access|seeing|being|actual|having|viewing)\b[^.!?\n]{{0,40}}?\b{_MEDIA}|"
     r"(?:can(?:no|')?t|can not|unable to|not able to|impossible to|not possible to|insufficient[^.!?\n]{0,40}to)\b"
     r"[^.!?\n]{0,30}?\b(?:determine|tell|answer|say|decide|judge|assess|identify|know|help|comply|assist|establish"
-    r"|be (?:determined|answered|assessed))\b)|"
+    r"|be (?:determined|answered|assessed))\b|"
+    rf"please (?:share|provide|upload|attach|send)\b[^.!?\n]{{0,40}}\b{_MEDIA})|"
     r"(?:无法|不能|看不到|没有看到|没有提供|未提供)[^.!?\n]{0,12}(?:视频|图像|图片|画面|判断|确定|回答|查看|观看)",
     re.IGNORECASE,
 )
@@ -226,10 +228,12 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
     yield from (_field(value) for value in _answers(body, keys))
     listed = _whole_list(body)
     if listed is not None:
-        yield _field(listed)
+        inner = listed[0] if len(listed) == 1 else None
+        nested = isinstance(inner, list) and len(inner) == 1 and not isinstance(inner[0], list | dict)
+        yield _field(inner if nested else listed)  # [[4]]
         return
     plain = body.translate(PLAIN)
-    tags = list(_TAG.finditer(plain))
+    tags = list(_TAG.finditer(plain)) or list(_VALUE_TAG.finditer(plain))
     if tags:
         rest = plain[tags[-1].end() :]
         end = _TAG_END.search(rest)

@@ -13,7 +13,16 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
-from proctor.core.formats.choice import cell_letter, is_article, letter_span, named_by_text, option_letters
+from proctor.core.formats.choice import (
+    calls_right,
+    calls_wrong,
+    cell_letter,
+    is_article,
+    letter_span,
+    listed_options,
+    named_by_text,
+    option_letters,
+)
 from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
@@ -25,7 +34,7 @@ _NAME = (
 )
 _OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
 _CLOSE = r"[)\]}>*\"'.]{0,4}"
-_JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\band\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|,){1,2}"
+_JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\b(?:and|und|et|y|e)\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|と|,){1,2}"
 _FIRST = deferred(
     rf"{_OPEN}(?i:(?:i (?:think|believe)|it(?:'s| is)|they are|these are|those are|probably|likely|is|are"
     rf"|be)\b[\s,:]{{0,3}}){{0,3}}{_OPEN}{_NAME}{_OPEN}"
@@ -47,7 +56,7 @@ _WRONG = deferred(
     re.IGNORECASE,
 )
 _NOT_BEFORE = deferred(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
-_LINE = deferred(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
+_LINE = deferred(r"^\W{0,4}(?:\d{1,2}[.)]\s{1,3})?(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
 _ALL = deferred(
     r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部"
     r"|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
@@ -98,6 +107,10 @@ class ChoicesFormat(StrictFormat):
         known = option_letters(len(options))
         if _ALL.fullmatch(first_sentence(text)):
             return [*known]
+        if parts := listed_options(text, options):
+            right = [letter for letter, part in zip(known, parts, strict=True) if calls_right(part)]
+            told = len(right) + sum(map(calls_wrong, parts)) == len(parts)
+            return self.check([*right], options) if right and told else None
         rest = _EXCEPT.fullmatch(first_sentence(text))
         left = [letter for letter in known if rest and letter not in rest["letters"]]
         if left and len(left) < len(known):
