@@ -118,6 +118,7 @@ _SAYS_MORE = deferred(
     r"\b(?:is|are|was|were|isn't|can|could|may|might|would|looks?|seems?|shows?|has|have|lies|also|too|not|if|or|no)\b",
     re.IGNORECASE,
 )
+_DOUBTS = deferred(r"\b(?:may|might|could|perhaps|maybe|possibly|would|if|unless)\b|\?", re.IGNORECASE)
 _MOST_WORDS = 5
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n+")
@@ -126,7 +127,7 @@ _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n+")
 @dataclass(frozen=True)
 class Retraction:
     """What a reply says after taking back an answer: the `instead` that it names in a few words ("wait, no: C"), or
-    else "", and the sentences that follow."""
+    else "", and the sentences that follow, without those that only doubt."""
 
     instead: str
     sentences: tuple[str, ...]
@@ -141,6 +142,6 @@ def retractions_in(plain: str, start: int) -> list[Retraction]:
         reason = _BECAUSE.search(said)
         said = (said[: reason.start()] if reason else said).strip(" .,:;!")
         few = bool(said) and len(_WORD.findall(said)) <= _MOST_WORDS and not _SAYS_MORE.search(said)
-        sentences = tuple(one.strip() for one in _SENTENCES.split(rest) if one.strip())
+        sentences = tuple(one.strip() for one in _SENTENCES.split(rest) if one.strip() and not _DOUBTS.search(one))
         found.append(Retraction(said if few else "", sentences))
     return found
