@@ -106,7 +106,9 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
             meaning = Meaning(SystemFaultError, _TOO_MUCH)
         return Fault(_rejected(said, meaning), again=False)
     by_media = status == _MEDIA_TYPE and kind is SystemFaultError and _MEDIA.search(told) is not None
-    no_access = (status in _NO_ACCESS and not by_media) or isinstance(error, ModelAuthenticationError | ModelNotFoundError)
+    no_access = (status in _NO_ACCESS and not by_media) or isinstance(
+        error, ModelAuthenticationError | ModelNotFoundError
+    )
     by_policy = kind is RefusalError and status == _FORBIDDEN
     if isinstance(error, ModelQuotaExceededError) or (no_access and not by_policy):
         if meaning is None or kind is not ConfigurationError:
