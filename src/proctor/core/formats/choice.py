@@ -19,11 +19,12 @@ _NAME = (
     r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?)\b\s?(?:number\s|no\.?\s|#)?:?\s{0,2}"
     r"|(?:(?:la|le|el|a|die|der|das)\s)?(?:opci[óo]n|opç[ãa]o|opzione|letra|lettre|lettera|antwort|r[ée]ponse|respuesta|risposta"
     r"|вариант|الخيار)\s|(?:la|le|el|die|der|das)\s(?=[(\[\"']?[A-Z](?![^\W_]))"
-    r"|(?:选项?|選項?|選擇|选择)\s?:?\s{0,2}|第)?"
+    r"|(?:选项?|選項?|選擇|选择|選択肢)\s?:?\s{0,2}|第)?"
 )
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = deferred(
-    rf"(?:\d{{1,2}}[.)]\s{{1,3}}(?=[A-Z]\b))?{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably"
+    rf"(?:\d{{1,2}}[.)]\s{{1,3}}(?=[A-Z]\b))?{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|creo que|pienso que|je (?:pense|crois) que|ich (?:denke|glaube),?"
+    rf"|es ist|es|c'est|it(?:'s| is)|that(?:'s| is)|probably"
     rf"|likely|most likely|maybe"
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| "
     rf"is)\s)?){{0,4}}"
@@ -62,7 +63,7 @@ _DENIED = deferred(
     r"\b(?:anything|everything|all) (?:but|except)\b[^.;\n]*|(?:不是|并非|除了)[^.,;\n]*"
     r"|\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
     r"|except|reject\w*)\b"
-    r"(?:(?!\bbut\b)[^.;\n])*",
+    r"(?:(?!\bbut\b|, (?:it|that|this)(?:'s| is)\b)[^.;\n])*",
     re.IGNORECASE,
 )
 _NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
@@ -75,7 +76,8 @@ _WRONG = deferred(
 _REJECTED = deferred(
     r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false"
     r"|ruled|excluded|unlikely"
-    r"|eliminated|impossible|(?:the )?(?:least|less) (?:likely|plausible|probable)))\b|\s?项?是?(?:错|不对|不正确|不是)",
+    r"|eliminated|impossible|(?:the )?(?:least|less) (?:likely|plausible|probable)))\b"
+    r"|[^.;\n]{0,40}?\bbut (?:it )?(?:is |it's )?(?:wrong|incorrect|false|not)\b|\s?项?是?(?:错|不对|不正确|不是)",
     re.IGNORECASE,
 )
 _ASKED = deferred(r"\s?\?\s{0,3}(?=\w)")
@@ -258,6 +260,8 @@ def listed_options(text: str, options: Sequence[str]) -> list[str]:
     parts = [text[hit.end() : end].split("\n\n", 1)[0] for hit, end in zip(hits, ends, strict=True)]
     if _BOXED.search(hits[0][0]):  # a box before the letter belongs to it
         parts = [f"{hit[0]}{part}" for hit, part in zip(hits, parts, strict=True)]
+    if not any(map(_WORD_OR_NUMBER.search, parts)) and not _BOXED.search(text):
+        raise ParseError(expected="one option", found=text)  # "A. B. C. D."
     says = _WORD_OR_NUMBER.search(parts[0]) or _BOXED.search(parts[0])  # not "A, B …", or "A" and a list of reasons
     return parts if says else []
 

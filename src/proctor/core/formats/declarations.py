@@ -13,7 +13,7 @@ LONGEST = 2_000
 _MOST = 4  # declarations, from the end
 OTHERS = (
     r"Antwort|L[öo]sung|r[ée]ponse|respuesta|risposta|resposta|antwoord|svar|cevap|odpowied[źz]|ответ|الإجابة|الاجابة|الجواب"
-    r"|उत्तर|đáp án"
+    r"|उत्तर|đáp án|opci[óo]n correcta|option correcte|opç[ãa]o correta|opzione corretta"
 )
 """Words for "answer" in languages that put spaces between words."""
 UNSPACED = r"答え|回答|解答|答案|正解|정답|답변|답|评分|得分"

@@ -14,12 +14,12 @@ NAMES = (
 THING = rf"(?:(?:the )?(?:{NAMES})\s?:?\s?)?"
 PREFIX = deferred(rf"^(?:{NAMES})\b[\s:]*", re.IGNORECASE)
 WORD = (
-    r"(?:and|then|next|after that|afterwards?|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth|initially"
+    r"(?:and|then|next|after that|afterwards?|followed by|finally|lastly|last|(?:first|second|third|fourth|fifth|sixth)(?:ly)?|which|initially|proceed(?:ing)? to|move on to"
     r"|subsequently|thereafter|later|before|precedes|leads to|to|comes?|is|goes|continues?|ends?|ending|1st|2nd|3rd|[4-9]th|with|at (?:the )?end"
-    r"|und|zuerst|erst|dann|danach|anschließend|zuletzt|schließlich|et|d'abord|puis|ensuite|enfin|y|primero|luego|después|por último"
+    r"|und|kommt|zuerst|als (?:erstes|nächstes|letztes)|zum schluss|erst|dann|danach|anschließend|zuletzt|schließlich|et|en (?:premier|dernier)|d'abord|puis|ensuite|enfin|y|primero|luego|después|por último|finalmente|es|en"
     r"|e|primeiro|depois|em seguida|por fim|prima|poi|quindi|infine|и|сначала|затем|потом|наконец|أولا|ثم|و?أخيرا)"
 )
-_UNSPACED = r"然后|接着|最后|最後に?|其次|随后|接下来|再|之后|后|後|先|第[一二三四五六](?:步|张)?|是|最初に|まず|その次に?|次に?|その後|それから"
+_UNSPACED = r"然后|接着|最后|最後[にが]?|其次|随后|接下来|再|之后|后|後|先|第[一二三四五六](?:步|张)?|是|最初[にが]?|まず|その次[にが]?|次[にが]?|が|その後|それから"
 BETWEEN = deferred(
     rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|<{{1,2}}|[,;|/&+·•∙~]|-{{1,3}}|\.\s"
     rf"|[,;]?\s?\b{WORD}\b\u064b?[,:]?|[;,]?\n)?"
@@ -28,7 +28,7 @@ BETWEEN = deferred(
     re.IGNORECASE,
 )
 BACKWARDS = deferred(
-    r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|(?:in )?reverse(?:d)? order|rückwärts|umgekehrte?r? reihenfolge"
+    r"<-{1,3}(?=\s?[\w(\[])|←|\b(?:last to first|latest to earliest|from (?:the )?(?:last|end)|backwards|(?:in )?reverse(?:d)? order|rückwärts|umgekehrte?r? reihenfolge"
     r"|ordre inverse|orden inverso|ordem inversa)\b|倒序|逆序|逆順",
     re.IGNORECASE,
 )
@@ -49,6 +49,8 @@ GOES_ON = deferred(
     r"|final|ends?|before|subsequently|later|2nd|3rd|[4-9]th)\b",
     re.IGNORECASE,
 )
+ANY_ORDER = deferred(r"\b(?:in (?:any|either|no particular) order|interchangeabl[ey])\b", re.IGNORECASE)
+ASKS = deferred(r"\b(?:which|what|cannot|can't|unable|sorry|not)\b|\?", re.IGNORECASE)
 RELATES = deferred(r"\b(?:precedes?|follows|before|after)\b", re.IGNORECASE)
 """Words that order two labels, not all."""
 ABOUT_ORDER = deferred(

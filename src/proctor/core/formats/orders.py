@@ -17,6 +17,8 @@ from pydantic import JsonValue
 from proctor.core.errors import ParseError
 from proctor.core.formats.order_words import (
     ABOUT_ORDER,
+    ANY_ORDER,
+    ASKS,
     BACKWARDS,
     BEGINS,
     CARDINALS,
@@ -131,14 +133,21 @@ class OrderReader:
             given = self.of_json(next(lists, None))
         if given is not None:
             return [*given]
-        if BACKWARDS.search(statement.text):
+        if BACKWARDS.search(statement.text) or ANY_ORDER.search(first_sentence(statement.text)):
             raise ParseError(expected="an order from first to last", found=statement.text)
         plain = _TAG.sub(" ", _NOT_APPLICABLE.sub("   ", statement.text))
         text = self._without_asides(_ON_ITS_LINE.sub(" > ", with_numbers(plain)))
         found = self._stated(text) if statement.sure else self._only(text)
+        if found is not None and self._is_denied(found, text):
+            raise ParseError(expected="one order", found=statement.text)
         return None if found is None else [*found]
 
     # -------------------------------------------------------------------------------------------------------- text
+
+    def _is_denied(self, found: Sequence[str], text: str) -> bool:
+        """Whether a text says of a label in an order of all that it is at another position ("C is last, D is first")."""
+        hits = [hit for pattern in self._nth for hit in pattern.finditer(text)] if self._is_whole(found) else []
+        return any(found.index(self._name(hit["label"])) + 1 != self._nth_place(hit["nth"]) for hit in hits)
 
     def _stated(self, text: str) -> list[str] | None:
         """The order after a cue: the first one, which whatever follows explains."""
@@ -239,7 +248,8 @@ class OrderReader:
             joint = kind_of(between) if last and len(between) <= _LONGEST else ""
             joint = "" if joint == "1" and not _goes_on(between, len(runs[-1].names)) else joint
             if joint and follows(kind, joint, whole=not missing) and (joint != " " or hit["label"] == name):
-                runs[-1].names.append(name)
+                if joint != "w" or runs[-1].names[-1] != name:  # "D comes first: D, B"
+                    runs[-1].names.append(name)
                 runs[-1].end, runs[-1].kind = hit.end(), joint
                 kind = joint
             else:
@@ -266,7 +276,8 @@ class OrderReader:
         begin = max(text.rfind(mark, 0, run.start) for mark in (". ", "\n", "? ", "! ")) + 1
         rest = f"{text[begin : run.start]} {first_sentence(text[run.end :] or ' ')}"
         words = re.sub(rf"\b(?:{NAMES}|{WORD})\b", " ", rest, flags=re.IGNORECASE)
-        return bool(re.search(r"[^\W\d_]{2}", words)) and not ABOUT_ORDER.search(rest)
+        asked = ASKS.search(f"{rest}{text[run.end : run.end + 24].split(chr(10))[0]}")
+        return bool(re.search(r"[^\W\d_]{2}", words)) and bool(asked or not ABOUT_ORDER.search(rest))
 
     def _is_joined(self, text: str) -> bool:
         return len({char.casefold() for char in text} & self._known.keys()) == len(text) and text == text.upper()

@@ -143,12 +143,12 @@ def _bounded(text: str) -> str:
 # -------------------------------------------------------------------------------------------------------- cues
 
 _IS = r"\s{0,3}(?::|[-=]?>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
-_ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)(?:[ _](?:letter|option|choice))?"
+_ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response|output|verdict)(?:[ _](?:letter|option|choice))?"
 _RIGHT = (
     r"(?:(?:die |the |la |le |a |o )?(?:richtige|korrekte|correcta|correcte|correct|correta|corretta|juste|justa|bonne"
     r"|finale?|doğru|правильный|верный|الصحيحة|الصحيح|النهائية|最终|最後|正确|正しい|我的|所以|因此)(?: |的|(?=答)|(?=正)))"
 )
-_ARE = r"(?:应该是|应该为|应为|应是|是|为|は|が|은|는| ?이|\s(?:ist|lautet|est|es|é|è|jest|är|هي|هو|-)\s)?"
+_ARE = r"(?:应该是|应该为|应为|应是|是|为|は|が|은|는| ?이|\s(?:ist|lautet|est|es|é|è|jest|är|là|هي|هو|-)(?:\s|(?=:)))?"
 _LANGUAGES = (
     rf"{_RIGHT}?(?:(?:{OTHERS})\b(?:\s(?:correcta|correcte|correta|corretta|الصحيحة|الصحيح|النهائية|finale?))?|(?:的)?(?:{UNSPACED}))"
     rf"{_ARE}\s{{0,2}}[:=]?"
@@ -327,6 +327,9 @@ _KEYS = (
     "result",
     "output",
     "value",
+    "answer_letter",
+    "selected_answer",
+    "ans",
     "答案",
 )
 
