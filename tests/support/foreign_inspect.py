@@ -206,7 +206,7 @@ def ended(folder: Path) -> dict[str, Any]:
     spec = EvalSpec(
         created="2026-11-28T10:00:00+00:00",
         task="lamps",
-        dataset=EvalDataset(),
+        dataset=EvalDataset(sample_ids=[item.id for item in items]),
         model="mockllm/model",
         config=EvalConfig(),
     )

@@ -97,7 +97,7 @@ def declared_in(plain: str) -> list[Declared]:
 _TAKES_BACK = deferred(
     r"(?:(?<=[.!?…;,\n>-])|(?<=[.!?…;,\n>-] )|(?<=- ))[^\w\n]{0,6}"
     r"(?:(?:and|but|oh|oops|hmm+|okay?|well|um)\b[\s,.…]{1,4}){0,2}"
-    r"(?:(?:wait(?! until| for)|hold on|hang on|(?:scratch|strike) that|correction|corrected|edit(?=:)|actually|no(?=[,:;.!…]|\s-|,? wait)"
+    r"(?:(?:wait(?! until| for)|hold on|hang on|(?:scratch|strike) that|correction|corrected|edit(?=:)|actually|(?P<no>no)(?=[,:;!…-]|\.{1,3}[ \t]+\S|\s-|\.?\W*\Z|,? wait)"
     r"|sorry|apologies|oops|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection|reconsideration|review))"
     r"|(?:my (?:mistake|bad|apologies))|i (?:(?:made|see|have made) (?:a|my|an) (?:mistake|error)|was wrong|misspoke"
     r"|mis-?(?:read|saw|counted)|take (?:that|it) back)[^.:,;\n]{0,30}"
@@ -136,7 +136,10 @@ class Retraction:
 def retractions_in(plain: str, start: int) -> list[Retraction]:
     """The retractions after `start`, first to last."""
     found = []
-    for hit in list(_TAKES_BACK.finditer(plain, start))[-_MOST:]:
+    hits = list(_TAKES_BACK.finditer(plain, start))
+    if sum(hit["no"] is not None for hit in hits) > 1:  # verdicts, one after another
+        hits = [hit for hit in hits if hit["no"] is None]
+    for hit in hits[-_MOST:]:
         rest = plain[hit.end() : hit.end() + LONGEST].strip() or hit[0].split()[-1]  # "wait, no."
         said = _IT_IS.sub("", first_sentence(rest), count=1) if rest else ""
         reason = _BECAUSE.search(said)

@@ -276,7 +276,7 @@ class OrderReader:
         begin = max(text.rfind(mark, 0, run.start) for mark in (". ", "\n", "? ", "! ")) + 1
         rest = f"{text[begin : run.start]} {first_sentence(text[run.end :] or ' ')}"
         words = re.sub(rf"\b(?:{NAMES}|{WORD})\b", " ", rest, flags=re.IGNORECASE)
-        asked = ASKS.search(f"{rest}{text[run.end : run.end + 24].split(chr(10))[0]}")
+        asked = ASKS.search(f"{rest}{text[run.end : run.end + 24].split(chr(10), maxsplit=1)[0]}")
         return bool(re.search(r"[^\W\d_]{2}", words)) and bool(asked or not ABOUT_ORDER.search(rest))
 
     def _is_joined(self, text: str) -> bool:

@@ -155,7 +155,7 @@ _LANGUAGES = (
 )
 _CHOOSES = r"\b(?:ich (?:wähle|nehme)|je (?:choisis|dirais)|j'opte pour|c'est|elijo|escojo|scelgo|escolho|eu escolho|выбираю)\b\s?:?"
 _FINAL = deferred(
-    rf"\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
+    rf"\bfinal\s?:|\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
     r"(?:最终答案|最終答案|最後答案)(?:是|为|應該是|应该是)?\s{0,2}[:=]?",
     re.IGNORECASE,
 )
