@@ -256,6 +256,8 @@ def _either(text: str, first: _Quantity, second: _Quantity) -> bool:
     between = text[first.end : second.start]
     if len(between) > 40:
         return False
+    if second.value == 0 and text[second.start : second.end].casefold() == "no":  # "3 clips and no sutures"
+        return False
     if first.share and not second.share and between.startswith(" "):
         return False
     if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:

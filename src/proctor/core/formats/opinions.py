@@ -155,7 +155,7 @@ _COMPARES = deferred(
 )
 _BETTER = deferred(
     rf"\b{_NAME}(?P<side>[AB])\b\s(?:is|was|performs?|performed|does|did|looks|seems|would be|appears|shows|gives"
-    rf"|provides|has)\s(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins"
+    rf"|provides|has|(?=better|worse|superior|inferior))\s?(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins"
     rf"|won)\b|(?<![A-Za-z])(?P<zh>[AB])\s?(?:更好|更优|较好)"
 )
 _GOOD = deferred(

@@ -497,5 +497,5 @@ def _is_article(hit: re.Match[str], text: str) -> bool:
     start = hit.start("label")
     before = text[max(0, start - 9) : start]
     named = re.search(rf"(?:{NAMES})\s?$", before, re.IGNORECASE)
-    verb = r"\s(?!(?:is|was|comes?|shows?|goes|follows?|must|should|first|second|third|last|then|next|as|where)\b)[a-z]"
+    verb = r"\s(?!(?:and|or|ends?|is|was|comes?|shows?|goes|follows?|must|should|first|second|third|last|then|next|as|where)\b)[a-z]"
     return hit["label"] in {"A", "I"} and not named and bool(re.match(verb, text[hit.end() : hit.end() + 12]))

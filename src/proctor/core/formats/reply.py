@@ -67,7 +67,12 @@ def read_reply(
         raise ParseError(expected="an answer", found=text)
     for part in dict.fromkeys((_before_next_question(body), body)):
         for statement in _statements(part, keys):
-            value = read(statement)
+            try:
+                value = read(statement)
+            except ParseError:
+                if statement.marked or (instead := _instead(part, read)) is None:
+                    raise
+                return instead
             if value is not None:
                 return value if statement.marked else _kept(value, part, read, expected=expected, any_text=any_text)
             if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
@@ -91,6 +96,14 @@ def _kept(
         if other is not None and other != value:
             raise ParseError(expected=expected, found=part)
     return value
+
+
+def _instead(part: str, read: Callable[[Statement], JsonValue]) -> JsonValue:
+    """The value that the last retraction of a reply names, whose other values contradict one another."""
+    for one in reversed(retractions_in(_plain_text(part), 0)):
+        if one.instead and (instead := _tried(read, one.instead)) is not None:
+            return instead
+    return None
 
 
 def _tried(read: Callable[[Statement], JsonValue], text: str) -> JsonValue:
