@@ -40,6 +40,8 @@ from proctor.core.formats.thoughts import without_thoughts
 from tests.support.generated_replies import KINDS, generate
 
 FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
+SECOND = sorted((Path(__file__).parent / "replies" / "second").glob("*.jsonl"))
+"""Replies by another hand, written without a look at the parsers; then the parsers were mended."""
 _MOST_UNREAD = 0.01
 _FORMATS: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
 
@@ -58,7 +60,7 @@ def read(form: Format, text: str, options: list[str]) -> Any:
         return None
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [*FILES, *SECOND], ids=lambda file: file.stem)
 def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) -> None:
     form, options, rows = corpus(file)
     read_all = [(row, read(form, row["text"], options)) for row in rows]
