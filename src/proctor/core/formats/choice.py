@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare, plain_words
-from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, gives_up, read_reply
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 

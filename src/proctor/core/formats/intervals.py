@@ -11,8 +11,9 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed
+from proctor.core.formats.declarations import first_sentence
 from proctor.core.formats.overlap import MOST_NAMED, covered, matching
-from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
+from proctor.core.formats.reply import Statement, json_fields, read_reply
 from proctor.core.formats.timestamps import cell_seconds
 from proctor.core.text import clock_text, deferred
 

@@ -10,8 +10,9 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, cell_quantity, plain_words
+from proctor.core.formats.declarations import first_sentence
 from proctor.core.formats.numbers import read_quantity
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.reply import Statement, read_reply
 from proctor.core.text import deferred
 
 _OF = deferred(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from pydantic import JsonValue
 
 from proctor.core.text import deferred
 
@@ -69,6 +72,24 @@ def position_in(text: str) -> int:
     if hit is None:
         return 0
     return int(hit["digits"]) if hit["digits"] else ORDINALS[hit["word"].casefold()]
+
+
+def place_in(entry: JsonValue) -> int:
+    """The position in an object with one, or −1."""
+    if not isinstance(entry, dict):
+        return -1
+    for name, value in entry.items():
+        if PLACED.search(str(name)) and isinstance(value, int | str) and not isinstance(value, bool):
+            text = str(value)
+            return 0 if text == "0" else position_in(text) or -1
+    return -1
+
+
+def counts_up(hits: Sequence[tuple[int, str]]) -> bool:
+    """Whether two or more numbers are 1, 2, 3 …, each with a label."""
+    return (
+        len(hits) > 1 and [number for number, _ in hits] == [*range(1, len(hits) + 1)] and all(name for _, name in hits)
+    )
 
 
 def with_numbers(text: str) -> str:

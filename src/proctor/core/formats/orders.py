@@ -15,6 +15,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
+from proctor.core.formats.declarations import first_sentence
 from proctor.core.formats.order_words import (
     ABOUT_ORDER,
     ANY_ORDER,
@@ -33,12 +34,14 @@ from proctor.core.formats.order_words import (
     THING,
     TURNS,
     WORD,
+    counts_up,
     follows,
     kind_of,
+    place_in,
     position_in,
     with_numbers,
 )
-from proctor.core.formats.reply import Statement, first_sentence, json_values
+from proctor.core.formats.reply import Statement, json_values
 from proctor.core.text import deferred
 
 ORDER_KEYS = (
@@ -335,10 +338,10 @@ class OrderReader:
         items = [*self._item.finditer(text)]
         hits = [(int(hit["n"]), self._name(hit["label"])) for hit in items]
         names = [name for _, name in hits]
-        if _counts_up(hits) and (self._is_whole(names) or not any(_is_article(hit, text) for hit in items)):
+        if counts_up(hits) and (self._is_whole(names) or not any(_is_article(hit, text) for hit in items)):
             return [names]
         lines = [(int(hit["n"]), self._in_line(hit["rest"])) for hit in self._line.finditer(text)]
-        whole = _counts_up(lines) and self._is_whole([name for _, name in lines])
+        whole = counts_up(lines) and self._is_whole([name for _, name in lines])
         return [[name for _, name in lines]] if whole else []
 
     def _in_line(self, line: str) -> str:
@@ -408,7 +411,7 @@ class OrderReader:
             return self._of_list(value)
         if isinstance(value, dict):
             places = [(position_in(str(name)), self._of_entry(entry)) for name, entry in value.items()]
-            if len(places) > 1 and _counts_up(sorted(places)) and all(name for _, name in places):
+            if len(places) > 1 and counts_up(sorted(places)) and all(name for _, name in places):
                 return [name for _, name in sorted(places)]
             named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
             inner = next(
@@ -431,7 +434,7 @@ class OrderReader:
         found = [self._of_entry(entry) for entry in value]
         if len(found) < 2 or not all(found):
             return None
-        counted = [_place_in(entry) for entry in value]
+        counted = [place_in(entry) for entry in value]
         if sorted(counted) in ([*range(1, len(found) + 1)], [*range(len(found))]) and all(
             isinstance(entry, dict) for entry in value
         ):
@@ -473,24 +476,6 @@ def _goes_on(between: str, count: int) -> bool:
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-
-
-def _place_in(entry: JsonValue) -> int:
-    """The position in an object with one, or −1."""
-    if not isinstance(entry, dict):
-        return -1
-    for name, value in entry.items():
-        if PLACED.search(str(name)) and isinstance(value, int | str) and not isinstance(value, bool):
-            text = str(value)
-            return 0 if text == "0" else position_in(text) or -1
-    return -1
-
-
-def _counts_up(hits: Sequence[tuple[int, str]]) -> bool:
-    """Whether two or more numbers are 1, 2, 3 …, each with a label."""
-    return (
-        len(hits) > 1 and [number for number, _ in hits] == [*range(1, len(hits) + 1)] and all(name for _, name in hits)
-    )
 
 
 def _is_article(hit: re.Match[str], text: str) -> bool:

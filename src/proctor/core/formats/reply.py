@@ -123,16 +123,21 @@ def gives_up(text: str) -> bool:
 
 
 def declared_answers(text: str) -> list[str]:
-    """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences. What
-    stands in parentheses or under a condition is no declaration.
+    """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences, and what it
+    names instead ("wait, no: C"). What stands in parentheses or under a condition is no declaration.
 
     >>> declared_answers("Answer: A. The hilum is on the right. Actually, answer: B")
+    ['A', 'B']
+    >>> declared_answers("Answer: A. Sorry, I meant B.")
     ['A', 'B']
     >>> declared_answers("Answer: A\\n\\n(If the probe had moved, the correct answer is B.)")
     ['A']
     """
-    body = _before_next_question(_bounded(without_thoughts(text)))
-    return [first_sentence(one.text) for one in declared_in(_plain_text(body))]
+    plain = _plain_text(_before_next_question(_bounded(without_thoughts(text))))
+    declared = declared_in(plain)
+    instead = [one.instead for one in retractions_in(plain, declared[-1].at if declared else 0) if one.instead]
+    first = [first_sentence(plain)] if instead and not declared else []
+    return [*first, *(first_sentence(one.text) for one in declared), *instead]
 
 
 def json_fields(text: str) -> list[JsonValue]:

@@ -23,7 +23,8 @@ from proctor.core.formats.choice import (
     named_by_text,
     option_letters,
 )
-from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, gives_up, read_reply
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 from proctor.core.tokenizer import tokens, without_joiners
