@@ -61,6 +61,7 @@ _LONGEST = 120  # characters between two labels of a sequence
 _ASIDE = deferred(r"\s?[(\[]([^()\[\]]{0,300})[)\]]")
 _WORDS = deferred(r"\s*[^\W\d_]")
 _TAG = deferred(r"</?[a-z][\w-]{0,20}>", re.IGNORECASE)
+_MOST_ORDERS = 8  # looked at in a text without a cue
 _DEEPEST = 3  # parentheses within parentheses, and JSON within JSON
 _ARROW = deferred(r"\s*(?:(?:-{1,3}|={1,2})?>{1,2})\s*")
 _LESS = deferred(r"\s*<{1,2}-{0,2}\s*")
@@ -186,7 +187,7 @@ class OrderReader:
         whole = [found for found in orders if self._is_whole(found)]
         if not whole and (told := self._told(text)):
             return told
-        if not whole and any(self._misses(text, found) for found in orders):
+        if not whole and orders and any(self._named_in(text) - set(found) for found in orders[:_MOST_ORDERS]):
             raise ParseError(expected="one order", found=text)
         whole = whole or orders
         if len({tuple(found) for found in whole}) > 1:
@@ -203,9 +204,12 @@ class OrderReader:
 
     def _misses(self, sentence: str, run: Sequence[str]) -> bool:
         """Whether a sentence has labels of the item that a run without them leaves out."""
-        hits = [hit for hit in self._token.finditer(sentence) if hit["label"] and not _is_article(hit, sentence)]
-        others = {self._name(hit["label"]) for hit in hits} & {*self.labels}
-        return bool(others - set(run))
+        return bool(self._named_in(sentence) - set(run))
+
+    def _named_in(self, text: str) -> set[str]:
+        """The labels of the item that stand in a text."""
+        hits = [hit for hit in self._token.finditer(text) if hit["label"] and not _is_article(hit, text)]
+        return {self._name(hit["label"]) for hit in hits} & {*self.labels}
 
     def _is_clean(self, text: str) -> bool:
         """Whether every part between arrows begins with a label and a sign, or is one."""
@@ -261,11 +265,13 @@ class OrderReader:
             missing.discard(name)
             last = hit.end()
         least = 1 if token is self._token else min(2, len(self.labels) - 1)
-        return [run for run in runs if self._is_run(run, text, least)]
+        relates = RELATES.search(text) is not None
+        return [run for run in runs if self._is_run(run, text, least, relates=relates)]
 
-    def _is_run(self, run: _Run, text: str, least: int) -> bool:
-        """Whether a run is an order: of more than `least` labels, not denied, and no list of pairs ("A precedes B")."""
-        if RELATES.search(text):  # "B before A, A before C" is a chain
+    def _is_run(self, run: _Run, text: str, least: int, *, relates: bool) -> bool:
+        """Whether a run is an order: of more than `least` labels, not denied, and no list of pairs ("A precedes B"),
+        where a text `relates` labels to one another."""
+        if relates:  # "B before A, A before C" is a chain
             run.names = [one for one, _ in groupby(run.names)]
             if len(set(run.names)) < len(run.names):
                 return False
@@ -276,8 +282,9 @@ class OrderReader:
         """Whether a run names the pictures as they were shown, in a sentence that says nothing of their order."""
         if run.names != [*self.labels] or run.kind in {">", "1", "<"}:
             return False
-        begin = max(text.rfind(mark, 0, run.start) for mark in (". ", "\n", "? ", "! ")) + 1
-        rest = f"{text[begin : run.start]} {first_sentence(text[run.end :] or ' ')}"
+        before, after = text[max(0, run.start - _LONGEST) : run.start], text[run.end : run.end + _LONGEST]
+        begin = max(before.rfind(mark) for mark in (". ", "\n", "? ", "! ")) + 1
+        rest = f"{before[begin:]} {first_sentence(after or ' ')}"
         words = re.sub(rf"\b(?:{NAMES}|{WORD})\b", " ", rest, flags=re.IGNORECASE)
         asked = ASKS.search(f"{rest}{text[run.end : run.end + 24].split(chr(10), maxsplit=1)[0]}")
         return bool(re.search(r"[^\W\d_]{2}", words)) and bool(asked or not ABOUT_ORDER.search(rest))
