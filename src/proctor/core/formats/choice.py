@@ -35,7 +35,7 @@ _HEAD = deferred(
 )
 _MORE = deferred(
     rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>"
-    rf"|[/&,+|]|:(?=\s?[A-Z]\W*\Z)|或|和|与)\s?"
+    rf"|[/&,+|]|:(?=\s?[A-Z]\W*\Z)|或|和|与|か|または|又は)\s?"
     rf"(?:(?:maybe|perhaps|possibly|even)\s)?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
@@ -78,7 +78,7 @@ _REJECTED = deferred(
     r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false"
     r"|ruled|excluded|unlikely"
     r"|eliminated|impossible|(?:the )?(?:least|less) (?:likely|plausible|probable)))\b"
-    r"|[^.;\n]{0,40}?\bbut (?:it )?(?:is |it's )?(?:wrong|incorrect|false|not)\b|\s?项?是?(?:错|不对|不正确|不是)",
+    r"|[^.;\n]{0,40}?\bbut (?:it )?(?:is |it's )?(?:wrong|incorrect|false|not)\b|\s?项?是?(?:错|不对|不正确|不是)|ではな|じゃな",
     re.IGNORECASE,
 )
 _ASKED = deferred(r"\s?\?\s{0,3}(?=\w)")
@@ -300,6 +300,8 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
             break  # "C, A view of …"
         named.add(more["letter"])
         at = more.end()
+    if len(named) > 1 and _REJECTED.match(text, at):
+        return set()  # "A and B are wrong, so C"
     return named & letters if len(named) > 1 or not hit["both"] else set()
 
 

@@ -52,7 +52,7 @@ _DECLARES = deferred(
     re.IGNORECASE,
 )
 _LEAD = deferred(
-    r"[\W\d]*(?:(?P<lead>so|thus|therefore|hence|actually|wait|no|hold on|sorry|correction|instead|now|in conclusion"
+    r"[\W\d]*(?:(?P<lead>so|thus|therefore|hence|actually|wait|no|hold on|sorry|(?:my )?apologies|update|correction|instead|now|in conclusion"
     r"|overall|finally|okay?|re-?\w{4,14}ing|on reflection|on second thoughts?|looking again|after [a-z ]{1,30}"
     r"|upon [a-z ]{1,30}|i (?:think|believe|conclude|correct)(?: that)?|this means|that means|and|but|then|let me correct"
     r"(?: that| myself)?|所以|因此|更正)(?![a-z])[^\w\n]{0,3}){0,4}",
@@ -95,15 +95,15 @@ def declared_in(plain: str) -> list[Declared]:
 # ------------------------------------------------------------------------------------------------- retractions
 
 _TAKES_BACK = deferred(
-    r"(?:(?<=[.!?…;,\n>-])|(?<=[.!?…;,\n>-] )|(?<=- ))[^\w\n]{0,6}"
+    r"(?:\bbut (?:is|it's|it is) now\b\s|(?:(?<=[.!?…;,\n>-])|(?<=[.!?…;,\n>-] )|(?<=- ))[^\w\n]{0,6}"
     r"(?:(?:and|but|oh|oops|hmm+|okay?|well|um)\b[\s,.…]{1,4}){0,2}"
-    r"(?:(?:wait(?! until| for)|hold on|hang on|(?:scratch|strike) that|correction|corrected|edit(?=:)|actually|(?P<no>no)(?=[,:;!…-]|\.{1,3}[ \t]+\S|\s-|\.?\W*\Z|,? wait)"
+    r"(?:(?:wait(?! until| for)|hold on|hang on|(?:scratch|strike) that|correction|corrected|(?:edit|update|revision)(?=:)|actually|(?:wait|actually),? no(?=:)|(?P<no>no)(?=[,;!…-]|\.{1,3}[ \t]+\S|\s-|\.?\W*\Z|,? wait)"
     r"|sorry|apologies|oops|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection|reconsideration|review))"
     r"|(?:my (?:mistake|bad|apologies))|i (?:(?:made|see|have made) (?:a|my|an) (?:mistake|error)|was wrong|misspoke"
     r"|mis-?(?:read|saw|counted)|take (?:that|it) back)[^.:,;\n]{0,30}"
     r"|let me (?:re-?\w+|double[- ]?check|correct|think again|look again|check)[^.,:;\n]{0,30}|looking again|rather(?=,)"
     r"|korrektur|nein(?=,)|tatsächlich|moment|en fait|en realidad|perd[óo]n|更正|不对|等等|等一下|其实|实际上|いや|訂正)"
-    r"[\s,.:;!…-]{0,5}(?:that(?:'s|\s(?:is|was)) (?:wrong|incorrect|not (?:right|correct))[\s,.:;!…-]{0,5})?){1,3}",
+    r"[\s,.:;!…-]{0,5}(?:that(?:'s|\s(?:is|was)) (?:wrong|incorrect|not (?:right|correct))[\s,.:;!…-]{0,5})?){1,3})",
     re.IGNORECASE,
 )
 _IT_IS = deferred(

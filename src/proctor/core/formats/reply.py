@@ -178,8 +178,8 @@ _FINAL = deferred(
     re.IGNORECASE,
 )
 _LINE = deferred(
-    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:(?:{_ANSWER}|final|{OTHERS})\b|{UNSPACED})[\"')\]]{{0,2}}"
-    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=(?-i:[(\[\"'A-Z0-9])))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
+    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:(?:{_ANSWER}|final|correct|{OTHERS})\b|{UNSPACED})[\"')\]]{{0,2}}"
+    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=(?-i:[(\[\"'A-Z0-9])))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:|(?<=ns)\s?[=-]\s"
     rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
