@@ -119,6 +119,7 @@ _SAYS_MORE = deferred(
     re.IGNORECASE,
 )
 _DOUBTS = deferred(r"\b(?:may|might|could|perhaps|maybe|possibly|would|if|unless)\b|\?", re.IGNORECASE)
+_ADDS = deferred(r"(?:and\s)?(?:also|additionally|plus)\b", re.IGNORECASE)
 _MOST_WORDS = 5
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n+")
@@ -127,10 +128,11 @@ _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n+")
 @dataclass(frozen=True)
 class Retraction:
     """What a reply says after taking back an answer: the `instead` that it names in a few words ("wait, no: C"), or
-    else "", and the sentences that follow, without those that only doubt."""
+    else "", and the sentences that follow, without those that only doubt. `adds` if it only adds to the answer."""
 
     instead: str
     sentences: tuple[str, ...]
+    adds: bool
 
 
 def retractions_in(plain: str, start: int) -> list[Retraction]:
@@ -146,5 +148,6 @@ def retractions_in(plain: str, start: int) -> list[Retraction]:
         said = (said[: reason.start()] if reason else said).strip(" .,:;!")
         few = bool(said) and len(_WORD.findall(said)) <= _MOST_WORDS and not _SAYS_MORE.search(said)
         sentences = tuple(one.strip() for one in _SENTENCES.split(rest) if one.strip() and not _DOUBTS.search(one))
-        found.append(Retraction(said if few else "", sentences))
+        adds = _ADDS.match(rest) is not None and len(_WORD.findall(first_sentence(rest))) <= _MOST_WORDS
+        found.append(Retraction(said if few else "", sentences, adds))
     return found

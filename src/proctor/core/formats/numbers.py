@@ -261,7 +261,7 @@ def _either(text: str, first: _Quantity, second: _Quantity) -> bool:
         return False
     if first.share and not second.share and between.startswith(" "):
         return False
-    if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:
+    if between.strip(" %") in {"-", "--", "~", "/", ">", "->", "...", "…"}:
         return text[second.start].isdigit() == text[first.start].isdigit()
     return bool(_OR.fullmatch(between))
 

@@ -93,7 +93,7 @@ def _kept(
             return instead
         said = () if any_text else dict.fromkeys((*one.sentences[-1:], *one.sentences[:1]))
         other = next((found for sentence in said if (found := _tried(read, sentence)) is not None), None)
-        if other is not None and other != value:
+        if one.adds or (other is not None and other != value):
             raise ParseError(expected=expected, found=part)
     return value
 

@@ -91,8 +91,10 @@ class ChoicesFormat(StrictFormat):
         if self.strict:
             return self.from_cell(alone(text), options)
         known = option_letters(len(options))
-        lines = self._lines(without_thoughts(text), known, only=True)
-        if len(lines) > 1:
+        plain = without_thoughts(text)
+        lines = self._lines(plain, known, only=True)
+        judged = any(calls_right(part) or calls_wrong(part) for part in listed_options(plain, options))
+        if len(lines) > 1 and not judged:
             return self.check(lines, options)
         letters = ", ".join(known)
         return read_reply(
@@ -150,8 +152,9 @@ class ChoicesFormat(StrictFormat):
             letters = letters[:-1]  # "A transverse sweep"
         elif len(letters) == 1 and named_by_text(Statement(f"{letters[0]}{rest}"), options) > {letters[0]}:
             return []  # "A liver and a spleen": options by their texts
-        if _WRONG.match(rest):
-            return []
+        if _WRONG.match(rest):  # "A, C; B and D are wrong"
+            before = re.split(r"[;(]", text, maxsplit=1)[0]
+            return self._head(before, options) if len(before) < len(text) else []
         if (_OR.match(text, hit.end()) or _MAYBE.match(rest)) and letters:
             raise ParseError(expected="options without alternatives", found=text)
         if len(letters) == 1 and self._lines(text, known)[1:]:

@@ -21,8 +21,8 @@ from proctor.core.text import clock_text, deferred
 _CLOCK = deferred(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
 _UNITS = deferred(
     r"(?<![A-Za-z0-9_.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|stunden?|heures?|horas?|小时|時間|时)[\s,]{0,2}(?:(?:and|und|et|y|e) )?)?"
-    r"(?:(?P<m>\d{1,4}(?:\.\d{1,3})?)\s?(?:minutes?|minuten|minutos?|minuti|mins?|min\.|m|分钟?|′|')[\s,]{0,2}(?:(?:and|und|et|y|e) )?)?"
-    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?|sec\.|sekunden?|secondes?|segundos?|secondi|s|秒钟?|″|\"))?(?![A-Za-z0-9_])",
+    r"(?:(?P<m>\d{1,4}(?:\.\d{1,3})?)\s?(?:minutes?|minuten|minutos?|minuti|mins?\.?|m|分钟?|′|')[\s,]{0,2}(?:(?:and|und|et|y|e) )?)?"
+    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?\.?|sek\.?|sekunden?|secondes?|segundos?|secondi|s|秒钟?|″|\"))?(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
 _NEGATIVE = deferred(r"[\s(\[:=]{0,4}-\d")
