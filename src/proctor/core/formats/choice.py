@@ -129,8 +129,9 @@ class ChoiceFormat(StrictFormat):
     """One option by its letter, in the order of the item's options.
 
     Parsed is a letter at the start of the answer ("C", "(c)", "option C: …", "C because …"), or else the whole text of
-    an option, or else the only option or letter that is mentioned and not denied ("not B", "B is wrong"). Several
-    options ("A or B", "both A and C") are invalid. Strict: the letter, the whole text of an option, or both.
+    an option, or else the only option or letter that is mentioned and not denied ("not B", "B is wrong"). A list of all
+    options is read by what it says of each ("A: no, B: yes …"). Several options ("A or B", "both A and C") are invalid.
+    Strict: the letter, the whole text of an option, or both.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
     >>> ChoiceFormat().parse("**Answer: (C)** because of the cortex", four)

@@ -4,7 +4,8 @@ Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX b
 one; "final answer"; "Answer:" at the start, as models are asked to write; a later line that begins with it; any other
 cue ("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one is used. A
 format parses each candidate in turn; the first value is taken, and an ambiguous candidate ends the search. A next
-question with an answer of its own is not part of the reply. All of it takes linear time.
+question with an answer of its own is not part of the reply, and what a reply takes back later does not stand
+(`declarations`). All of it takes linear time.
 """
 
 from __future__ import annotations
