@@ -55,12 +55,13 @@ Rows = Iterable[tuple[str, Any]]
 
 
 def labelled() -> Iterator[tuple[str, Format, list[str], Rows]]:
-    """The labelled replies by file."""
+    """The labelled replies by file, without those of which not everybody is sure."""
     adapter: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
-    for file in sorted(REPLIES.glob("*.jsonl")):
+    for file in sorted(REPLIES.rglob("*.jsonl")):
         head, *rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
         form = adapter.validate_python(head["format"])
-        yield file.stem, form, head.get("options", []), [(row["text"], row["value"]) for row in rows]
+        clear = [(row["text"], row["value"]) for row in rows if not row.get("unclear")]
+        yield file.stem, form, head.get("options", []), clear
 
 
 def generated(count: int, seed: int) -> Iterator[tuple[str, Format, list[str], Rows]]:

@@ -40,12 +40,15 @@ from proctor.core.formats.thoughts import without_thoughts
 from tests.support.generated_replies import KINDS, generate
 
 FILES = sorted((Path(__file__).parent / "replies").glob("*.jsonl"))
+SECOND = sorted((Path(__file__).parent / "replies" / "second").glob("*.jsonl"))
+"""Replies by another hand, written without a look at the parsers; then the parsers were mended."""
 _MOST_UNREAD = 0.01
 _FORMATS: TypeAdapter[Format] = TypeAdapter(AnswerFormat)
 
 
 def corpus(file: Path) -> tuple[Format, list[str], list[dict[str, Any]]]:
-    """The first line holds the format and the options, each further one a reply with its value, null if unreadable."""
+    """The first line holds the format and the options, each further one a reply with its value, null if unreadable.
+    Of an `unclear` one not everybody is sure: it may be unreadable, too, but nothing else."""
     head, *rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
     return _FORMATS.validate_python(head["format"]), head.get("options", []), rows
 
@@ -57,10 +60,13 @@ def read(form: Format, text: str, options: list[str]) -> Any:
         return None
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [*FILES, *SECOND], ids=lambda file: file.stem)
 def test_replies_are_read_as_two_people_would(file: Path, record_property: Any) -> None:
     form, options, rows = corpus(file)
-    found = [(row["text"], row["value"], read(form, row["text"], options)) for row in rows]
+    read_all = [(row, read(form, row["text"], options)) for row in rows]
+    found = [
+        (row["text"], row["value"], value) for row, value in read_all if not (row.get("unclear") and value is None)
+    ]
     wrong = [one for one in found if one[2] is not None and one[2] != one[1]]
     unread = [one for one in found if one[2] is None and one[1] is not None]
     record_property("error rate", f"{file.stem}: {len(wrong)} wrong, {len(unread)} unread of {len(rows)}")
@@ -264,6 +270,12 @@ HOSTILE = (
     "[[",
     "1 h ",
     "1.5 x 10^9 ",
+    "A > B ",
+    "wait, no, ",
+    "A) x\n",
+    "i) ",
+    "A but ",
+    "<a_think_",
 )
 
 

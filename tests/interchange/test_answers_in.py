@@ -78,6 +78,25 @@ def test_inspect_and_proctor_read_each_others_logs(tmp_path: Path) -> None:
         assert wrote["figures"]["accuracy/inspect"] == pytest.approx(wrote["figures"]["accuracy/code"], abs=1e-9)
 
 
+def test_inspects_samples_end_by_the_words_of_our_own_runs(tmp_path: Path) -> None:
+    """Half a text was an answer where Inspect did not know why it ended; a cut one was not told."""
+    found = foreign("tests.support.foreign_inspect", tmp_path, "ended")
+    limit = "the reply was cut off by the model's token limit (--settings max_tokens=…)"
+    assert found["answers"] == [
+        ["answered", "", {"finish_reason": "stop", "cut_off": False}],
+        ["answered", "", {"finish_reason": "max_tokens", "cut_off": True}],
+        ["error", limit, {"finish_reason": "max_tokens", "cut_off": True}],
+        ["error", "the context is too long", {}],
+        ["answered", "", {"finish_reason": "model_length", "cut_off": True}],
+        ["refused", "content_filter", {"finish_reason": "content_filter", "cut_off": False}],
+        ["failed", "the reply broke off ('unknown')", {"finish_reason": "unknown", "cut_off": False}],
+        ["answered", "", {"finish_reason": "tool_calls", "cut_off": False}],
+        ["failed", "the reply broke off ('stop': the upstream is gone)", {"finish_reason": "stop", "cut_off": False}],
+    ]
+    assert "2 failed, for example: the reply broke off ('unknown')" in found["notes"]
+    assert "2 answers cut off by the model's token limit" in found["notes"]
+
+
 def test_inspects_package_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     file = tmp_path / "log.json"

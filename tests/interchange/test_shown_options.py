@@ -14,7 +14,7 @@ import pytest
 import proctor
 from proctor.core import Benchmark, InputError, Item, Reference, generator
 from proctor.core.formats import ChoiceFormat, ChoicesFormat, OrderingFormat, option_letters
-from proctor.interchange.shown_options import option_order, options_in_prompt
+from proctor.interchange.shown_options import option_order, options_in_fields, options_in_prompt
 from tests.support.foreign import foreign
 
 OPTIONS = ("liver", "stomach", "bladder", "kidney")
@@ -122,6 +122,58 @@ def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Pa
     made = imported(lines(tmp_path / "s.jsonl", rows))
     assert accuracy(made) == 1.0
     assert not any("differs" in note or "name options by letters" in note for note in made.notes)
+
+
+_SHOWN = ("spleen", "liver", "aorta", "left kidney")
+_MARKED = [f"{mark}. {text}" for mark, text in zip("ABCD", _SHOWN, strict=True)]
+
+
+def _columns(*names: str) -> dict[str, Any]:
+    return dict(zip(names, _SHOWN, strict=True))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        _columns("A", "B", "C", "D") | {"E": float("nan"), "F": ""},
+        _columns("opa", "opb", "opc", "opd"),
+        _columns("choiceA", "choiceB", "choiceC", "choiceD"),
+        _columns("ending0", "ending1", "ending2", "ending3"),
+        _columns("选项A", "选项B", "选项C", "选项D"),
+        _columns("Option A", "Option B", "Option C", "Option D"),
+        {"options": "; ".join(_SHOWN)},
+        {"options": "|".join(_SHOWN)},
+        {"options": "\n".join(_MARKED)},
+        {"options": "A) spleen B) liver C) aorta D) left kidney"},
+        {"options": "(A) spleen (B) liver (C) aorta (D) left kidney"},
+        {"options": "A: spleen, B: liver, C: aorta, D: left kidney"},
+        {"options": _columns("a", "b", "c", "d")},
+        {"options": _columns("0", "1", "2", "3")},
+        {"options": _columns("1", "2", "3", "4")},
+        {
+            "options": [
+                {"key": "A", "value": "spleen"},
+                {"value": "liver"},
+                {"value": "aorta"},
+                {"value": "left kidney"},
+            ]
+        },
+        {"answer_options": [*_SHOWN]},
+        {"multi-choice options": "\n".join(_MARKED)},
+        {"all_choices": ["A", "B", "C", "D"], "index2ans": _columns("A", "B", "C", "D")},
+    ],
+    ids=str,
+)
+def test_options_stand_in_fields_of_many_shapes(fields: dict[str, Any]) -> None:
+    """Where they are not found, letters are read in the benchmark's own order."""
+    items = ["liver", "spleen", "left kidney", "aorta"]
+    order = option_order(options_in_fields(fields), items)
+    assert tuple(items[place] for place in order) == _SHOWN
+
+
+def test_answers_of_several_systems_are_no_options() -> None:
+    assert options_in_fields({"answer_a": "spleen", "answer_b": "liver"}) == ()
+    assert options_in_fields({"all_choices": ["A", "B"]}) == ()
 
 
 def test_sets_and_orders_by_letters(tmp_path: Path) -> None:

@@ -13,9 +13,12 @@ from aiohttp import web
 
 from proctor.core import InfrastructureError, ProctorError
 from proctor.models import ModelClient, ModelSpec, rejection
+from proctor.models.faults import told_in
 from proctor.models.rejections import meaning_of
 
 ROWS = json.loads((Path(__file__).parent / "rejections.json").read_text(encoding="utf-8"))
+SECOND = json.loads((Path(__file__).parent / "rejections_second.json").read_text(encoding="utf-8"))
+"""Whole bodies by another hand, written without a look at the table of phrases; then the table was mended."""
 KINDS = {
     "ConfigurationError": "configuration",
     "SystemFaultError": "system",
@@ -31,10 +34,11 @@ async def _classed(rows: list[dict[str, Any]]) -> list[str]:
         found = re.search(r"#(\d+)#", str((await request.json())["messages"]))
         assert found is not None
         row = rows[int(found[1])]
-        if row["message"].startswith("<html"):
-            return web.Response(status=row["status"], text=row["message"], content_type="text/html")
-        body = {"message": row["message"], "type": "invalid_request_error", "code": row["code"] or None}
-        return web.json_response({"error": body}, status=row["status"])
+        whole = row.get("body", row["message"])
+        if isinstance(whole, str) and (whole.startswith("<html") or "body" in row):
+            return web.Response(status=row["status"], text=whole, content_type="text/html")
+        body = {"message": row["message"], "type": "invalid_request_error", "code": row.get("code") or None}
+        return web.json_response(row.get("body", {"error": body}), status=row["status"])
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", chat)
@@ -54,15 +58,26 @@ async def _classed(rows: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def test_real_bodies_are_told_apart_through_the_client() -> None:
-    found = asyncio.run(_classed(ROWS))
+@pytest.mark.parametrize("rows", [ROWS, SECOND], ids=["first", "second"])
+def test_real_bodies_are_told_apart_through_the_client(rows: list[dict[str, Any]]) -> None:
+    found = asyncio.run(_classed(rows))
     wrong = [
         (row["server"], row["message"][:60], got)
-        for row, got in zip(ROWS, found, strict=True)
+        for row, got in zip(rows, found, strict=True)
         if got != row["expected"]
     ]
-    assert len(ROWS) >= 390
+    assert len(rows) >= 390
     assert wrong == []
+
+
+def test_what_the_provider_behind_a_gateway_says_is_told() -> None:
+    """OpenRouter's own message is "Provider returned error", whatever was wrong."""
+    raw = json.dumps({"error": {"message": "Model 'kimi' supports at most 1 image per prompt."}})
+    body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}}
+    assert told_in(body) == "Provider returned error: Model 'kimi' supports at most 1 image per prompt."
+    body["error"]["metadata"] = {"raw": "upstream says no"}
+    assert told_in(body) == "Provider returned error: upstream says no"
+    assert told_in([{"error": {"message": "The input token count (9) exceeds the maximum"}}]).startswith("The input")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +100,10 @@ def test_real_bodies_are_told_apart_through_the_client() -> None:
         ("max_tokens must be at least 1, got -7584.", "or a server with a larger context"),
         ("This model only support stream mode, please enable the stream parameter", "this server only streams"),
         ("image input is not supported - hint: you may need to provide the mmproj", "--condition text-only"),
+        ("Model 'kimi' supports at most 1 image per prompt.", "--max-frames 1"),
+        ("Too much media: 0 document pages + 107 images > 100", "--max-frames 100"),
+        ("IMAGE count 12 exceeds limit 8 per request.", "--max-frames 8"),
+        ("You can only provide up to 12 images per request", "--max-frames 12"),
         ("Your credit balance is too low", "the account needs credit"),
         ("Unrecognized request argument supplied: foo", "leave it out or change it (--settings"),
     ],

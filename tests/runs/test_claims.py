@@ -19,11 +19,12 @@ from proctor.core import Answer, InputError, Item, Status, View
 from proctor.metrics import AccuracyScorer
 from proctor.runs import ItemClaims, Limits, Run, Store, evaluation_content
 from proctor.runs.engine import Job, ask_all
-from tests.runs.test_engine import BlindView, Scripted
+from tests.runs.test_engine import Scripted
 from tests.runs.test_store import a_benchmark, an_answer
 from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor, start_proctor, wait_for
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
+from tests.support.toy_run import BlindView
 
 ITEMS = 40
 

@@ -12,16 +12,12 @@ import pytest
 from pydantic import JsonValue
 
 from proctor.core import (
-    ACCURACY,
     Answer,
-    Benchmark,
     ConfigurationError,
-    Frame,
     InfrastructureError,
     InputError,
     Item,
     ProctorError,
-    Reference,
     RefusalError,
     Status,
     SystemFaultError,
@@ -29,13 +25,13 @@ from proctor.core import (
     View,
     aside,
 )
-from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Limits, Store, Tally, ask, load_items
 from proctor.runs.engine import Job, ask_all
 from proctor.runs.run_scores import load_run_scores
 from proctor.runs.table import load_labels
 from tests.support.failures import failed_items
+from tests.support.toy_run import BlindView, toy
 from tests.support.virtual_time import run_in_virtual_time
 
 
@@ -56,18 +52,6 @@ def test_what_was_consumed_before_an_error_is_kept_with_the_answer(kind: type[Pr
     store.close()
 
 
-class BlindView:
-    """A view that shows nothing."""
-
-    condition = "text-only"
-    span = None
-
-    async def frames(
-        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
-    ) -> list[Frame]:
-        return []
-
-
 class Scripted:
     """A system that does to each item what a function says."""
 
@@ -85,26 +69,6 @@ class Scripted:
         self.asked.append(item.id)
         await asyncio.sleep(0)
         return self.act(item)
-
-
-def toy(count: int = 10) -> Benchmark:
-    return Benchmark(
-        name="toy",
-        title="Toy",
-        items=tuple(
-            Item(
-                id=f"q{number:03d}",
-                group=f"v{number // 2}",
-                question="How many clips?",
-                answer=CountFormat(),
-                reference=Reference(answer=1),
-                tags={"secret": "the answer is 1"},
-            )
-            for number in range(count)
-        ),
-        metrics=(ACCURACY,),
-        headline="accuracy",
-    )
 
 
 def blind(_: Item) -> View:

@@ -10,41 +10,25 @@ import pytest
 from pydantic import JsonValue
 
 from proctor.core import (
-    ACCURACY,
     Answer,
-    Benchmark,
     ConfigurationError,
-    Frame,
     InfrastructureError,
     Item,
     ProctorError,
-    Reference,
     Status,
     SystemFaultError,
     View,
 )
-from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Limits, Store, Tally
 from proctor.runs.engine import Job, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.served import served_by, served_note
+from tests.support.toy_run import BlindView, toy
 from tests.support.virtual_time import run_in_virtual_time
 
 Act = Callable[[int], "Answer | ProctorError"]
 MANY_S = 30.0
-
-
-class BlindView:
-    """A view that shows nothing."""
-
-    condition = "text-only"
-    span = None
-
-    async def frames(
-        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
-    ) -> list[Frame]:
-        return []
 
 
 class Server:
@@ -79,7 +63,7 @@ def rejected(message: str, *, kind: str = "request", fault: type[ProctorError] =
 
 def right(number: int, model: str = "") -> Answer:
     extra: dict[str, JsonValue] = {"model": model} if model else {}
-    return Answer(item_id=f"q{number}", text="Answer: 1", extra=extra)
+    return Answer(item_id=f"q{number:03d}", text="Answer: 1", extra=extra)
 
 
 def unknown(number: int) -> ProctorError:
@@ -95,20 +79,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def asked(store: Store, act: Act, *, count: int = 20, per_group: int = 1, concurrency: int = 1) -> tuple[Server, Tally]:
     server = Server(act)
-    items = tuple(
-        Item(
-            id=f"q{number}",
-            group=f"v{number // per_group}",
-            question="How many clips?",
-            answer=CountFormat(),
-            reference=Reference(answer=1),
-        )
-        for number in range(count)
-    )
-    store.add_benchmark(Benchmark(name="toy", title="Toy", items=items, metrics=(ACCURACY,), headline="accuracy"))
+    benchmark = toy(count, per_group)
+    store.add_benchmark(benchmark)
     run = store.start_run("toy", server.name, "text-only", {"system": server.settings})
     known = store.settled(run)
-    left = [item for item in items if item.id not in known]
+    left = [item for item in benchmark.items if item.id not in known]
     job = Job(run, server, left, lambda _: BlindView(), [AccuracyScorer()], rejected=rejected_items(store, run))
     return server, run_in_virtual_time(ask_all([job], store, limits=Limits(concurrency=concurrency)))
 

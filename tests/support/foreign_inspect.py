@@ -183,10 +183,44 @@ def shuffled(folder: Path) -> dict[str, Any]:
     return told
 
 
+def ended(folder: Path) -> dict[str, Any]:
+    """What an import makes of samples that ended for each of Inspect's reasons."""
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
+    from inspect_ai.model import ModelOutput, ModelUsage
+
+    told = [
+        ("stop", "yes", None), ("max_tokens", "yes, since", None), ("max_tokens", "", None),
+        ("model_length", "prompt is too long", None), ("model_length", "yes, since", 7),
+        ("content_filter", "I won't.", None), ("unknown", "yes", None), ("tool_calls", "yes", None),
+    ]  # fmt: skip
+    outputs = []
+    for reason, text, tokens in told:
+        outputs.append(ModelOutput.from_content("mockllm/model", text, reason))
+        outputs[-1].usage = ModelUsage(output_tokens=tokens) if tokens else None
+    outputs.append(ModelOutput.from_content("mockllm/model", "half", "stop", error="the upstream is gone"))
+    items = lamps().items[: len(outputs)]
+    samples = [
+        EvalSample(id=item.id, epoch=1, input=item.question, target="yes", output=output)
+        for item, output in zip(items, outputs, strict=True)
+    ]
+    spec = EvalSpec(
+        created="2026-11-28T10:00:00+00:00",
+        task="lamps",
+        dataset=EvalDataset(sample_ids=[item.id for item in items]),
+        model="mockllm/model",
+        config=EvalConfig(),
+    )
+    write_eval_log(EvalLog(status="success", eval=spec, samples=samples), str(folder / "ended.json"))
+    made = proctor.import_answers(lamps(), folder / "ended.json", store=folder / "ended.db")
+    answers = made.store.answers(made.runs[0])
+    said = [answers[item.id] for item in items]
+    return {"answers": [[str(one.status), one.reason, one.extra] for one in said], "notes": made.notes}
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    if sys.argv[2:] == ["shuffled"]:
-        sys.stdout.write(json.dumps(shuffled(place)) + "\n")
+    if more := {"shuffled": shuffled, "ended": ended}.get(" ".join(sys.argv[2:])):
+        sys.stdout.write(json.dumps(more(place)) + "\n")
     else:
         evaluate(place)
         sys.stdout.write(json.dumps({"read": read(place), "write": write(place)}) + "\n")

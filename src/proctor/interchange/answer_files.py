@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from proctor import core
 from proctor.interchange.recorded import (
     POSITION,
@@ -16,11 +18,12 @@ from proctor.interchange.recorded import (
     as_object,
     fault,
     kept_value,
+    outcome_of,
     share,
     token_count,
 )
 from proctor.interchange.shown_options import options_in_fields
-from proctor.models import CUT_OFF, FINISH_REASON, End, Ending, end_of_body
+from proctor.models import end_of_body, rejection
 from proctor.runs import EXPORT_COLUMNS
 
 _IDS = (
@@ -253,45 +256,46 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         body = as_object(response.get("body"))
         if isinstance(body.get("model"), str):
             models.add(body["model"])
-        status, reason, end = _outcome(line, response, body)
-        cut_off = end is not None and end.ending is Ending.CUT_OFF
+        status, reason, extra = _outcome(line, response, body)
         text = "" if status is core.Status.FAILED else _text(body)
-        if status is core.Status.ANSWERED and not text:
-            status, reason = core.Status.ERROR, CUT_OFF if cut_off else "an empty reply"
-        extra = {} if end is None else {FINISH_REASON: end.word or None, "cut_off": cut_off}
         prompt = _asked(line) or _asked(as_object(line.get("request"))) or _asked(body)
         usage = _usage(body)
         answers.append(RecordedAnswer(place, key, text, status, reason, prompt=prompt, usage=usage, extra=extra))
     return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
 
 
-def _outcome(
-    line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]
-) -> tuple[core.Status, str, End | None]:
+_Outcome = tuple[core.Status, str, dict[str, JsonValue]]
+
+
+def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> _Outcome:
     """The status of a line, its reason, and how the reply ended if there is one."""
     error = as_object(line.get("error")) or as_object(body.get("error"))
     code, message = str(error.get("code") or ""), str(error.get("message") or "")
     http = response.get("status_code")
     if code in _CONTENT:
-        return core.Status.REFUSED, message or code, None
+        return core.Status.REFUSED, message or code, {}
     if not response or line.get("error"):
-        return core.Status.FAILED, f"{code}: {message}".strip(": ") or "no response", None
+        return core.Status.FAILED, f"{code}: {message}".strip(": ") or "no response", {}
     if http != 200:
         own = isinstance(http, int) and 400 <= http < 500 and http not in {401, 403, 404, 408, 409, 429}
-        return core.Status.ERROR if own else core.Status.FAILED, f"HTTP {http}: {message or code}", None
+        status = _KINDS.get(type(rejection(message, code)), core.Status.FAILED) if own else core.Status.FAILED
+        return status, f"HTTP {http}: {message or code}", {}
     return _ended(body)
 
 
-def _ended(body: dict[str, Any]) -> tuple[core.Status, str, End | None]:
+_KINDS = {core.SystemFaultError: core.Status.ERROR, core.RefusalError: core.Status.REFUSED}
+"""A rejected request by its words, as `proctor.models.rejection` tells them apart; the others are `failed`."""
+
+
+def _ended(body: dict[str, Any]) -> _Outcome:
     refusal = as_object(_first(body.get("choices")).get("message")).get("refusal")
     refusal = refusal or next((part.get("refusal") for part in _parts(body) if part.get("type") == "refusal"), None)
     try:
         end = end_of_body(body)
     except ValueError as error:
-        return core.Status.FAILED, str(error), None
-    if refusal or end.ending is Ending.REFUSED:
-        return core.Status.REFUSED, str(refusal or end.word), end
-    return (core.Status.FAILED if end.fault else core.Status.ANSWERED), end.fault, end
+        return core.Status.FAILED, str(error), {}
+    status, reason, extra = outcome_of(end, _text(body))
+    return (core.Status.REFUSED, str(refusal), extra) if refusal else (status, reason, extra)
 
 
 def _text(body: dict[str, Any]) -> str:

@@ -32,7 +32,16 @@ from proctor.interchange.export_source import (
     references_of,
     shown_text,
 )
-from proctor.interchange.recorded import RecordedAnswer, RecordedFile, kept_status, kept_value, share, token_count
+from proctor.interchange.recorded import (
+    RecordedAnswer,
+    RecordedFile,
+    kept_status,
+    kept_value,
+    outcome_of,
+    share,
+    token_count,
+)
+from proctor.models import End, Ending, read_ending
 from proctor.runs import CODE
 
 if TYPE_CHECKING:
@@ -57,8 +66,9 @@ def read_inspect(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFil
     sample's id. The options are a sample's choices, which Inspect keeps in the order that was shown.
 
     A note names the other epochs and their scores. The status of a sample is `failed` after an error, `timed_out` after a time
-    limit, `error` after another limit or a context that was too long, and `refused` after a content filter. Raises
-    `InputError` for an invalid log or one without the epoch, and `ConfigurationError` if Inspect is not installed.
+    limit, `error` after another limit or a context that was too long, and else what its `stop_reason` says by the table
+    of our own runs (`proctor.models.read_ending`): `refused` after a content filter, `failed` for a reply that broke off
+    ("unknown", or an `error` beside it), and cut off by the token limit. Raises `InputError` for an invalid log or one without the epoch, and `ConfigurationError` if Inspect is not installed.
     """
     logs = _inspect()
     _check_size(file)
@@ -137,7 +147,7 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
     key = sample.metadata.get(id_column, "") if id_column not in {"", "position"} else sample.id
     if id_column == "position":
         key = number
-    status, reason = _outcome(sample)
+    status, reason, extra = _outcome(sample)
     text = "" if status is Status.FAILED else sample.output.completion
     used = list(sample.model_usage.values())
     usage = Usage(
@@ -159,6 +169,7 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
         scores={} if status is Status.FAILED else _scores(sample),
         targets=(sample.target,) if isinstance(sample.target, str) else (", ".join(sample.target),),
         parsed=kept_value(sample.metadata.get("proctor_parsed")),
+        extra=extra,
     )
 
 
@@ -175,21 +186,27 @@ def _scores(sample: EvalSample) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _outcome(sample: EvalSample) -> tuple[Status, str]:
+def _outcome(sample: EvalSample) -> tuple[Status, str, dict[str, JsonValue]]:
     if (kept := kept_status(sample.metadata)) is not None:
-        return kept
+        return *kept, {}
     if sample.error is not None:
-        return Status.FAILED, sample.error.message.strip()[:500] or "an error in Inspect"
+        return Status.FAILED, sample.error.message.strip()[:500] or "an error in Inspect", {}
     if sample.limit is not None:
         late = sample.limit.type in {"time", "working"}
-        return Status.TIMED_OUT if late else Status.ERROR, f"limit of {sample.limit.type}: {sample.limit.limit:g}"
-    if sample.output.empty:
-        return Status.FAILED, sample.output.error or "no output"
-    if sample.output.stop_reason == "content_filter":
-        return Status.REFUSED, sample.output.error or "content_filter"
-    if sample.output.stop_reason == "model_length":
-        return Status.ERROR, "the context is too long"
-    return Status.ANSWERED, ""
+        reason = f"limit of {sample.limit.type}: {sample.limit.limit:g}"
+        return (Status.TIMED_OUT if late else Status.ERROR), reason, {}
+    output = sample.output
+    if output.empty:
+        return Status.FAILED, output.error or "no output", {}
+    word, told = output.stop_reason, output.error or ""
+    if word == "model_length" and not (output.usage and output.usage.output_tokens):
+        return Status.ERROR, "the context is too long", {}  # the text is what the provider said of it
+    ending = Ending.BROKEN if told and word not in _REFUSALS else read_ending(word)
+    return outcome_of(End(ending, word, told), output.completion)
+
+
+_REFUSALS = {"content_filter"}
+"""Reasons beside which an `error` only says what the filter found."""
 
 
 def write_inspect(source: ExportSource, out: Path) -> Written:

@@ -50,7 +50,7 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedF
     not write is `doc_id`, the number of the task's question. The options are those in `input`, else in `doc`. Of several
     replies to a question the one with the number `epoch` is read.
 
-    lmms-eval writes an empty reply for a failed call, so it is `failed`. Raises `InputError` for invalid JSON Lines, and `UsageError` if no question has
+    lmms-eval writes an empty reply for a failed call, so it is `failed`; it records no reason why a reply ended. Raises `InputError` for invalid JSON Lines, and `UsageError` if no question has
     that many replies.
     """
     answers: list[RecordedAnswer] = []

@@ -14,6 +14,7 @@ from proctor import core
 from proctor.interchange.export_source import file_hash
 from proctor.interchange.shown_options import option_order, reads_by_letter, shown_to_model, value_by_shown
 from proctor.metrics import AccuracyScorer
+from proctor.models import CUT_OFF, FINISH_REASON, End, Ending
 
 POSITION = "position"
 """As the column of ids: the number of the record is the item's index in the benchmark, from 0."""
@@ -116,6 +117,21 @@ def mapped(
     )
 
 
+def outcome_of(end: End, text: str) -> tuple[core.Status, str, dict[str, JsonValue]]:
+    """What a recorded reply is by the way it ended, as our own runs would have it: status, reason, and `extra` with the
+    server's word and whether the token limit ended it. Only a reply that is whole, or cut off with some text, is an
+    answer."""
+    cut_off = end.ending is Ending.CUT_OFF
+    extra: dict[str, JsonValue] = {FINISH_REASON: end.word or None, "cut_off": cut_off}
+    if end.ending is Ending.REFUSED:
+        return core.Status.REFUSED, end.told or end.word, extra
+    if end.fault:
+        return core.Status.FAILED, end.fault, extra
+    if not text.strip():
+        return core.Status.ERROR, CUT_OFF if cut_off else "an empty reply", extra
+    return core.Status.ANSWERED, "", extra
+
+
 def _order(benchmark: core.Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[core.Item]:
     """All items, or only those that count if the recorded prompts fit only these."""
     counted = benchmark.counted()
@@ -166,7 +182,7 @@ def _answer(item: core.Item, answer: RecordedAnswer) -> core.Answer:
     shown = answer.options
     if shown and item.options and answer.parsed is None:
         words = [item.options[place] for place in option_order(shown, item.options)]
-        plain = plain.model_copy(update={"extra": {"options_shown": words}})
+        plain = plain.model_copy(update={"extra": {**plain.extra, "options_shown": words}})
     try:
         if answer.parsed is not None:
             return plain.model_copy(update={"parsed": item.answer.check(answer.parsed, item.options)})
@@ -300,6 +316,8 @@ def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) ->
                 recorded_answer.reason for recorded_answer in chosen.values() if recorded_answer.status is status
             )
             lines.append(f"{count} {status.value}, for example: {reason[:200]}")
+    cut = sum(one.extra.get("cut_off") is True for one in chosen.values() if one.status is core.Status.ANSWERED)
+    lines += [f"{core.count_of(cut, 'answer')} cut off by the model's token limit"] if cut else []
     missing = len(benchmark.counted()) - sum(item.id in chosen for item in benchmark.counted())
     return [*lines, *([f"{core.count_of(missing, 'item')} of {benchmark.name} without an answer"] if missing else [])]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import html
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,12 @@ _MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,40}>|[*`$_\\]")
 _LETTER = re.compile(r"^\s*[(\[]?(?P<letter>[A-Za-z])[)\].:]+\s+")
 _MARKER = re.compile(r"(?<![^\W_])[(\[]?(?P<letter>[a-z])\s?[)\].:-]+\s")
 _LINE = re.compile(r"^[ \t>*-]{0,6}[(\[]?\**(?P<letter>[A-Z])\**[)\].:]+\**[ \t]+(?P<text>\S.*)$", re.MULTILINE)
-_LISTS = ("options", "choices", "candidates", "option", "choice")
+_LISTS = ("options", "choices", "candidates", "option", "choice", "index2ans")
+_LIST = re.compile(r".*[\W_](?:options|choices|candidates)", re.IGNORECASE)  # answer_options, multi-choice options
+_INLINE = re.compile(r"(?:^|(?<=[\s;,|]))\(?(?P<letter>[A-Z])[).:]\s*")
 _COLUMN = re.compile(
-    r"(?:options?|choices?|opt|candidate)[ _.-]?(?P<mark>[A-Z]|\d{1,2})|a(?P<number>\d)", re.IGNORECASE
+    r"(?:options?|choices?|opt?|candidate|ending|选项|選項|opci[óo]n|opç[ãa]o)[ _.-]?(?P<mark>[A-Z]|\d{1,2})|a(?P<number>\d)",
+    re.IGNORECASE,
 )
 _AS_WRITTEN = {"free_text", "ordering", "preference", "ratings"}  # formats whose letters are no options
 _MOST_CHARS = 32_767
@@ -95,7 +99,8 @@ def _unlettered(shown: Sequence[str]) -> list[str]:
 
 def options_in_fields(fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The options in a record: in the columns A, B, C …, `option_a` … or `option1` …, or in a list, an object by
-    letters or text in JSON named `options`, `choices` or `candidates`. Empty if there are fewer than two.
+    letters or numbers, or a text of lettered parts or JSON, named `options`, `choices`, `answer_options` … Empty if there
+    are fewer than two.
 
     >>> options_in_fields({"index": 1, "A": "liver", "B": "spleen", "C": None})
     ('liver', 'spleen')
@@ -115,29 +120,59 @@ def options_in_fields(fields: Mapping[str, Any]) -> tuple[str, ...]:
     for marked, first in ((letters, 0), (numbers, 0), (numbers, 1)):
         texts: list[str] = []
         while first + len(texts) in marked:
-            texts.append(core.cell_text(marked[first + len(texts)]))
+            texts.append(_cell(marked[first + len(texts)]))
         while texts and not texts[-1]:
             texts.pop()
         if len(texts) > 1:
             return tuple(texts)
     lower = {name.casefold(): cell for name, cell in plain.items()}
-    return next((found for name in _LISTS if len(found := _options_of(lower.get(name))) > 1), ())
+    names = [*_LISTS, *(name for name in lower if _LIST.fullmatch(name))]
+    return next((found for name in names if len(found := _options_of(lower.get(name))) > 1), ())
+
+
+def _cell(value: Any) -> str:
+    """A cell's text; "" for the NaN that data frames write for an empty one."""
+    return "" if isinstance(value, float) and math.isnan(value) else core.cell_text(value)
 
 
 def _options_of(value: Any) -> tuple[str, ...]:
     """The options in one cell: a list, an object by letters, or the same as JSON, as Python writes it (MMMU), or in
     parts separated by bars or lines."""
     if isinstance(value, str):
-        value = _structure(value) or [part.strip() for part in re.split(r"[\n|]", value) if part.strip()]
+        value = _structure(value) or _lettered(value) or _parts(value)
     if isinstance(value, Mapping) and isinstance(value.get("text"), list):  # {"text": […], "label": […]}, as in ARC
         value = value["text"]
     elif isinstance(value, Mapping):
-        names = sorted(map(str, value))
-        value = [value[name] for name in names] if names == [*ascii_uppercase[: len(names)]] else []
+        by_name = {str(name).upper(): entry for name, entry in value.items()}
+        names = sorted(by_name)
+        known = [
+            [*ascii_uppercase[: len(names)]],
+            *([str(n) for n in range(first, first + len(names))] for first in (0, 1)),
+        ]
+        value = [by_name[name] for name in names] if names in known else []
     if not isinstance(value, list):
         return ()
     found = [entry.get("text", entry.get("value")) if isinstance(entry, Mapping) else entry for entry in value]
-    return tuple(map(core.cell_text, found)) if all(isinstance(entry, str | int | float) for entry in found) else ()
+    texts = tuple(map(core.cell_text, found)) if all(isinstance(entry, str | int | float) for entry in found) else ()
+    return () if texts == tuple(ascii_uppercase[: len(texts)]) else texts  # only their letters
+
+
+def _lettered(text: str) -> list[str]:
+    """The parts of a text after the letters A, B, C … in their order; none if there are fewer than two."""
+    hits: list[re.Match[str]] = []
+    for hit in _INLINE.finditer(text[:_MOST_CHARS]):
+        if hit["letter"] == ascii_uppercase[min(len(hits), len(ascii_uppercase) - 1)]:
+            hits.append(hit)
+    if len(hits) < 2 or text[: hits[0].start()].strip():
+        return []
+    ends = [*(hit.start() for hit in hits[1:]), len(text)]
+    return [text[hit.end() : end].strip(" \t\n;,|") for hit, end in zip(hits, ends, strict=True)]
+
+
+def _parts(text: str) -> list[str]:
+    """The parts of a text between bars or lines, or else between semicolons."""
+    split = re.split(r"[\n|]", text) if re.search(r"[\n|]", text.strip()) else text.split(";")
+    return [part.strip() for part in split if part.strip()]
 
 
 def _structure(text: str) -> Any:

@@ -236,7 +236,7 @@ def _completion(posted: Posted) -> ChatCompletion | str:
     if not isinstance(said, dict):
         return str(said)
     if not said.get("choices"):
-        told = told_in(said) if any(said.get(key) for key in ("error", "message", "detail")) else ""
+        told = told_in(said) if any(said.get(key) for key in ("error", "message", "detail")) else _base_resp(said)
         raise UnexpectedModelBehavior(
             f"an error under status {posted.status}: {told}" if told else "found no choices, expected one"
         )
@@ -246,6 +246,12 @@ def _completion(posted: Posted) -> ChatCompletion | str:
         raise UnexpectedModelBehavior("Invalid response from a compatible server") from error
     except ValueError as error:
         raise UnexpectedModelBehavior(str(error)) from None
+
+
+def _base_resp(said: dict[str, Any]) -> str:
+    """What MiniMax says of an error; "" for a body without it."""
+    told = said.get("base_resp")
+    return str(told.get("status_msg") or "") if isinstance(told, dict) and told.get("status_code") else ""
 
 
 def _built(said: dict[str, Any]) -> _Completion:

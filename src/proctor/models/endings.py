@@ -64,7 +64,7 @@ _WORDS: dict[Ending, tuple[str, ...]] = {
         "refusal refused",  # Anthropic
         "safety recitation blocklist prohibited_content spii language",  # Google
         "image_safety image_prohibited_content image_recitation model_armor blocked",  # Google
-        "sensitive moderation content_policy content_policy_violation",  # z.AI, Hunyuan, gateways
+        "sensitive moderation content_policy content_policy_violation policy_violation",  # z.AI, Hunyuan, gateways
         "error_toxic toxic flagged",  # Cohere, gateways
     ),
     Ending.BROKEN: (

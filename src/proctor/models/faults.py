@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from proctor.core import (
     ConfigurationError,
     InfrastructureError,
+    JsonError,
     ProctorError,
     RefusalError,
     SystemFaultError,
+    load_json,
     without_keys,
 )
 from proctor.models.connections import BodyError
@@ -43,6 +45,8 @@ _REJECTED, _FORBIDDEN, _TOO_LARGE, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 403, 4
 _NO_ACCESS = {401, 402, 403, 404, 405, 407, 410, 415, 426}
 """Statuses that say that no request will do, unless a policy stopped this one."""
 
+_MEDIA_TYPE = 415
+_MEDIA = re.compile(r"\b(?:image|video|audio)s?\b", re.IGNORECASE)
 _TOO_MUCH = "fewer or smaller frames (--max-frames, --max-side)"
 
 
@@ -101,7 +105,10 @@ def _of_status(error: ModelAPIError, said: str) -> Fault:
         if meaning is None or kind is not SystemFaultError or status == _TOO_LARGE:
             meaning = Meaning(SystemFaultError, _TOO_MUCH)
         return Fault(_rejected(said, meaning), again=False)
-    no_access = status in _NO_ACCESS or isinstance(error, ModelAuthenticationError | ModelNotFoundError)
+    by_media = status == _MEDIA_TYPE and kind is SystemFaultError and _MEDIA.search(told) is not None
+    no_access = (status in _NO_ACCESS and not by_media) or isinstance(
+        error, ModelAuthenticationError | ModelNotFoundError
+    )
     by_policy = kind is RefusalError and status == _FORBIDDEN
     if isinstance(error, ModelQuotaExceededError) or (no_access and not by_policy):
         if meaning is None or kind is not ConfigurationError:
@@ -123,7 +130,7 @@ def _under(status: int) -> Under:
 def _under_success(message: str) -> Meaning | None:
     """The meaning of an error that came under a status of success."""
     _, found, told = message.partition("an error under status")
-    meaning = meaning_of(told, under="server") if found else None
+    meaning = meaning_of(told, under="server") or meaning_of(told, under="busy") if found else None
     return None if meaning is None or meaning.kind is InfrastructureError else meaning
 
 
@@ -162,8 +169,10 @@ def rejection(said: str, code: str = "") -> ProctorError:
 
 def _codes(body: object) -> str:
     """The provider's codes in an error body."""
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    known = [inner.get(name) for name in ("code", "type", "param", "status")] if isinstance(inner, dict) else []
+    known = []
+    for held in (body, _behind(body)):
+        inner = held.get("error", held) if isinstance(held, dict) else None
+        known += [inner.get(name) for name in ("code", "type", "param", "status")] if isinstance(inner, dict) else []
     return ",".join(str(code) for code in known if isinstance(code, str | int))
 
 
@@ -183,7 +192,29 @@ def _words(error: Exception) -> str:
 
 
 def told_in(body: object) -> str:
-    """The provider's message in an error body, in any of the usual forms."""
+    """The provider's message in an error body, in any of the usual forms; behind a gateway that keeps the provider's
+    own body (OpenRouter's `metadata.raw`), both messages."""
+    told = _message_in(body)
+    if (behind := _behind(body)) is not None and (more := _message_in(behind)) and more not in told:
+        return f"{told.rstrip('. ')}: {more}" if told else more
+    return told
+
+
+def _behind(body: object) -> object:
+    """The body of the provider behind a gateway, parsed where it is JSON; None without one."""
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    metadata = inner.get("metadata") if isinstance(inner, dict) else None
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str):
+        return raw if isinstance(raw, dict) else None
+    try:
+        return load_json(raw)
+    except JsonError:
+        return raw
+
+
+def _message_in(body: object) -> str:
+    body = body[0] if isinstance(body, list) and body else body
     if isinstance(body, dict):
         inner = body.get("error", body)
         for holder in (inner, body):

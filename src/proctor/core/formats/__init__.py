@@ -10,12 +10,13 @@ from typing import Annotated
 from pydantic import Field
 
 from proctor.core.formats.base import Format, StrictFormat, bare
+from proctor.core.formats.binary import BinaryFormat
 from proctor.core.formats.boxes import BoxesFormat, PointFormat
 from proctor.core.formats.choice import MOST_OPTIONS, ChoiceFormat, option_letters
 from proctor.core.formats.classes import ClassesFormat
 from proctor.core.formats.free import FreeTextFormat, RatingsFormat
 from proctor.core.formats.intervals import IntervalsFormat, extents
-from proctor.core.formats.numbers import BinaryFormat, CountFormat, PercentageFormat
+from proctor.core.formats.numbers import CountFormat, PercentageFormat
 from proctor.core.formats.opinions import PreferenceFormat, ScaleFormat
 from proctor.core.formats.ordering import OrderingFormat
 from proctor.core.formats.overlap import covered, iou, matching

@@ -13,9 +13,10 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone
+from proctor.core.formats.declarations import first_sentence
 from proctor.core.formats.intervals import OverlapFormat, extents
 from proctor.core.formats.overlap import MOST_NAMED
-from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
+from proctor.core.formats.reply import Statement, json_fields, read_reply
 from proctor.core.text import deferred
 
 _LABEL = r"(?:\b(?P<{0}>x_?min|y_?min|x_?max|y_?max|[xy]\s?_?[0-9]?|left|top|right|bottom|width|height|w|h)\s?[:=]\s?)?"

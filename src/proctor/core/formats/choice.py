@@ -11,16 +11,21 @@ from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare, plain_words
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, gives_up, read_reply
+from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
 _NAME = (
-    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?)\b\s?:?\s{0,2}"
-    r"|(?:选项?|選項?|選擇|选择)\s?:?\s{0,2}|第)?"
+    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?)\b\s?(?:number\s|no\.?\s|#)?:?\s{0,2}"
+    r"|(?:(?:la|le|el|a|die|der|das)\s)?(?:opci[óo]n|opç[ãa]o|opzione|letra|lettre|lettera|antwort|r[ée]ponse|respuesta|risposta"
+    r"|вариант|الخيار)\s|(?:la|le|el|die|der|das)\s(?=[(\[\"']?[A-Z](?![^\W_]))"
+    r"|(?:选项?|選項?|選擇|选择|選択肢)\s?:?\s{0,2}|第)?"
 )
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = deferred(
-    rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably"
+    rf"(?:\d{{1,2}}[.)]\s{{1,3}}(?=[A-Z]\b))?{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|creo que|pienso que|je (?:pense|crois) que|ich (?:denke|glaube),?"
+    rf"|es ist|es|c'est|it(?:'s| is)|that(?:'s| is)|probably"
     rf"|likely|most likely|maybe"
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| "
     rf"is)\s)?){{0,4}}"
@@ -30,15 +35,15 @@ _HEAD = deferred(
 )
 _MORE = deferred(
     rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>"
-    rf"|[/&,+|]|或|和|与)"
-    rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
+    rf"|[/&,+|]|:(?=\s?[A-Z]\W*\Z)|或|和|与|か|または|又は)\s?"
+    rf"(?:(?:maybe|perhaps|possibly|even)\s)?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _WORD = deferred(r"[ \t]{1,2}[\"']?[^\W\d_]")
 _NO_NOUN = deferred(
     r"\s(?:the|this|that|these|those|it|its|in|at|on|of|to|we|i|you|he|she|they|there|both|no|not|if|but|and|or|my|our"
     r"|because|since|as|with|by|from|for|when|while|where|here|is|was"
-    r"|explanation|reason\w*|rationale|confidence|answer)\b",
+    r"|explanation|reason\w*|rationale|confidence|answer|only|alone)\b",
     re.IGNORECASE,
 )
 _REASON = deferred(
@@ -52,25 +57,35 @@ _OPTION = deferred(
 )
 _LONE = deferred(
     r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between"
-    r"|maybe|perhaps)\b[\s,:]{1,2}|,\s{1,3}|\A\W*)"
+    r"|maybe|perhaps|donc|daher|somit|quindi|portanto|est|ist|es)\b[\s,:]{1,2}|(?<=\w)'s\s|,\s{1,3}|[是选]\s?|(?<=[\u4e00-\u9fff]),\s?|\A\W*)"
     r"(?P<letter>[A-Z])(?![A-Za-z0-9']|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
 )
 _DENIED = deferred(
-    r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
+    r"\b(?:anything|everything|all) (?:but|except)\b[^.;\n]*|(?:不是|并非|除了)[^.,;\n]*"
+    r"|\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
     r"|except|reject\w*)\b"
-    r"(?:(?!\bbut\b)[^.;\n])*",
+    r"(?:(?!\bbut\b|, (?:it|that|this)(?:'s| is)\b)[^.;\n])*",
     re.IGNORECASE,
 )
 _NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
 _WRONG = deferred(
-    r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b", re.IGNORECASE
+    r"\b(?:wrong|incorrect|false|unlikely|least likely|ruled out|excluded|(?:is|are|does|do|was|were|did|can|could|ca)n't"
+    r"|cannot be|(?:is|are|was|were) not (?:\w+ )?(?:used|shown|seen|visible|present|correct|right|involved|there))\b"
+    r"|错|不对|不正确",
+    re.IGNORECASE,
 )
 _REJECTED = deferred(
     r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false"
     r"|ruled|excluded|unlikely"
-    r"|eliminated|impossible))\b",
+    r"|eliminated|impossible|(?:the )?(?:least|less) (?:likely|plausible|probable)))\b"
+    r"|[^.;\n]{0,40}?\bbut (?:it )?(?:is |it's )?(?:wrong|incorrect|false|not)\b|\s?项?是?(?:错|不对|不正确|不是)|ではな|じゃな",
     re.IGNORECASE,
 )
+_ASKED = deferred(r"\s?\?\s{0,3}(?=\w)")
+_LISTED = deferred(r"(?:\A|[\n;,.])[^\w\n]{0,8}(?:option\s)?(?P<letter>[A-Z])(?=[\s.):\]=-]|\Z)")
+_BOXED = deferred(r"[☐☑☒□■✓✔✅✗✘❌]|\[[ xX]\]")
+_RIGHT = deferred(r"\b(?:yes|correct|true|right)\b|[✓✔✅☑■]|\[[xX]\]|正确|对", re.IGNORECASE)
+_FALSE = deferred(r"\b(?:no|not)\b|[✗✘❌☒☐□]|\[ \]", re.IGNORECASE)
 _KEYS = (
     "letter",
     "choice",
@@ -114,8 +129,9 @@ class ChoiceFormat(StrictFormat):
     """One option by its letter, in the order of the item's options.
 
     Parsed is a letter at the start of the answer ("C", "(c)", "option C: …", "C because …"), or else the whole text of
-    an option, or else the only option or letter that is mentioned and not denied ("not B", "B is wrong"). Several
-    options ("A or B", "both A and C") are invalid. Strict: the letter, the whole text of an option, or both.
+    an option, or else the only option or letter that is mentioned and not denied ("not B", "B is wrong"). A list of all
+    options is read by what it says of each ("A: no, B: yes …"). Several options ("A or B", "both A and C") are invalid.
+    Strict: the letter, the whole text of an option, or both.
 
     >>> four = ["liver", "spleen", "left kidney", "aorta"]
     >>> ChoiceFormat().parse("**Answer: (C)** because of the cortex", four)
@@ -137,7 +153,12 @@ class ChoiceFormat(StrictFormat):
             return _bare(text, options)
         letters = ", ".join(option_letters(len(options)))
         read = partial(_read, options=options)
-        return read_reply(text, read, expected=f"one of the letters {letters}", keys=_KEYS)
+        try:
+            return read_reply(text, read, expected=f"one of the letters {letters}", keys=_KEYS)
+        except ParseError:
+            if unanswerable := _says_unanswerable(text, options):
+                return unanswerable
+            raise
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         letters = option_letters(len(options))
@@ -184,7 +205,7 @@ def _bare(text: str, options: Sequence[str]) -> str:
 
 
 def _read(statement: Statement, options: Sequence[str]) -> str | None:
-    for reading in (_whole_option, _head, _option_text, _named):
+    for reading in (_whole_option, _verdicts, _head, _option_text, _named):
         letters = reading(statement, options)
         if len(letters) > 1:
             raise ParseError(expected="one option", found=f"{' and '.join(sorted(letters))} in {statement.text}")
@@ -205,6 +226,61 @@ def _whole_option(statement: Statement, options: Sequence[str]) -> set[str]:
     return named if len(named) == 1 else set()
 
 
+def _says_unanswerable(text: str, options: Sequence[str]) -> str:
+    """The letter of the only option that says that there is no answer ("Cannot be determined"), where a reply does so
+    in its words; "" otherwise."""
+    unclear = [
+        (letter, _plain(option))
+        for letter, option in zip(option_letters(len(options)), options, strict=True)
+        if gives_up(option)
+    ]
+    said = f" {_plain(without_thoughts(text))} "
+    return unclear[0][0] if len(unclear) == 1 and f" {unclear[0][1]} " in said else ""
+
+
+def _verdicts(statement: Statement, options: Sequence[str]) -> set[str]:
+    """The option that a list of all of them calls right, or the only one that it does not call wrong ("A: no, B: yes
+    …"). Raises `ParseError` for a list that does neither, since its first letter is no answer."""
+    letters, parts = option_letters(len(options)), listed_options(statement.text, options)
+    if not parts:
+        return set()
+    wrong = [calls_wrong(part) for part in parts]
+    right = [calls_right(part) for part in parts]
+    for marked in (right, [not denied for denied in wrong]):
+        if sum(marked) == 1 and sum(wrong) == len(letters) - 1:
+            return {letters[marked.index(True)]}
+    raise ParseError(expected="one option", found=statement.text)
+
+
+def listed_options(text: str, options: Sequence[str]) -> list[str]:
+    """What a text says of each option, if it begins with a list of all of them in their order; else nothing."""
+    letters = option_letters(len(options))
+    hits = list(_LISTED.finditer(text))[: len(letters)]
+    if len(letters) < 2 or [hit["letter"] for hit in hits] != letters or hits[0].start():
+        return []
+    ends = [*(hit.start() for hit in hits[1:]), len(text)]
+    parts = [text[hit.end() : end].split("\n\n", 1)[0] for hit, end in zip(hits, ends, strict=True)]
+    if _BOXED.search(hits[0][0]):  # a box before the letter belongs to it
+        parts = [f"{hit[0]}{part}" for hit, part in zip(hits, parts, strict=True)]
+    if not any(map(_WORD_OR_NUMBER.search, parts)) and not _BOXED.search(text):
+        raise ParseError(expected="one option", found=text)  # "A. B. C. D."
+    says = _WORD_OR_NUMBER.search(parts[0]) or _BOXED.search(parts[0])  # not "A, B …", or "A" and a list of reasons
+    return parts if says else []
+
+
+def calls_wrong(said: str) -> bool:
+    """Whether what is said of an option in a list denies it."""
+    return bool(_WRONG.search(said) or _FALSE.search(said))
+
+
+def calls_right(said: str) -> bool:
+    """Whether what is said of an option in a list affirms it."""
+    return bool(_RIGHT.search(said)) and not calls_wrong(said)
+
+
+_WORD_OR_NUMBER = re.compile(r"\w")
+
+
 def _exact(text: str) -> str:
     return _plain(_NOT_APPLICABLE.sub("na", text))
 
@@ -215,6 +291,8 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
     hit = _HEAD.match(text)
     if hit is None or _REJECTED.match(text, hit.end()) or _NOT_APPLICABLE.match(text, hit.start("letter")):
         return set()
+    if _ASKED.match(text, hit.end()) or _is_denied_text(text[hit.end() :], hit["letter"], options):
+        return set()
     if hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
     named, at = {hit["letter"].upper()}, hit.end()
@@ -223,7 +301,17 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
             break  # "C, A view of …"
         named.add(more["letter"])
         at = more.end()
+    if len(named) > 1 and _REJECTED.match(text, at):
+        return set()  # "A and B are wrong, so C"
     return named & letters if len(named) > 1 or not hit["both"] else set()
+
+
+def _is_denied_text(rest: str, letter: str, options: Sequence[str]) -> bool:
+    """Whether an option's own text follows its letter and is denied ("A Kelly clamp is not used")."""
+    place = ord(letter.upper()) - ord("A")
+    words = re.findall(r"[^\W_]+", options[place]) if place < len(options) else []
+    said = re.match(r"\W+" + r"\W+".join(map(re.escape, words)), rest, re.IGNORECASE) if words else None
+    return said is not None and _REJECTED.match(rest, said.end()) is not None
 
 
 def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str]) -> bool:
@@ -300,7 +388,8 @@ def _is_article(hit: re.Match[str], text: str, options: Sequence[str]) -> bool:
 
 def _affirmed(text: str) -> str:
     """Text without clauses of denial."""
-    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", _NOT_APPLICABLE.sub(" ", text)))
+    said = "".join(part for part in re.split(r"([.;,\n])", _NOT_APPLICABLE.sub(" ", text)) if not _WRONG.search(part))
+    clauses = re.split(r"[.;,\n]", _DENIED.sub(" ", said))
     return ", ".join(clause for clause in clauses if not _WRONG.search(clause))
 
 

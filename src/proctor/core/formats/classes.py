@@ -11,7 +11,8 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare, listed, plain_words
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, read_reply
 from proctor.core.text import deferred
 
 _KEYS = ("classes", "class", "objects", "object", "labels", "label", "items", "instruments", "names")

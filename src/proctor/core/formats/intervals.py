@@ -11,8 +11,9 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed
+from proctor.core.formats.declarations import first_sentence
 from proctor.core.formats.overlap import MOST_NAMED, covered, matching
-from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
+from proctor.core.formats.reply import Statement, json_fields, read_reply
 from proctor.core.formats.timestamps import cell_seconds
 from proctor.core.text import clock_text, deferred
 
@@ -35,7 +36,7 @@ _ENDS_FREE = r"(?![\d:]|[.,]\d|\s?(?:%|percent|cm|mm|ml|frames?|fps|bpm)|[A-Za-z
 _MARK = r"(?:\s?\((?:[^()\n]{0,40})\))?(?: mark)?"
 _SIGN = (
     r"\s{0,3}(?:-{1,3}>?|~|={1,2}>|>|\.{2,3}|\bto\b|\buntil\b|\btill\b|\bthrough\b|\bthru\b|\bup to\b|\bbis\b|\bhasta\b"
-    r"|\bà\b|\bal\b|到|至|直到)\s{0,3}"
+    r"|\bà\b|\bal\b|\balle\b|\baté\b|到|至|直到|から)\s{0,3}"
 )
 _JOINED = deferred(
     rf"{_FREE}(?P<start>{_TIME}){_MARK}(?:{_SIGN}|(?P<comma>\s?,\s?))(?:and |,? ?ending |it ends "
@@ -65,7 +66,7 @@ _LINE = deferred(
     r"\W{0,6}(?:\(?\d{1,2}[.):]\s{1,3})?\W{0,4}(?:(?:interval|segment|window|event|occurrence|from"
     r"|between)\b[\s#]{0,2}(?:\d{1,2}\s?[:.-])?\s{0,2})?\W{0,3}\d"
 )
-_KEYS = ("interval", "intervals", "segment", "segments", "window", "windows", "span", "spans", "time", "times", "timestamps", "range", "ranges", "events")  # fmt: skip
+_KEYS = ("interval", "intervals", "segment", "segments", "window", "windows", "span", "spans", "time", "times", "timestamp", "timestamps", "range", "ranges", "events")  # fmt: skip
 _STARTS = ("start", "start_time", "begin", "from", "t_start", "start_s", "onset", "start_sec", "start_seconds")
 _ENDS = ("end", "end_time", "stop", "to", "t_end", "end_s", "offset", "end_sec", "end_seconds")
 _EXPECTED = "a start and an end, such as 00:01:05-00:01:20"

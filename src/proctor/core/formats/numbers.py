@@ -1,4 +1,4 @@
-"""Answer formats for yes or no, counts and percentages; and parsing of numbers in digits and words."""
+"""Answer formats for counts and percentages, and parsing of numbers in digits and words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare, cell_quantity, plain_words
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.base import StrictFormat, bare, cell_quantity
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, read_reply
 from proctor.core.text import NUMBER_WORDS, deferred
 
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
@@ -21,12 +22,30 @@ _WORDS = {word: number for number, word in enumerate(NUMBER_WORDS)} | {
     word: 10 * place for place, word in enumerate(_TENS, 2)
 }
 _WORDS |= {"no": 0, "none": 0, "a single": 1, "a hundred": 100, "one hundred": 100, "hundred": 100}
+_WORDS |= {
+    word: number
+    for words in (  # German, French, Spanish, Italian, Portuguese; without those that are English words, too
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "- deux trois quatre cinq - sept huit neuf dix onze douze",
+        "- dos tres cuatro cinco seis siete ocho nueve diez - doce",
+        "- - tre quattro cinque sei sette otto nove dieci undici dodici",
+        "- dois três quatro - - sete oito - dez onze doze",
+    )
+    for number, word in enumerate(words.split(), 1)
+    if word != "-"
+}
+_FOREIGN = "|".join(
+    word
+    for word in _WORDS
+    if (word not in NUMBER_WORDS and word not in _TENS and " " not in word and word[0] != "n")
+    or word in {"neun", "neuf", "nueve", "nove"}
+)
 _CHINESE = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "十": 10}
 
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)?"
 _NAMES = (
     rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(NUMBER_WORDS[1:10])}))?|(?:a|one) hundred|hundred|a single"
-    rf"|{'|'.join(NUMBER_WORDS)}"
+    rf"|{'|'.join(NUMBER_WORDS)}|{_FOREIGN}"
 )
 _ZERO = (
     r"none(?! of)|no(?= \w+s\b(?! (?:is|has))| (?:\w+ )?(?:clip|sponge|needle|object|mesh|bag|drain|loop|specimen|item"
@@ -38,7 +57,7 @@ _HAN = (
 )
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
 _QUANTITY = deferred(
-    rf"(?=[-+\d百{''.join(_CHINESE)}]|\b[aefhnostz])"
+    rf"(?=[-+\d百{''.join(_CHINESE)}]|\b[acdefhnoqstuvz])"
     rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b"
     rf"|(?P<han>{_HAN})){_SHARE}"
     r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture"
@@ -54,8 +73,10 @@ _ELSEWHERE = deferred(
     r"|mm|ml|l|kg|g|px|pixels|x\d+|years?|st|nd|rd|th)\b|"
     r"(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more "
     r"time)\b)|"
+    r"(?:one|two|three|\d{1,2}) (?:thirds?|quarters?|halves|fifths?|tenths?)\b|"
     r"(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one"
     r"|step one|one hand|one side|the other one)\b)|"
+    r"\b\d{1,3}(?:\.\d+)?\s?%\s(?:sure|confiden\w+|certain\w*|likel\w+|probab\w+)|\b\d{1,3}(?=\s(?:would be|would mean|means|stands for)\b)|"
     r"第\s?[\d一二三四五六七八九十]+|(?<!\d)\d{1,9}\s?(?:秒|分钟|分|小时|毫米|厘米)",
     re.IGNORECASE,
 )
@@ -91,6 +112,11 @@ _PARTS = deferred(
     r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
     re.IGNORECASE,
 )
+_DENIED = deferred(r"\b(?:not|rather than|instead of)\s\Z", re.IGNORECASE)
+_RESULT = deferred(
+    r"(?:\d+|[a-z]{3,5})\s?[+x×*-]\s?(?:\d+|[a-z]{3,5})[^=\n]{0,30}=\s?(?:\d+|[a-z]{3,9})", re.IGNORECASE
+)
+_OF_MEDIA = deferred(r"\s(?:frames?|images?|pictures?|photos?|videos?)\b", re.IGNORECASE)
 _GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # ambiguous between countries
 _SECOND = deferred(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
 _TOTAL = deferred(
@@ -134,11 +160,17 @@ def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
     quantities = _quantities(text)
     if only:
         return [quantity for quantity in quantities if quantity.share]
-    return list(quantities) if share else [quantity for quantity in quantities if not quantity.share]
+    kept = list(quantities) if share else [quantity for quantity in quantities if not quantity.share]
+    affirmed = [quantity for quantity in kept if not _DENIED.search(text, max(0, quantity.start - 14), quantity.start)]
+    return affirmed if affirmed and kept[0] in affirmed else kept
 
 
 def _total(text: str, quantities: list[_Quantity]) -> _Quantity | None:
     """The number that is named as the total, if there is one."""
+    if (sum_ := _RESULT.search(text)) and quantities[-1].end <= len(text):
+        results = [quantity for quantity in quantities if quantity.end == sum_.end()]
+        if results and quantities[0].start >= sum_.start():
+            return results[0]
     total = _TOTAL.search(text)
     totals = [
         quantity for quantity in quantities if total and total.start() <= quantity.start and quantity.end <= total.end()
@@ -150,7 +182,7 @@ def _unclear(statement: Statement, text: str, quantities: list[_Quantity], share
     """Whether the first number is a bound, one of several, negative, a share of a part, later retracted, or has an
     ambiguous thousands separator."""
     first = quantities[0]
-    if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
+    if _alternatives(text, first) or first.value < 0 or _PARTS.search(text) or _contradicts(text, quantities):
         return True
     more = len(quantities) < len(_of_kind(statement.text, share, only=first.share))
     if not statement.sure and more and _SECOND.search(statement.text):
@@ -158,10 +190,21 @@ def _unclear(statement: Statement, text: str, quantities: list[_Quantity], share
     return not share and _GROUPED.fullmatch(text, first.start, first.end) is not None
 
 
+def _contradicts(text: str, quantities: list[_Quantity]) -> bool:
+    """Whether the second number says another than the first ("three (4)"), or the first counts pictures ("12 frames show
+    3 clips")."""
+    if len(quantities) < 2 or quantities[0].value == quantities[1].value:
+        return False
+    between = text[quantities[0].end : quantities[1].start]
+    repeated = re.fullmatch(r"\s?\(", between) and text[quantities[1].end : quantities[1].end + 1] == ")"
+    return bool(repeated) or _OF_MEDIA.match(between) is not None
+
+
 def _adds_up(text: str, quantities: list[_Quantity]) -> bool:
     """Whether the first number is one of several parts without a total ("2 clips and 1 sponge")."""
     between = text[quantities[0].end : quantities[1].start] if len(quantities) > 1 else ""
-    return bool(re.fullmatch(r"(?: [a-z-]+){1,3},? (?:and|plus) ", between, re.IGNORECASE))
+    none = len(quantities) > 1 and quantities[1].value == 0  # "3 clips and no sutures"
+    return not none and bool(re.fullmatch(r"(?: [a-z-]+){1,5},? (?:and|plus) ", between, re.IGNORECASE))
 
 
 @dataclass(frozen=True)
@@ -214,9 +257,11 @@ def _either(text: str, first: _Quantity, second: _Quantity) -> bool:
     between = text[first.end : second.start]
     if len(between) > 40:
         return False
+    if second.value == 0 and text[second.start : second.end].casefold() == "no":  # "3 clips and no sutures"
+        return False
     if first.share and not second.share and between.startswith(" "):
         return False
-    if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:
+    if between.strip(" %") in {"-", "--", "~", "/", ">", "->", "...", "…"}:
         return text[second.start].isdigit() == text[first.start].isdigit()
     return bool(_OR.fullmatch(between))
 
@@ -246,90 +291,8 @@ def _han(text: str) -> int:
 # Larger counts and percentages are meaningless, and floats do not represent all larger integers.
 _MOST = 10**15
 _BARE_SHARE = deferred(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
-_SURE = (
-    r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|that's"
-    r"|is)\s(?:so,? )?){0,2}"
-)
-_HEAD_YES = deferred(
-    rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
-    r"|[\W_]{0,6}(?:是的?|有的?|对的?|正确|存在|可见|能)(?=[\s,.!;)\]\"']|$)",
-    re.IGNORECASE,
-)
-_NO = (
-    r"no\b(?!\.\s?\d)(?=\s?(?:[.,;:!?()\]}\"'>|-]|$|\n)"
-    r"|\s+(?:the|there|it|they|he|she|because|since|as|this|that|these|those|i|we|all|not|none|nothing|at|in)\b)"
-)
-_HEAD_NO = deferred(
-    rf"[\W_]{{0,6}}{_SURE}(?:false\b|incorrect\b|nope\b|{_NO})"
-    r"|[\W_]{0,6}(?:否|不是|没有|不对|错误|不存在|不可见|不能|不|无|没)(?=[\s,.!;)\]\"']|$)",
-    re.IGNORECASE,
-)
-_YES = deferred(r"\b(?:yes|yep|yeah|true)\b|是的", re.IGNORECASE)
-_NOT = deferred(rf"\b(?:{_NO}|nope\b|false\b)|不是", re.IGNORECASE)
-_EITHER = r"(?:\bor\b|/|\band\b|\||>)"
-_BOTH = deferred(
-    rf"\b(?:yes|true)\b[^.\n]{{0,12}}{_EITHER}[^.\n]{{0,8}}\b(?:no|false)\b"
-    rf"|\b(?:no|false)\b[^.\n]{{0,12}}{_EITHER}[^.\n]{{0,8}}\b(?:yes|true)\b|是否"
-    r"|\byes\b[^\n]{0,20}[/|]\s?no\b|\bno\b[^\n]{0,20}[/|]\s?yes\b"
-    r"|\b(?:yes|no)\b[^\n]{0,20}\b(?:wait|actually|scratch that|correction)\b[^\n]{0,20}\b(?:yes|no)\b",
-    re.IGNORECASE,
-)
-_TWO_LINES = deferred(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
-_UNDONE = deferred(r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE)
-_CONCLUDES = deferred(r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE)
 _COUNT_KEYS = ("count", "number", "total", "n", "quantity", "num")
 _SHARE_KEYS = ("percentage", "percent", "share", "proportion", "estimate")
-
-
-class BinaryFormat(StrictFormat):
-    """Yes or no. Strict: only the word, in any case, with or without a full stop.
-
-    >>> BinaryFormat().parse("Yes, all sponges are out.")
-    True
-    >>> BinaryFormat(strict=True).parse("Yes, all sponges are out.")
-    Traceback (most recent call last):
-    proctor.core.errors.ParseError: expected yes or no and nothing else, found 'Yes, all sponges are out.'
-    """
-
-    kind: Literal["binary"] = "binary"
-
-    def instruction(self, options: Sequence[str] = ()) -> str:
-        del options
-        if self.strict:
-            return "Reply with yes or no and nothing else."
-        return 'Start your reply with "Answer: yes" or "Answer: no".'
-
-    def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        del options
-        if self.strict:
-            word = bare(text).lower()
-            if word not in {"yes", "no"}:
-                raise ParseError(expected="yes or no and nothing else", found=text)
-            return word == "yes"
-        return read_reply(text, _yes_or_no, expected="yes or no")
-
-    def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
-        del options
-        if isinstance(value, bool):
-            return value
-        raise ParseError(expected="true or false", found=str(value))
-
-    def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """yes or no, true or false, in either case."""
-        del options
-        known = {"yes": True, "true": True, "no": False, "false": False}
-        if plain_words(text) not in known:
-            raise ParseError(expected="yes or no", found=text)
-        return known[plain_words(text)]
-
-    def write(self, value: JsonValue) -> str:
-        """yes or no."""
-        return "yes" if value else "no"
-
-    def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """One half."""
-        del accepted, options
-        return 0.5
 
 
 class CountFormat(StrictFormat):
@@ -431,24 +394,6 @@ def _digits(text: str) -> int:
     if value >= _MOST:
         raise ParseError(expected="a whole number of 0 or more in digits and nothing else", found=text)
     return value
-
-
-def _yes_or_no(statement: Statement) -> bool | None:
-    if isinstance(statement.value, bool):
-        return statement.value
-    text = statement.text
-    start = first_sentence(text)
-    if _BOTH.search(start) or _TWO_LINES.fullmatch(text):
-        raise ParseError(expected="yes or no", found=text)
-    for pattern, value in ((_HEAD_YES, True), (_HEAD_NO, False)):
-        if pattern.match(text):
-            return value
-    concluded = _CONCLUDES.findall(text)
-    if concluded:
-        return bool(concluded[-1].casefold() == "yes")
-    part = start if statement.sure else text
-    yes, no = bool(_YES.search(part)), bool(_NOT.search(part))
-    return None if yes == no or _UNDONE.search(part) else yes
 
 
 _COUNT = "one whole number of 0 or more"

@@ -10,8 +10,9 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, cell_quantity, plain_words
+from proctor.core.formats.declarations import first_sentence
 from proctor.core.formats.numbers import read_quantity
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.reply import Statement, read_reply
 from proctor.core.text import deferred
 
 _OF = deferred(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)
@@ -75,7 +76,7 @@ class ScaleFormat(StrictFormat):
         value, text = statement.value, statement.text
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self._level(float(str(value)), text)
-        if isinstance(value, list | dict):
+        if isinstance(value, dict) or (isinstance(value, list) and len(value) != 1):
             return None
         of = None if statement.sure and _ALONE.match(text) else _OF.search(text)
         if of and int(of["most"]) != self.high:
@@ -155,7 +156,7 @@ _COMPARES = deferred(
 )
 _BETTER = deferred(
     rf"\b{_NAME}(?P<side>[AB])\b\s(?:is|was|performs?|performed|does|did|looks|seems|would be|appears|shows|gives"
-    rf"|provides|has)\s(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins"
+    rf"|provides|has|(?=better|worse|superior|inferior))\s?(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins"
     rf"|won)\b|(?<![A-Za-z])(?P<zh>[AB])\s?(?:更好|更优|较好)"
 )
 _GOOD = deferred(

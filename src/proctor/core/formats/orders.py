@@ -8,13 +8,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.reply import Statement, first_sentence, json_values
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.order_words import (
+    ABOUT_ORDER,
+    ANY_ORDER,
+    ASKS,
+    BACKWARDS,
+    BEGINS,
+    CARDINALS,
+    DENIED,
+    GOES_ON,
+    NAMES,
+    ORDINALS,
+    PLACE,
+    PLACED,
+    PREFIX,
+    RELATES,
+    THING,
+    TURNS,
+    WORD,
+    counts_up,
+    follows,
+    kind_of,
+    place_in,
+    position_in,
+    with_numbers,
+)
+from proctor.core.formats.reply import Statement, json_values
 from proctor.core.text import deferred
 
 ORDER_KEYS = (
@@ -28,50 +55,20 @@ ORDER_KEYS = (
     "labels",
     "frames",
 )
-_NAMES = r"图片?|pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?"
-_THING = rf"(?:(?:the )?(?:{_NAMES})\s?:?\s?)?"
-_PREFIX = deferred(rf"^(?:{_NAMES})\b[\s:]*", re.IGNORECASE)
-_WORD = (
-    r"(?:and|then|next|after that|afterwards|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth"
-    r"|before|precedes|leads to|to"
-    r"|comes?|is|goes|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
-)
-_BETWEEN = deferred(
-    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|<{{1,2}}|[,;|/&+]|-{{1,3}}|\.\s"
-    rf"|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
-    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|其次|随后|接下来|再|之后|第[一二三四五六](?:步|张)?|是)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd"
-    rf"|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
-    re.IGNORECASE,
-)
-_BACKWARDS = deferred(
-    r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|in reverse(?:d)? order)\b", re.IGNORECASE
-)
 _NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
 _FILE = deferred(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
 _LONGEST = 120  # characters between two labels of a sequence
 _ASIDE = deferred(r"\s?[(\[]([^()\[\]]{0,300})[)\]]")
 _WORDS = deferred(r"\s*[^\W\d_]")
+_TAG = deferred(r"</?[a-z][\w-]{0,20}>", re.IGNORECASE)
+_MOST_ORDERS = 8  # looked at in a text without a cue
 _DEEPEST = 3  # parentheses within parentheses, and JSON within JSON
 _ARROW = deferred(r"\s*(?:(?:-{1,3}|={1,2})?>{1,2})\s*")
 _LESS = deferred(r"\s*<{1,2}-{0,2}\s*")
 _ON_ITS_LINE = deferred(r"[ \t]*\n\s*(?:(?:-{1,3}|={1,2})?>{1,2})[ \t]*(?:\n\s*|(?=\S))|[ \t]*>{1,2}[ \t]*\n\s*")
 _SENTENCES = deferred(r"[.!?]\s+(?=[A-Z])")
-_ORDINALS = {word: n for n, word in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh"), 1)}
-_PLACE = r"(?:(?:step|position|place|rank|no\.?|number|frame|picture|image)[\s_#]{0,2})?"
-_NUMBER = deferred(
-    rf"^[\W_]*{_PLACE}(?:(?P<digits>\d{{1,2}})(?:st|nd|rd|th)?|(?P<word>{'|'.join(_ORDINALS)}))[\W_]*$", re.IGNORECASE
-)
-_PLACED = re.compile(r"position|order|step|rank|place|index|number|sequence|time|#|^no\b|^n$|^$", re.IGNORECASE)
 _RULE = deferred(r"[\s|:+=-]+")
-_TURNS = deferred(
-    r"[.;\n]+|,?\s(?=(?:and )?(?:then|next|followed by|finally|lastly|afterwards?|after that|before)\b)", re.IGNORECASE
-)
-_BEGINS = deferred(r"\b(?:first|begins?|starts?|starting|beginning|initial(?:ly)?|earliest|1st)\b", re.IGNORECASE)
-_GOES_ON = deferred(
-    r"\b(?:then|next|followed|follows?|after|afterwards|second|third|fourth|fifth|sixth|last|lastly|finally|final|ends?"
-    r"|before|subsequently|later|2nd|3rd|[4-9]th)\b",
-    re.IGNORECASE,
-)
+_LABEL_KEYS = ("label", "letter", "frame", "image", "picture", "photo", "option", "id", "name", "item")
 
 
 @lru_cache(maxsize=256)
@@ -101,26 +98,34 @@ class OrderReader:
         self._token = _compiled(rf"(?<![A-Za-z0-9])(?:(?P<joined>{joined})|{said}){ends}")
         self._small = _compiled(rf"(?<![A-Za-z0-9])(?P<joined>(?!))?(?P<label>(?-i:[a-z])){ends}" if single else "(?!)")
         self._head = _compiled(
-            rf"\W{{0,6}}(?:\d{{1,2}}[.):]\s{{0,3}})?{_THING}\W{{0,3}}{said}{ends}"
+            rf"\W{{0,6}}(?:\d{{1,2}}[.):]\s{{0,3}})?{THING}\W{{0,3}}{said}{ends}"
             r"(?P<rest>[\"'\])}*]{0,3}\s*(?:\Z|[-:=(,.;]|(?:is|as|where|because|since)\b)|)"
         )
         self._item = _compiled(
-            rf"(?:^|(?<=[\s(,;]))\W{{0,3}}{_PLACE}{number}[.):=>-]{{1,3}}\s{{0,3}}\W{{0,3}}{_THING}\W{{0,3}}{said}"
+            rf"(?:^|(?<=[\s(,;]))\W{{0,3}}{PLACE}{number}(?:[.):=>-]{{1,3}}\s{{0,3}}\W{{0,3}}|\(){THING}\W{{0,3}}{said}"
             r"(?![A-Za-z0-9])"
         )
-        self._line = _compiled(rf"^[^\S\n]*\W{{0,4}}{_PLACE}{number}[.):=>-](?P<rest>[^\n]*)$")
-        self._shown = _compiled(rf"(?:\b(?:{_NAMES})\s|[(\[](?:{_NAMES})?\s?){said}\b")
+        self._line = _compiled(rf"^[^\S\n]*\W{{0,4}}{PLACE}{number}[.):=>-](?P<rest>[^\n]*)$")
+        self._shown = _compiled(rf"(?:\b(?:{NAMES})\s|[(\[](?:{NAMES})?\s?){said}\b")
         self._bullet = _compiled(
-            rf"^[^\S\n]*[-*•]?[^\S\n]{{0,3}}{_THING}[*\"'(\[]{{0,3}}{said}[*\"')\]]{{0,3}}"
+            rf"^[^\S\n]*[-*•]?[^\S\n]{{0,3}}{THING}[*\"'(\[]{{0,3}}{said}[*\"')\]]{{0,3}}"
             r"(?:\s?[:.)-]|[^\S\n]?$|\s\(|[^\S\n](?=[a-z]))"
         )
-        nth = rf"(?P<nth>{'|'.join(_ORDINALS)}|last)"
-        self._is_nth = _compiled(
-            rf"(?<![A-Za-z0-9]){said}\W{{0,3}}\s(?:is|comes|goes|must be|should be) (?:the )?{nth}\b"
+        nth = rf"(?P<nth>{'|'.join(ORDINALS)}|last)"
+        is_nth = rf"(?<![A-Za-z0-9]){said}\W{{0,3}}\s(?:is|comes|goes|must be|should be) (?:the )?{nth}\b"
+        nth_is = rf"\b{nth}(?: (?:{NAMES}|one))? is {THING}{said}(?![A-Za-z0-9])"
+        self._nth = (_compiled(is_nth), _compiled(nth_is))
+        digits = r"(?:position |place |rank |step )?[1-9](?:st|nd|rd|th)|(?:position|place|rank|step) [1-9]"
+        loose = rf"(?P<nth>{'|'.join(ORDINALS)}|last|{digits})"
+        counted = rf"(?P<nth>(?:step )?(?:{'|'.join(CARDINALS)})|{'|'.join(ORDINALS)}|last|\d{{1,2}})"
+        self._loose = (
+            _compiled(rf"(?<![A-Za-z0-9]){said}\s?(?:[:=>-]\s?|\s)(?:is |at )?(?:the )?{loose}\b"),
+            _compiled(
+                rf"\b{counted}(?: (?:{NAMES}))?(?:\s?[.:=)]|\s(?:is|comes|->?)\b)\s?{THING}{said}(?![A-Za-z0-9])"
+            ),
         )
-        self._nth_is = _compiled(rf"\b{nth}(?: (?:{_NAMES}|one))? is {_THING}{said}(?![A-Za-z0-9])")
         self._placed = _compiled(rf"(?<![A-Za-z0-9]){said}\s?\((?P<n>\d{{1,2}})\)")
-        self._either = _compiled(rf"(?<![A-Za-z0-9]){label}\W{{0,3}}\sor\s{{1,2}}{_THING}{label}(?![A-Za-z0-9])")
+        self._either = _compiled(rf"(?<![A-Za-z0-9]){label}\W{{0,3}}\sor\s{{1,2}}{THING}{label}(?![A-Za-z0-9])")
 
     def read(self, statement: Statement) -> list[JsonValue] | None:
         """The order in a statement. Raises `ParseError` for several, one from last to first, and labels that belong to
@@ -132,13 +137,21 @@ class OrderReader:
             given = self.of_json(next(lists, None))
         if given is not None:
             return [*given]
-        if _BACKWARDS.search(statement.text):
+        if BACKWARDS.search(statement.text) or ANY_ORDER.search(first_sentence(statement.text)):
             raise ParseError(expected="an order from first to last", found=statement.text)
-        text = self._without_asides(_ON_ITS_LINE.sub(" > ", _NOT_APPLICABLE.sub("   ", statement.text)))
+        plain = _TAG.sub(" ", _NOT_APPLICABLE.sub("   ", statement.text))
+        text = self._without_asides(_ON_ITS_LINE.sub(" > ", with_numbers(plain)))
         found = self._stated(text) if statement.sure else self._only(text)
+        if found is not None and self._is_denied(found, text):
+            raise ParseError(expected="one order", found=statement.text)
         return None if found is None else [*found]
 
     # -------------------------------------------------------------------------------------------------------- text
+
+    def _is_denied(self, found: Sequence[str], text: str) -> bool:
+        """Whether a text says of a label in an order of all that it is at another position ("C is last, D is first")."""
+        hits = [hit for pattern in self._nth for hit in pattern.finditer(text)] if self._is_whole(found) else []
+        return any(found.index(self._name(hit["label"])) + 1 != self._nth_place(hit["nth"]) for hit in hits)
 
     def _stated(self, text: str) -> list[str] | None:
         """The order after a cue: the first one, which whatever follows explains."""
@@ -167,13 +180,15 @@ class OrderReader:
             raise ParseError(expected="one order", found=text)
         if (ranked := self._ranked(text)) is not None:
             return ranked
-        runs = self._runs(text)
+        runs = self._runs(text, only=True)
         lists = [found for found in self._lists(text) if found != [*self.labels] or not any(map(self._is_whole, runs))]
         lists += [found for found in self._described(text) if found != [*self.labels]]  # else the pictures as shown
         orders = [*runs, *(found for line in text.split("\n") for found in self._arrows(line)), *lists]
         whole = [found for found in orders if self._is_whole(found)]
         if not whole and (told := self._told(text)):
             return told
+        if not whole and orders and any(self._named_in(text) - set(found) for found in orders[:_MOST_ORDERS]):
+            raise ParseError(expected="one order", found=text)
         whole = whole or orders
         if len({tuple(found) for found in whole}) > 1:
             raise ParseError(expected="one order", found=text)
@@ -189,8 +204,12 @@ class OrderReader:
 
     def _misses(self, sentence: str, run: Sequence[str]) -> bool:
         """Whether a sentence has labels of the item that a run without them leaves out."""
-        others = {self._name(hit["label"]) for hit in self._token.finditer(sentence) if hit["label"]} & {*self.labels}
-        return bool(others - set(run))
+        return bool(self._named_in(sentence) - set(run))
+
+    def _named_in(self, text: str) -> set[str]:
+        """The labels of the item that stand in a text."""
+        hits = [hit for hit in self._token.finditer(text) if hit["label"] and not _is_article(hit, text)]
+        return {self._name(hit["label"]) for hit in hits} & {*self.labels}
 
     def _is_clean(self, text: str) -> bool:
         """Whether every part between arrows begins with a label and a sign, or is one."""
@@ -208,43 +227,70 @@ class OrderReader:
         return text
 
     def _aside(self, hit: re.Match[str]) -> str:
-        bare = re.sub(rf"\b(?:{_NAMES}|{_WORD})\b", " ", self._token.sub(" ", hit[1]), flags=re.IGNORECASE)
+        bare = re.sub(rf"\b(?:{NAMES}|{WORD})\b", " ", self._token.sub(" ", hit[1]), flags=re.IGNORECASE)
         return "" if re.search(r"[^\W\d_]", bare) and not self._small_run(hit[1]) else hit[0]
 
     def _small_run(self, text: str) -> bool:
         return len(self._small.findall(text)) > 1 and not re.search(r"[A-Za-z]{2}", text)
 
-    def _runs(self, text: str) -> list[list[str]]:
+    def _runs(self, text: str, *, only: bool = False) -> list[list[str]]:
         """The sequences of two or more labels that are separated only by signs and words of order. Small letters are
-        labels among small letters alone."""
-        return self._runs_of(self._token, text) or self._runs_of(self._small, text)
+        labels among small letters alone. `only`: without a cue, sentences that only name the pictures state none."""
+        found = self._runs_of(self._token, text) or self._runs_of(self._small, text)
+        if only:
+            found = [run for run in found if not self._only_names(run, text)]
+        return [run.names for run in found]
 
-    def _runs_of(self, token: re.Pattern[str], text: str) -> list[list[str]]:
-        runs: list[list[str]] = []
+    def _runs_of(self, token: re.Pattern[str], text: str) -> list[_Run]:
+        runs: list[_Run] = []
         last, kind, missing = 0, "", set(self.labels)
         for hit in token.finditer(text):
             if hit["joined"]:
                 if self._is_joined(hit["joined"]):
-                    runs.append([self._known[char.casefold()] for char in hit["joined"]])
+                    names = [self._known[char.casefold()] for char in hit["joined"]]
+                    runs.append(_Run(names, ">", hit.start(), hit.end()))
                 continue
             name = self._name(hit["label"])
             between = text[last : hit.start()] if last else ""
-            joint = _kind(between) if last and len(between) <= _LONGEST else ""
-            if joint and _follows(kind, joint, whole=not missing) and (joint != " " or hit["label"] == name):
-                runs[-1].append(name)
+            joint = kind_of(between) if last and len(between) <= _LONGEST else ""
+            joint = "" if joint == "1" and not _goes_on(between, len(runs[-1].names)) else joint
+            if joint and follows(kind, joint, whole=not missing) and (joint != " " or hit["label"] == name):
+                if joint != "w" or runs[-1].names[-1] != name:  # "D comes first: D, B"
+                    runs[-1].names.append(name)
+                runs[-1].end, runs[-1].kind = hit.end(), joint
                 kind = joint
             else:
-                runs.append([name])
+                runs.append(_Run([name], "", hit.start(), hit.end()))
                 kind, missing = "", set(self.labels)
             missing.discard(name)
             last = hit.end()
-        if " before " in text:  # "B before A, A before C" is a chain
-            runs = [[one for one, _ in groupby(run)] for run in runs]
         least = 1 if token is self._token else min(2, len(self.labels) - 1)
-        return [run for run in runs if sum(one in self.labels for one in run) > least]
+        relates = RELATES.search(text) is not None
+        return [run for run in runs if self._is_run(run, text, least, relates=relates)]
+
+    def _is_run(self, run: _Run, text: str, least: int, *, relates: bool) -> bool:
+        """Whether a run is an order: of more than `least` labels, not denied, and no list of pairs ("A precedes B"),
+        where a text `relates` labels to one another."""
+        if relates:  # "B before A, A before C" is a chain
+            run.names = [one for one, _ in groupby(run.names)]
+            if len(set(run.names)) < len(run.names):
+                return False
+        known = sum(one in self.labels for one in run.names)
+        return known > least and not DENIED.search(text, max(0, run.start - 24), run.start)
+
+    def _only_names(self, run: _Run, text: str) -> bool:
+        """Whether a run names the pictures as they were shown, in a sentence that says nothing of their order."""
+        if run.names != [*self.labels] or run.kind in {">", "1", "<"}:
+            return False
+        before, after = text[max(0, run.start - _LONGEST) : run.start], text[run.end : run.end + _LONGEST]
+        begin = max(before.rfind(mark) for mark in (". ", "\n", "? ", "! ")) + 1
+        rest = f"{before[begin:]} {first_sentence(after or ' ')}"
+        words = re.sub(rf"\b(?:{NAMES}|{WORD})\b", " ", rest, flags=re.IGNORECASE)
+        asked = ASKS.search(f"{rest}{text[run.end : run.end + 24].split(chr(10), maxsplit=1)[0]}")
+        return bool(re.search(r"[^\W\d_]{2}", words)) and bool(asked or not ABOUT_ORDER.search(rest))
 
     def _is_joined(self, text: str) -> bool:
-        return len({char.casefold() for char in text} & self._known.keys()) == len(text) and text.isupper()
+        return len({char.casefold() for char in text} & self._known.keys()) == len(text) and text == text.upper()
 
     def _arrows(self, text: str) -> Iterator[list[str]]:
         """The labels of the parts between arrows; nothing if a part has none."""
@@ -252,6 +298,8 @@ class OrderReader:
         parts = (_ARROW if _ARROW.search(line) else _LESS).split(line)
         parts = [part for part in parts if part.strip()]
         if not 1 < len(parts) <= 3 * len(self.labels):
+            return
+        if (first := self._token.search(parts[0])) and DENIED.search(parts[0], 0, first.start()):
             return
         parts[-1] = first_sentence(parts[-1])
         found = [self._of_part(part, first=not place) for place, part in enumerate(parts)]
@@ -297,10 +345,10 @@ class OrderReader:
         items = [*self._item.finditer(text)]
         hits = [(int(hit["n"]), self._name(hit["label"])) for hit in items]
         names = [name for _, name in hits]
-        if _counts_up(hits) and (self._is_whole(names) or not any(_is_article(hit, text) for hit in items)):
+        if counts_up(hits) and (self._is_whole(names) or not any(_is_article(hit, text) for hit in items)):
             return [names]
         lines = [(int(hit["n"]), self._in_line(hit["rest"])) for hit in self._line.finditer(text)]
-        whole = _counts_up(lines) and self._is_whole([name for _, name in lines])
+        whole = counts_up(lines) and self._is_whole([name for _, name in lines])
         return [[name for _, name in lines]] if whole else []
 
     def _in_line(self, line: str) -> str:
@@ -320,33 +368,41 @@ class OrderReader:
             return []
         column = next((at for at in range(len(rows[0])) if self._is_whole([labels[row][at] for row in body])), None)
         for at in range(len(rows[0])) if column is not None else ():
-            counted = [_position(rows[row][at]) for row in body]
+            counted = [position_in(rows[row][at]) for row in body]
             heading = rows[body[0] - 1][at] if body[0] else "?"
-            if sorted(counted) == [*range(1, len(body) + 1)] and (at < (column or 0) or _PLACED.search(heading)):
+            if sorted(counted) == [*range(1, len(body) + 1)] and (at < (column or 0) or PLACED.search(heading)):
                 ranked = sorted(zip(counted, (labels[row][column or 0] for row in body), strict=True))
                 return [[name for _, name in ranked]]
         return []
 
     def _of_cell(self, cell: str) -> str:
-        return self._known.get(_FILE.sub("", _PREFIX.sub("", cell)).strip(" .()\"'").casefold(), "")
+        return self._known.get(_FILE.sub("", PREFIX.sub("", cell)).strip(" .()\"'").casefold(), "")
 
     def _ranked(self, text: str) -> list[str] | None:
-        """The order of labels that are said to be first, second … last, in whatever turn."""
-        hits = [*self._is_nth.finditer(text), *self._nth_is.finditer(text)]
-        last = len(self.labels)
-        places = {self._name(hit["label"]): _ORDINALS.get(hit["nth"].casefold(), last) for hit in hits}
-        found = sorted(places, key=places.__getitem__)
-        return found if self._is_whole(found) and len({*places.values()}) == last else None
+        """The order of labels whose positions are told, in whatever turn: "D is first", "Last: C", "3. A"."""
+        told = [hit for pattern in self._nth for hit in pattern.finditer(text)]
+        for hits in (told, *([*pattern.finditer(text)] for pattern in self._loose)):
+            places = {self._name(hit["label"]): self._nth_place(hit["nth"]) for hit in hits}
+            found = sorted(places, key=places.__getitem__)
+            if self._is_whole(found) and sorted(places.values()) == [*range(1, len(self.labels) + 1)]:
+                return found
+        return None
+
+    def _nth_place(self, told: str) -> int:
+        words = told.casefold().split()
+        if words[-1] == "last":
+            return len(self.labels)
+        return position_in(words[-1]) or CARDINALS.get(words[-1], 0)
 
     def _told(self, text: str) -> list[str] | None:
         """The order of sentences: "C comes first, since … Then A, … Finally D"; all labels, each once."""
         order: list[str] = []
-        for turn in _TURNS.split(text):
-            names = [self._name(hit["label"]) for hit in self._token.finditer(turn) if not _is_article(hit, turn)]
-            names = [*dict.fromkeys(name for name in names if name in self.labels)]
-            if len(names) > 1:
+        for turn in TURNS.split(text):
+            hits = [hit for hit in self._token.finditer(turn) if hit["label"] and not _is_article(hit, turn)]
+            names = [*dict.fromkeys(name for hit in hits if (name := self._name(hit["label"])) in self.labels)]
+            if len(names) > 1 and self._runs(turn) != [names]:
                 return None
-            if names and not (_GOES_ON if order else _BEGINS).search(turn):
+            if names and not (GOES_ON if order else BEGINS).search(turn):
                 return None
             order += names
         return order if self._is_whole(order) else None
@@ -361,25 +417,31 @@ class OrderReader:
         if isinstance(value, list):
             return self._of_list(value)
         if isinstance(value, dict):
-            places = [(_position(str(name)), self._of_entry(entry)) for name, entry in value.items()]
-            if len(places) > 1 and _counts_up(sorted(places)) and all(name for _, name in places):
+            places = [(position_in(str(name)), self._of_entry(entry)) for name, entry in value.items()]
+            if len(places) > 1 and counts_up(sorted(places)) and all(name for _, name in places):
                 return [name for _, name in sorted(places)]
             named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
             inner = next(
                 (named[key] for key in ("final_answer", "answer", "result", *ORDER_KEYS) if key in named), None
             )
-            return self.of_json(inner, depth + 1)
+            return self.of_json(inner, depth + 1) or self._only_in(value, depth)
         return None
+
+    def _only_in(self, value: dict[str, JsonValue], depth: int) -> list[str] | None:
+        """The order in the only field of an object that holds one, whatever its name."""
+        held = [entry for entry in value.values() if isinstance(entry, list | dict)]
+        found = [order for entry in held if (order := self.of_json(entry, depth + 1)) is not None]
+        return found[0] if len(found) == 1 and self._is_whole(found[0]) else None
 
     def _of_list(self, value: list[JsonValue]) -> list[str] | None:
         if all(isinstance(entry, str | int) for entry in value):
-            names = [_FILE.sub("", _PREFIX.sub("", str(entry).strip())).strip(" .()\"'") for entry in value]
+            names = [_FILE.sub("", PREFIX.sub("", str(entry).strip())).strip(" .()\"'") for entry in value]
             if len(value) > 1 and any(name.casefold() in self._known for name in names):
                 return [self._known.get(name.casefold(), name) for name in names]
         found = [self._of_entry(entry) for entry in value]
         if len(found) < 2 or not all(found):
             return None
-        counted = [_place_in(entry) for entry in value]
+        counted = [place_in(entry) for entry in value]
         if sorted(counted) in ([*range(1, len(found) + 1)], [*range(len(found))]) and all(
             isinstance(entry, dict) for entry in value
         ):
@@ -392,69 +454,40 @@ class OrderReader:
             head = self._head.match(entry)
             return self._of_cell(entry.strip()) or (self._name(head["label"]) if head and head["rest"] else "")
         if isinstance(entry, dict):
-            names = {name for one in entry.values() if isinstance(one, str) and (name := self._of_cell(one.strip()))}
+            cells = {
+                str(key).strip().lower(): self._of_cell(one.strip())
+                for key, one in entry.items()
+                if isinstance(one, str)
+            }
+            named = {name for key in _LABEL_KEYS if (name := cells.get(key))}
+            names = named or {name for name in cells.values() if name}
             return names.pop() if len(names) == 1 else ""
         return ""
+
+
+@dataclass
+class _Run:
+    """Labels one after another in a text, the kind of their last separator, and where they stand."""
+
+    names: list[str]
+    kind: str
+    start: int
+    end: int
+
+
+def _goes_on(between: str, count: int) -> bool:
+    """Whether the number of a list's next item follows on `count` items: counted from 0, from 1, or by 1 alone."""
+    numbers = re.findall(r"\d+", between)
+    return not numbers or int(numbers[-1]) in {count, count + 1, 1}
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
 
 
-def _position(text: str) -> int:
-    """The position that a text names ("2", "second", "Step 2"), or 0."""
-    hit = _NUMBER.match(text)
-    if hit is None:
-        return 0
-    return int(hit["digits"]) if hit["digits"] else _ORDINALS[hit["word"].casefold()]
-
-
-def _place_in(entry: JsonValue) -> int:
-    """The position in an object with one, or −1."""
-    if not isinstance(entry, dict):
-        return -1
-    for name, value in entry.items():
-        if _PLACED.search(str(name)) and isinstance(value, int | str) and not isinstance(value, bool):
-            text = str(value)
-            return 0 if text == "0" else _position(text) or -1
-    return -1
-
-
-def _counts_up(hits: Sequence[tuple[int, str]]) -> bool:
-    """Whether two or more numbers are 1, 2, 3 …, each with a label."""
-    return (
-        len(hits) > 1 and [number for number, _ in hits] == [*range(1, len(hits) + 1)] and all(name for _, name in hits)
-    )
-
-
 def _is_article(hit: re.Match[str], text: str) -> bool:
     start = hit.start("label")
     before = text[max(0, start - 9) : start]
-    named = re.search(rf"(?:{_NAMES})\s?$", before, re.IGNORECASE)
-    verb = r"\s(?!(?:is|was|comes?|shows?|goes|follows?|must|should|first|second|third|last|then|next|as|where)\b)[a-z]"
+    named = re.search(rf"(?:{NAMES})\s?$", before, re.IGNORECASE)
+    verb = r"\s(?!(?:and|or|ends?|is|was|comes?|shows?|goes|follows?|must|should|first|second|third|last|then|next|as|where)\b)[a-z]"
     return hit["label"] in {"A", "I"} and not named and bool(re.match(verb, text[hit.end() : hit.end() + 12]))
-
-
-def _kind(between: str) -> str:
-    """The kind of separator between two labels: a sign, a list number ("1"), a word ("w"), a line ("\\n"), a space ("
-    "), or invalid ("")."""
-    if not _BETWEEN.fullmatch(between):
-        return ""
-    plain = re.sub(r"\([^()]*\)", "", between)
-    if re.search(r"\d", plain):
-        return "1"
-    sign = re.search(r"[><,;|/&+-]", plain)
-    if sign:
-        return ">" if ">" in plain else sign[0]
-    if re.search(r"[^\W\d_]", plain):
-        return "w"
-    if "." in plain or "(" in plain.strip():
-        return ""
-    return "\n" if "\n" in plain else " "
-
-
-def _follows(before: str, kind: str, *, whole: bool) -> bool:
-    """Whether a sequence continues with another kind of separator; not if it is already `whole`."""
-    if not before or before == kind:
-        return True
-    return not whole and not {before, kind} & {" ", "\n"} and {before, kind} != {"<", ">"}

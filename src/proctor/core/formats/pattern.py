@@ -12,7 +12,8 @@ from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat
-from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, first_sentence, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, read_reply
 from proctor.core.text import deferred
 
 _MOST_CHARS = 1_000  # of a pattern

@@ -15,7 +15,8 @@ from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, cell_quantity
-from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, json_fields, read_reply
 from proctor.core.formats.units import QUANTITIES, Unit, names_of, round_off, unit_of, units_named
 from proctor.core.text import NUMBER_WORDS, deferred
 

@@ -4,22 +4,32 @@ Candidates in order of reliability: a JSON field, an `<answer>` tag or a LaTeX b
 one; "final answer"; "Answer:" at the start, as models are asked to write; a later line that begins with it; any other
 cue ("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one is used. A
 format parses each candidate in turn; the first value is taken, and an ambiguous candidate ends the search. A next
-question with an answer of its own is not part of the reply. All of it takes linear time.
+question with an answer of its own is not part of the reply, and what a reply takes back later does not stand
+(`declarations`). All of it takes linear time.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.cut_json import cut_object
+from proctor.core.formats.declarations import (
+    DENIED_CUE,
+    LONGEST,
+    OTHERS,
+    UNSPACED,
+    after,
+    declared_in,
+    first_sentence,
+    retractions_in,
+)
+from proctor.core.formats.markup import PLAIN, unmarked
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 
@@ -28,36 +38,81 @@ MAX_ANSWER_CHARS = 20_000
 
 _MOST_OBJECTS = 8  # positions tried for JSON, from the start and from the end
 _MOST_CUES = 4  # cues of one kind, from the end
-_LONGEST = 2_000  # characters read after a cue
 _DEEPEST = 3  # nesting depth of answer fields
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A candidate for the answer: text, or the value of a JSON field. `sure` if it has a cue."""
+    """A candidate for the answer: text, or the value of a JSON field. `sure` if it has a cue, `marked` if it stands in
+    a field, a tag or a box."""
 
     text: str
     sure: bool = True
     value: JsonValue = None
+    marked: bool = False
 
 
 def read_reply(
-    text: str, read: Callable[[Statement], JsonValue], *, expected: str, keys: Sequence[str] = ()
+    text: str,
+    read: Callable[[Statement], JsonValue],
+    *,
+    expected: str,
+    keys: Sequence[str] = (),
+    any_text: bool = False,
 ) -> JsonValue:
-    """The first value that `read` finds in the candidates, in order of reliability. `keys` are names of JSON fields for
-    answers of this format, in addition to "answer" and the like. Raises `ParseError` if there is none, or if the most
-    reliable candidate gives up ("cannot be determined")."""
+    """The first value that `read` finds in the candidates, in order of reliability, or the one that takes it back
+    later. `keys` are names of JSON fields for answers of this format, in addition to "answer" and the like; `any_text`
+    if any words are a value. Raises `ParseError` if there is none, if the most reliable candidate gives up ("cannot be
+    determined"), or if it is taken back for something unclear."""
     body = _bounded(without_thoughts(text))
     if not body:
         raise ParseError(expected="an answer", found=text)
     for part in dict.fromkeys((_before_next_question(body), body)):
         for statement in _statements(part, keys):
-            value = read(statement)
+            try:
+                value = read(statement)
+            except ParseError:
+                if statement.marked or (instead := _instead(part, read)) is None:
+                    raise
+                return instead
             if value is not None:
-                return value
+                return value if statement.marked else _kept(value, part, read, expected=expected, any_text=any_text)
             if statement.sure and _GIVES_UP.search(first_sentence(statement.text)):
                 raise ParseError(expected=expected, found=text)
     raise ParseError(expected=expected, found=text)
+
+
+def _kept(
+    value: JsonValue, part: str, read: Callable[[Statement], JsonValue], *, expected: str, any_text: bool
+) -> JsonValue:
+    """The value, or the one that the reply names instead after its last cue ("Answer: B. Wait, no: C"). Raises
+    `ParseError` if it takes the value back in a sentence that says another one, without settling on it."""
+    plain = _plain_text(part)
+    ends = [one.at for one in declared_in(plain)[-1:]]
+    ends += [hit.end() for cue in (_FINAL, _LINE, _ANY) for hit in [*cue.finditer(plain)][-1:]]
+    for one in reversed(retractions_in(plain, max(ends, default=0))):
+        if one.instead and (instead := _tried(read, one.instead)) is not None:
+            return instead
+        said = () if any_text else dict.fromkeys((*one.sentences[-1:], *one.sentences[:1]))
+        other = next((found for sentence in said if (found := _tried(read, sentence)) is not None), None)
+        if one.adds or (other is not None and other != value):
+            raise ParseError(expected=expected, found=part)
+    return value
+
+
+def _instead(part: str, read: Callable[[Statement], JsonValue]) -> JsonValue:
+    """The value that the last retraction of a reply names, whose other values contradict one another."""
+    for one in reversed(retractions_in(_plain_text(part), 0)):
+        if one.instead and (instead := _tried(read, one.instead)) is not None:
+            return instead
+    return None
+
+
+def _tried(read: Callable[[Statement], JsonValue], text: str) -> JsonValue:
+    try:
+        return read(Statement(text))
+    except ParseError:
+        return None
 
 
 def gives_up(text: str) -> bool:
@@ -70,16 +125,21 @@ def gives_up(text: str) -> bool:
 
 
 def declared_answers(text: str) -> list[str]:
-    """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences. What
-    stands in parentheses or under a condition is no declaration.
+    """The answers that a reply declares ("Answer: B", "the correct answer is B"), first to last, as sentences, and what it
+    names instead ("wait, no: C"). What stands in parentheses or under a condition is no declaration.
 
     >>> declared_answers("Answer: A. The hilum is on the right. Actually, answer: B")
+    ['A', 'B']
+    >>> declared_answers("Answer: A. Sorry, I meant B.")
     ['A', 'B']
     >>> declared_answers("Answer: A\\n\\n(If the probe had moved, the correct answer is B.)")
     ['A']
     """
-    body = _before_next_question(_bounded(without_thoughts(text)))
-    return [first_sentence(statement) for statement in _declared(_plain_text(body))]
+    plain = _plain_text(_before_next_question(_bounded(without_thoughts(text))))
+    declared = declared_in(plain)
+    instead = [one.instead for one in retractions_in(plain, declared[-1].at if declared else 0) if one.instead]
+    first = [first_sentence(plain)] if instead and not declared else []
+    return [*first, *(first_sentence(one.text) for one in declared), *instead]
 
 
 def json_fields(text: str) -> list[JsonValue]:
@@ -95,78 +155,6 @@ def json_fields(text: str) -> list[JsonValue]:
     return fields if listed is None else [*fields, listed]
 
 
-def first_sentence(text: str) -> str:
-    """The first sentence of the first nonblank line."""
-    line = text.strip().split("\n", 1)[0]
-    end = _SENTENCE_END.search(line)
-    return line[: end.start()] if end else line
-
-
-# ------------------------------------------------------------------------------------------------------ markup
-
-
-class _Plain(dict[int, str | None]):
-    """Translates full-width and Chinese characters to ASCII, digits of any script to 0 to 9, arrows to ">", and removes
-    hidden characters."""
-
-    _FIXED: ClassVar[dict[str, str | None]] = {
-        **{chr(0x2460 + n): f" {n + 1}. " for n in range(9)},  # numbers in circles
-        "≺": "<",
-        **dict.fromkeys("\ufe0f\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
-        **dict.fromkeys("→⇒➔➜➡⟶⟹▶►➤➝➞↓⬇⇓⟱", ">"),
-        **dict.fromkeys("–—−‐‑‒﹣", "-"),
-        **dict.fromkeys("“”„«»「」『』", '"'),
-        **dict.fromkeys("‘’‚", "'"),
-        **dict.fromkeys("【〔〖", "["),
-        **dict.fromkeys("】〕〗", "]"),
-        "、": ",",
-        "。": ". ",
-        "∶": ":",
-        "≈": "~",
-        "\u3000": " ",
-    }
-
-    def __missing__(self, code: int) -> str | None:
-        char = chr(code)
-        if char in self._FIXED:
-            plain = self._FIXED[char]
-        elif 0xFF01 <= code <= 0xFF5E:
-            plain = chr(code - 0xFEE0)
-        elif unicodedata.category(char) == "Nd":
-            plain = str(unicodedata.decimal(char))
-        elif char != "\n" and char.isspace():
-            plain = " "
-        else:
-            plain = char
-        self[code] = plain
-        return plain
-
-
-_PLAIN = _Plain()
-_MARKUP = (
-    (re.compile(r"```[a-zA-Z]*|~~|\*|`"), ""),
-    (re.compile(r"(?<![A-Za-z0-9_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![A-Za-z0-9_])"), ""),
-    (re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|(?:>[ \t]+){1,3}(?=\S)|[-•·‣◦][ \t]+)", re.MULTILINE), ""),
-    (re.compile(r"</?(?:b|i|em|strong|p|span|div|u|code|sub|sup|h[1-6]|li|ul|ol|final)>"), ""),
-    (re.compile(r"</t[dh]>\s{0,9}<t[dh]>", re.IGNORECASE), " | "),
-    (re.compile(r"<br ?/?>|</?t(?:able|r|head|body)>", re.IGNORECASE), "\n"),
-    (re.compile(r"</?t[dh]>", re.IGNORECASE), " "),
-    (re.compile(r"&(?:nbsp|amp|quot);"), " "),
-    (re.compile(r"&gt;|\\(?:long)?(?:right|Right)arrow\b|\\(?:to|succ|gt)\b"), ">"),
-    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf)\s?\{([^{}]{0,200})\}"), r"\1"),
-    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|operatorname|bf|rm)\b"), ""),
-    (re.compile(r"\\(?:quad|qquad|displaystyle|left|right)\b|\\[,;:! ]"), " "),
-    (re.compile(r"\\[()\[\]]|\$"), ""),
-    (re.compile(r"\\(?=[%#&_{}])"), ""),
-)
-
-
-def _unmarked(text: str) -> str:
-    for pattern, plain in _MARKUP:
-        text = pattern.sub(plain, text)
-    return text
-
-
 def _bounded(text: str) -> str:
     half = MAX_ANSWER_CHARS // 2
     return text if len(text) <= MAX_ANSWER_CHARS else f"{text[:half]}\n\n{text[-half:]}"
@@ -174,23 +162,26 @@ def _bounded(text: str) -> str:
 
 # -------------------------------------------------------------------------------------------------------- cues
 
-_IS = r"\s{0,3}(?::|[-=]>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
-_ANSWER = (
-    r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
+_IS = r"\s{0,3}(?::|[-=]?>|=|-\s|(?:is|are|was|would be|should be|must be|will be|might be|may be)\b\s{0,2}[:=]?)"
+_ANSWER = r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response|output|verdict)(?:[ _](?:letter|option|choice))?"
+_RIGHT = (
+    r"(?:(?:die |the |la |le |a |o )?(?:richtige|korrekte|correcta|correcte|correct|correta|corretta|juste|justa|bonne"
+    r"|finale?|doğru|правильный|верный|الصحيحة|الصحيح|النهائية|最终|最後|正确|正しい|我的|所以|因此)(?: |的|(?=答)|(?=正)))"
 )
-_OTHERS = r"Antwort|r[ée]ponse|respuesta|risposta|resposta|答え|回答|答案"
+_ARE = r"(?:应该是|应该为|应为|应是|是|为|は|が|은|는| ?이|\s(?:ist|lautet|est|es|é|è|jest|är|là|هي|هو|-)(?:\s|(?=:)))?"
 _LANGUAGES = (
-    rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| "
-    rf"es)?\s{{0,2}}[:=]?"
+    rf"{_RIGHT}?(?:(?:{OTHERS})\b(?:\s(?:correcta|correcte|correta|corretta|الصحيحة|الصحيح|النهائية|finale?))?|(?:的)?(?:{UNSPACED}))"
+    rf"{_ARE}\s{{0,2}}[:=]?"
 )
+_CHOOSES = r"\b(?:ich (?:wähle|nehme)|je (?:choisis|dirais)|j'opte pour|c'est|elijo|escojo|scelgo|escolho|eu escolho|выбираю)\b\s?:?"
 _FINAL = deferred(
-    rf"\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
+    rf"\bfinal\s?:|\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
     r"(?:最终答案|最終答案|最後答案)(?:是|为|應該是|应该是)?\s{0,2}[:=]?",
     re.IGNORECASE,
 )
 _LINE = deferred(
-    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:{_ANSWER}|{_OTHERS})\b[\"')\]]{{0,2}}"
-    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
+    rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:(?:{_ANSWER}|final|correct|{OTHERS})\b|{UNSPACED})[\"')\]]{{0,2}}"
+    rf"(?:[ \t]?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=(?-i:[(\[\"'A-Z0-9])))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:|(?<=ns)\s?[=-]\s"
     rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -208,29 +199,27 @@ _ANY = deferred(
     r"|conclude)"
     r"(?:\s(?:that|with|it is|it's|option)\b)?:?)|"
     rf"(?=[应故我选])(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|"
-    rf"(?=[最正我所因的ar答回])(?:{_LANGUAGES})",
+    rf"(?=[最正我所因的答回解评得정답])(?:{_LANGUAGES})|\b(?=[abcdefijlnorsövđваопاأउ])(?:{_LANGUAGES}|{_CHOOSES})",
     re.IGNORECASE,
 )
 _BOX = deferred(r"\\(?:boxed|fbox)\s{0,2}\{")
 _TAG = deferred(r"<(?:final_?)?answer>", re.IGNORECASE)
-_TAG_END = deferred(r"</(?:final_?)?answer>", re.IGNORECASE)
-_SENTENCE_END = deferred(
-    r"[.!?;](?:(?<![0-9].)(?<!i\.e.)(?<!e\.g.)(?<!pprox.)(?<!\bca.)(?<!\bvs.)(?<![Ff]ig.)\s+(?=[A-Z0-9(\"'])"
-    r"|(?<=[0-9][.!?])\s+(?=[A-Z])|(?<=[\u4e00-\u9fff].)\s)"
-)
+_VALUE_TAG = deferred(r"<(?:score|rating|grade|choice|option|order|verdict|label)>", re.IGNORECASE)
+_TAG_END = deferred(r"</(?:(?:final_?)?answer|score|rating|grade|choice|option|order|verdict|label)>", re.IGNORECASE)
 _MEDIA = (
     r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
     r"|visual (?:content|inputs?|data|information))\b"
 )
 _SEES_NOTHING = deferred(
-    r"\b(?=[cdhinuw])(?:"
+    r"\b(?=[cdhinpuw])(?:"
     r"(?:can(?:no|')?t|can not|could(?: not|n't)|unable to|not able to|do(?: not|n't) (?:have|see|currently have)"
     rf"|did(?: not|n't) (?:receive|get|come)|have not (?:received|been))\b[^.!?\n]{{0,60}}?\b{_MEDIA}|"
     rf"no {_MEDIA}(?: \w+)? (?:was|were|is|are|has|have|provided|attached|available|included|supplied|came|here)\b|"
     rf"without (?:the|any|a|access|seeing|being|actual|having|viewing)\b[^.!?\n]{{0,40}}?\b{_MEDIA}|"
     r"(?:can(?:no|')?t|can not|unable to|not able to|impossible to|not possible to|insufficient[^.!?\n]{0,40}to)\b"
     r"[^.!?\n]{0,30}?\b(?:determine|tell|answer|say|decide|judge|assess|identify|know|help|comply|assist|establish"
-    r"|be (?:determined|answered|assessed))\b)|"
+    r"|be (?:determined|answered|assessed))\b|"
+    rf"please (?:share|provide|upload|attach|send)\b[^.!?\n]{{0,40}}\b{_MEDIA})|"
     r"(?:无法|不能|看不到|没有看到|没有提供|未提供)[^.!?\n]{0,12}(?:视频|图像|图片|画面|判断|确定|回答|查看|观看)",
     re.IGNORECASE,
 )
@@ -259,27 +248,29 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
     yield from (_field(value) for value in _answers(body, keys))
     listed = _whole_list(body)
     if listed is not None:
-        yield _field(listed)
+        inner = listed[0] if len(listed) == 1 else None
+        nested = isinstance(inner, list) and len(inner) == 1 and not isinstance(inner[0], list | dict)
+        yield _field(inner if nested else listed)  # [[4]]
         return
-    plain = body.translate(_PLAIN)
-    tags = list(_TAG.finditer(plain))
+    plain = body.translate(PLAIN)
+    tags = list(_TAG.finditer(plain)) or list(_VALUE_TAG.finditer(plain))
     if tags:
         rest = plain[tags[-1].end() :]
         end = _TAG_END.search(rest)
-        yield Statement(_unmarked(rest[: end.start()] if end else rest).strip())
+        yield Statement(unmarked(rest[: end.start()] if end else rest).strip(), marked=True)
     boxes = list(_BOX.finditer(plain))
     if boxes:
-        yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
+        yield Statement(unmarked(_braced(plain, boxes[-1].end())).strip(), marked=True)
     plain = _plain_text(body)
     if _is_object(body):
         return
-    declared = _declared(plain)
+    declared = declared_in(plain)
     if len(declared) > 1:  # the last one corrects the others
-        yield from (Statement(text) for text in reversed(declared[-_MOST_CUES:]))
+        yield from (Statement(one.text) for one in reversed(declared))
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
     if lead and not _is_letter_cue(lead, plain):
-        yield Statement(_after(plain, lead))
+        yield Statement(after(plain, lead.end()))
     yield from _cued(_LINE, plain)
     yield from _cued(_ANY, plain)
     if plain and not _SEES_NOTHING.search(plain):
@@ -287,48 +278,7 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
 
 
 def _plain_text(body: str) -> str:
-    return _unmarked(_BOX.sub(" ", body.translate(_PLAIN))).strip()
-
-
-_DECLARES = deferred(
-    r"(?P<the>\b(?:the|my|our)\s)?(?P<sure>\b(?:final|correct|right|revised|updated|corrected|new|best|actual|short|predicted"
-    rf"|my)[ _]?)?(?:\b(?:answer|{_OTHERS})\b|(?:最终|最終|最後|正确)?答案|(?<=final )(?:decision|choice|order|count|result)\b)"
-    r"[\"')\]]{0,2}(?:[ \t]?\([^()\n]{0,30}\))?"
-    r"(?:\s{0,3}(?::|[-=]>|=(?!=))|(?P<prose>\s(?:is now|is|was|should be|must be)\b\s{0,2}:?|(?<=答案)[是为])"
-    r"|(?P<line>[ \t]{0,3}\n))",
-    re.IGNORECASE,
-)
-_LEAD = deferred(
-    r"[\W\d]*(?:(?P<lead>so|thus|therefore|hence|actually|wait|no|hold on|sorry|correction|instead|now|in conclusion"
-    r"|overall|finally|okay?|re-?\w{4,14}ing|on reflection|on second thoughts?|looking again|after [a-z ]{1,30}"
-    r"|upon [a-z ]{1,30}|i (?:think|believe|conclude|correct)(?: that)?|this means|that means|and|but|then|let me correct"
-    r"(?: that| myself)?|所以|因此|更正)(?![a-z])[^\w\n]{0,3}){0,4}",
-    re.IGNORECASE,
-)
-_SENTENCE_BEGINS = re.compile(r"[.!?\n;(]")
-_CONDITION = deferred(r"[^.\n]{0,40}\b(?:would|could|might|if|unless)\b|[^.!?\n]{0,80}\?", re.IGNORECASE)
-_FINALLY = deferred(r"(?:(?:the|my|our)\s)?final\b|最终|最終|最後", re.IGNORECASE)
-_LONGEST_LEAD = 60
-
-
-def _declared(plain: str) -> list[str]:
-    """The texts after declarations of an answer, first to last."""
-    found = []
-    for hit in list(_DECLARES.finditer(plain))[-3 * _MOST_CUES :]:
-        before = plain[max(0, hit.start() - _LONGEST_LEAD) : hit.start()]
-        begins = [mark.end() for mark in _SENTENCE_BEGINS.finditer(before)]
-        lead = before[begins[-1] :] if begins else before
-        aside = begins and before[begins[-1] - 1] == "(" and plain[: hit.start()].strip("(\n ")
-        cut = not begins and len(before) == _LONGEST_LEAD
-        led = _LEAD.fullmatch(lead)
-        final = _FINALLY.match(hit[0]) and not hit["prose"] and not _DENIED_CUE.search(before)  # whatever comes before
-        loose = cut or led is None or (hit["prose"] and not (hit["sure"] or led["lead"] or hit["the"]))
-        if aside or (loose and not final):
-            continue
-        rest = _after(plain, hit)
-        if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
-            found.append(rest)
-    return found
+    return unmarked(_BOX.sub(" ", body.translate(PLAIN))).strip()
 
 
 _NEXT_QUESTION = deferred(
@@ -351,7 +301,7 @@ def _before_next_question(body: str) -> str:
         short = len(before) <= _SHORT and not before.endswith((":", "："))
         if before and (short or (answered and answered.end() <= hit.start())):
             return before
-        if answered is None and hit.start() > _LONGEST:
+        if answered is None and hit.start() > LONGEST:
             break
     return body
 
@@ -359,8 +309,8 @@ def _before_next_question(body: str) -> str:
 def _cued(cue: re.Pattern[str], plain: str) -> Iterator[Statement]:
     """The text after each cue of one kind, last cue first."""
     for hit in reversed(list(cue.finditer(plain))[-_MOST_CUES:]):
-        rest = _after(plain, hit)
-        denied = _DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start())
+        rest = after(plain, hit.end())
+        denied = DENIED_CUE.search(plain, max(0, hit.start() - 12), hit.start())
         if rest and not denied and not _is_letter_cue(hit, plain):
             yield Statement(rest)
 
@@ -371,15 +321,6 @@ _ASKS = deferred(r"^\W{0,4}Q(?:uestion)?\b", re.IGNORECASE | re.MULTILINE)
 def _is_letter_cue(hit: re.Match[str], plain: str) -> bool:
     """Whether "A:" or "A." is the letter of an option: no "Q:" comes before."""
     return hit[0].strip(" \t.:") in {"A", "a"} and not _ASKS.search(plain, 0, hit.start())
-
-
-def _after(plain: str, hit: re.Match[str]) -> str:
-    rest = plain[hit.end() : hit.end() + _LONGEST]
-    return _JOINT.sub("", rest, count=1).rstrip()
-
-
-_JOINT = deferred(r"\A(?:[\s:=\"']|[-=]{1,2}>)+")
-_DENIED_CUE = deferred(r"\b(?:not|no|isn't|wrong|any)\s(?:an?\s|the\s)?\Z", re.IGNORECASE)
 
 
 def _braced(text: str, start: int) -> str:
@@ -406,6 +347,9 @@ _KEYS = (
     "result",
     "output",
     "value",
+    "answer_letter",
+    "selected_answer",
+    "ans",
     "答案",
 )
 
@@ -471,6 +415,6 @@ _INNER = ("letter", "label", "option", "choice", "id", "text", "name")
 
 def _field(value: JsonValue) -> Statement:
     if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
-        return Statement(_unmarked(str(value[0]).translate(_PLAIN)), value=value)
+        return Statement(unmarked(str(value[0]).translate(PLAIN)), value=value, marked=True)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Statement(_unmarked(text.translate(_PLAIN)).strip(), value=value)
+    return Statement(unmarked(text.translate(PLAIN)).strip(), value=value, marked=True)

@@ -13,8 +13,18 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
-from proctor.core.formats.choice import cell_letter, is_article, letter_span, named_by_text, option_letters
-from proctor.core.formats.reply import Statement, first_sentence, gives_up, read_reply
+from proctor.core.formats.choice import (
+    calls_right,
+    calls_wrong,
+    cell_letter,
+    is_article,
+    letter_span,
+    listed_options,
+    named_by_text,
+    option_letters,
+)
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, gives_up, read_reply
 from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.text import deferred
 from proctor.core.tokenizer import tokens, without_joiners
@@ -25,7 +35,7 @@ _NAME = (
 )
 _OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
 _CLOSE = r"[)\]}>*\"'.]{0,4}"
-_JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\band\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|,){1,2}"
+_JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\b(?:and|und|et|y|e)\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|と|,){1,2}"
 _FIRST = deferred(
     rf"{_OPEN}(?i:(?:i (?:think|believe)|it(?:'s| is)|they are|these are|those are|probably|likely|is|are"
     rf"|be)\b[\s,:]{{0,3}}){{0,3}}{_OPEN}{_NAME}{_OPEN}"
@@ -47,7 +57,7 @@ _WRONG = deferred(
     re.IGNORECASE,
 )
 _NOT_BEFORE = deferred(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
-_LINE = deferred(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
+_LINE = deferred(r"^\W{0,4}(?:\d{1,2}[.)]\s{1,3})?(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
 _ALL = deferred(
     r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部"
     r"|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
@@ -81,8 +91,10 @@ class ChoicesFormat(StrictFormat):
         if self.strict:
             return self.from_cell(alone(text), options)
         known = option_letters(len(options))
-        lines = self._lines(without_thoughts(text), known, only=True)
-        if len(lines) > 1:
+        plain = without_thoughts(text)
+        lines = self._lines(plain, known, only=True)
+        judged = any(calls_right(part) or calls_wrong(part) for part in listed_options(plain, options))
+        if len(lines) > 1 and not judged:
             return self.check(lines, options)
         letters = ", ".join(known)
         return read_reply(
@@ -98,6 +110,10 @@ class ChoicesFormat(StrictFormat):
         known = option_letters(len(options))
         if _ALL.fullmatch(first_sentence(text)):
             return [*known]
+        if parts := listed_options(text, options):
+            right = [letter for letter, part in zip(known, parts, strict=True) if calls_right(part)]
+            told = len(right) + sum(map(calls_wrong, parts)) == len(parts)
+            return self.check([*right], options) if right and told else None
         rest = _EXCEPT.fullmatch(first_sentence(text))
         left = [letter for letter in known if rest and letter not in rest["letters"]]
         if left and len(left) < len(known):
@@ -136,8 +152,9 @@ class ChoicesFormat(StrictFormat):
             letters = letters[:-1]  # "A transverse sweep"
         elif len(letters) == 1 and named_by_text(Statement(f"{letters[0]}{rest}"), options) > {letters[0]}:
             return []  # "A liver and a spleen": options by their texts
-        if _WRONG.match(rest):
-            return []
+        if _WRONG.match(rest):  # "A, C; B and D are wrong"
+            before = re.split(r"[;(]", text, maxsplit=1)[0]
+            return self._head(before, options) if len(before) < len(text) else []
         if (_OR.match(text, hit.end()) or _MAYBE.match(rest)) and letters:
             raise ParseError(expected="options without alternatives", found=text)
         if len(letters) == 1 and self._lines(text, known)[1:]:
@@ -240,7 +257,9 @@ class ShortTextFormat(StrictFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         if self.strict:
             return self.check(alone(text), options)
-        return read_reply(text, self._read, expected="a name or a few words", keys=("name", "text", "term", "label"))
+        return read_reply(
+            text, self._read, expected="a name or a few words", keys=("name", "text", "term", "label"), any_text=True
+        )
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, dict) or (isinstance(statement.value, list) and len(statement.value) != 1):

@@ -41,25 +41,43 @@ def _tag(names: str, namespace: str = r"(?:[a-z][\w.-]{0,20}:)?", *, lone_close:
     )
 
 
+def _stem(stems: str) -> str:
+    """The names of tags in which a word of these stands, alone or beside others ("think", "seed_think", "think_fast")."""
+    return rf"(?:[a-z]{{1,20}}[_-]){{0,3}}(?:{stems})(?:[_-][\w-]{{1,60}})?"
+
+
+_LEFT, _AND, _END = r"<[|｜]", r"[_▁ ]", r"[|｜]>"
+_THOUGHT = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?)"
 _HEADER = r"\s*(?:to=\S{1,60}\s*)?(?:<\|constrain\|>\s*\w{0,20}\s*|\s\w{1,20}\s*)?<\|message\|>"
 _ROLE = r"(?:<\|end\|>\s*)?(?:<\|start\|>\s*assistant\s*)?"
 _FORM = r"(?:\s(?:text|json)(?=(?-i:[^a-z\s])))?"
 THOUGHT_MARKS = (
-    _tag("thinking|think|thoughts?|longcat_think"),  # DeepSeek, Qwen, GLM, Nemotron, Hunyuan, Seed, MiniMax, EXAONE
-    _tag("reasoning|reasoning_process"),
-    _tag("reflection"),
-    _tag("scratchpad|reasoning_scratchpad"),
+    # DeepSeek, Qwen, GLM, Nemotron, Hunyuan, Seed, MiniMax, EXAONE, LongCat; each name by its stem, since they multiply
+    _tag(_stem("think(?:ing)?|thoughts?")),
+    _tag(_stem("reason(?:ing|s)?")),
+    _tag(_stem("reflect(?:ion|ions)?")),
+    _tag(_stem("scratch_?pad")),
     _tag("analysis"),
-    _tag("thought_process|thinking_process|chain_of_thought|cot|inner_monologue"),
+    _tag(_stem("cot|monologue|deliberat(?:e|ion)|planning|ponder(?:ing)?|internal")),
     ThoughtMarks(
-        "open-webui", r"<details\b[^<>\n]{0,100}\breasoning\b[^<>\n]{0,100}>", r"</details>", lone_close=False
+        "details",  # Open WebUI, and models that fold their thoughts
+        r"<details\b[^<>\n]{0,100}\breasoning\b[^<>\n]{0,100}>|<details\b[^<>\n]{0,100}>\s{0,9}<summary>[^<>\n]{0,40}"
+        r"\b(?:think|thought|reason)\w{0,5}\b",
+        r"</details>",
+        lone_close=False,
     ),
+    ThoughtMarks("ollama", r"\A\s*Thinking\.\.\.\s", r"^\.\.\.\s?done thinking\.?", lone_close=False),
     ThoughtMarks("kimi", r"◁think▷", r"◁/think▷"),
     ThoughtMarks("magistral", r"\[THINK\]", r"\[/THINK\]"),
-    ThoughtMarks("sky-t1", r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # and OpenThinker
-    ThoughtMarks("command-a", r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
+    ThoughtMarks(  # Command A, Sky-T1, OpenThinker, Solar Open, DeepSeek: special tokens of any spelling
+        "token",
+        rf"{_LEFT}(?:(?:begin|start){_AND}(?:of{_AND})?)?{_THOUGHT}(?:{_AND}(?:begin|start))?{_END}",
+        rf"{_LEFT}(?:/{_THOUGHT}|end{_AND}(?:of{_AND})?{_THOUGHT}|{_THOUGHT}{_AND}end){_END}"
+        r"|(?:<\|end\|>\s{0,3})?<\|begin\|>\s{0,3}assistant\s{0,3}<\|content\|>",
+    ),
+    ThoughtMarks("chatml", r"<\|im_start\|>\s{0,3}(?:think|thought|reasoning)\b", r"<\|im_end\|>", lone_close=False),
     ThoughtMarks("apertus", r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),
-    ThoughtMarks("medgemma", r"<unused94>(?:thought\b)?", r"<unused95>"),
+    ThoughtMarks("medgemma", r"<(?:unused|ctrl)94>(?:thought\b)?", r"<(?:unused|ctrl)95>"),
     ThoughtMarks("gemma-4", r"<\|channel>(?:thought\b)?", r"<channel\|>"),
     ThoughtMarks(
         "gpt-oss",
@@ -86,9 +104,11 @@ THOUGHT_MARKS = (
 """The table. A closing mark closes a thought of its own family only."""
 
 _ANSWER_MARKS = deferred(  # around the answer, after the thought
-    r"<\|begin_of_solution\|>|<\|START_RESPONSE\|>|<conclusion>|<response>", re.IGNORECASE
+    r"<\|begin_of_solution\|>|<\|START_(?:RESPONSE|TEXT)\|>|<(?:conclusion|response|output)>", re.IGNORECASE
 )
-_ANSWER_ENDS = deferred(r"<\|end_of_solution\|>|<\|END_RESPONSE\|>|</conclusion>|</response>", re.IGNORECASE)
+_ANSWER_ENDS = deferred(
+    r"<\|end_of_solution\|>|<\|END_(?:RESPONSE|TEXT)\|>|</(?:conclusion|response|output)>", re.IGNORECASE
+)
 _NEXT_TURN = deferred(  # a base model writes the user's next message, too
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*user\b|<\|user\|>|(?<=\S)\s*\[INST\]", re.IGNORECASE
 )
@@ -174,7 +194,7 @@ def _split(text: str) -> _Parts:
     return _Parts(answer, thought, bool(family))
 
 
-_MAY_THINK = deferred(r"[<◁\[]|&lt;|assistant|\A\s*analysis|\A\W{0,4}here", re.IGNORECASE)
+_MAY_THINK = deferred(r"[<◁\[]|&lt;|assistant|\A\s*thinking\.\.\.|\A\s*analysis|\A\W{0,4}here", re.IGNORECASE)
 
 
 def _is_quoted(text: str, hit: re.Match[str]) -> bool:

@@ -14,16 +14,18 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare, cell_quantity, listed
-from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.formats.declarations import first_sentence
+from proctor.core.formats.reply import Statement, json_fields, read_reply
 from proctor.core.text import clock_text, deferred
 
 _CLOCK = deferred(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
 _UNITS = deferred(
-    r"(?<![A-Za-z0-9_.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|小时|时)[\s,]{0,2}(?:and )?)?"
-    r"(?:(?P<m>\d{1,4})\s?(?:minutes?|mins?|min\.|m|分钟?|′|')[\s,]{0,2}(?:and )?)?"
-    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?|sec\.|s|秒钟?|″|\"))?(?![A-Za-z0-9_])",
+    r"(?<![A-Za-z0-9_.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|stunden?|heures?|horas?|小时|時間|时)[\s,]{0,2}(?:(?:and|und|et|y|e) )?)?"
+    r"(?:(?P<m>\d{1,4}(?:\.\d{1,3})?)\s?(?:minutes?|minuten|minutos?|minuti|mins?\.?|m|分钟?|′|')[\s,]{0,2}(?:(?:and|und|et|y|e) )?)?"
+    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?\.?|sek\.?|sekunden?|secondes?|segundos?|secondi|s|秒钟?|″|\"))?(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
+_NEGATIVE = deferred(r"[\s(\[:=]{0,4}-\d")
 _AT = deferred(
     r"\b(?:second|t ?=|timestamp|time)\s?[:=]?\s?(?P<s>\d{1,6}(?:\.\d{1,9})?)\b(?!\s?(?:%|:|m))", re.IGNORECASE
 )
@@ -70,6 +72,8 @@ class Moment:
 def moments(text: str) -> list[Moment]:
     """The times in a text: clock times (hh:mm:ss, mm:ss), or, without any, hours, minutes and seconds in words. Raises
     `ParseError` for an invalid clock time (00:01:75)."""
+    if _NEGATIVE.match(text):
+        raise ParseError(expected="a time of 0 or more", found=text)
     clocks = [_clock(hit) for hit in _CLOCK.finditer(text)]
     if clocks:
         return clocks
@@ -156,6 +160,9 @@ class TimestampsFormat(StrictFormat):
         del options
         if self.strict:
             return self._listed(text)
+        for field in json_fields(text):
+            if (seconds := _of_object(field)) is not None:
+                return self._checked([seconds], text)
         return read_reply(text, self._read, expected=self._expected(), keys=_KEYS)
 
     def _expected(self) -> str:
@@ -240,6 +247,17 @@ class TimestampsFormat(StrictFormat):
         if len(reference) != len(prediction):
             return None
         return max(abs(float(str(a)) - float(str(b))) for a, b in zip(reference, prediction, strict=True))
+
+
+def _of_object(value: JsonValue) -> float | None:
+    """The time in an object of minutes and seconds."""
+    if not isinstance(value, dict) or not {"minutes", "seconds"} <= value.keys():
+        return None
+    parts = [value.get(name, 0) for name in ("hours", "minutes", "seconds")]
+    if not all(isinstance(part, int | float) and not isinstance(part, bool) and part >= 0 for part in parts):
+        return None
+    hours, minutes, seconds = (float(str(part)) for part in parts)
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def _is_time(value: JsonValue) -> bool:
