@@ -159,6 +159,7 @@ def _widths(views: Views) -> dict[str, int]:
     vocabulary = {part: len(views.grams[part]) for part in PARTS}
     known = {
         "likeness": 1,
+        "denial": 1,
         "judges": len(views.means["judges"]),
         "measures": len(views.columns),
         "bends": len(views.phases),

@@ -114,7 +114,7 @@ def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = 
         drawn["measures"] = max(drawn["measures"], float(rng.choice(_WEIGHTS[0][1:])))
         penalty, shared = float(rng.choice(_FREEDOM)), float(rng.choice(_SHARED))
         kept = {name: w for name, w in drawn.items() if w and not (alone and name in OF_OTHERS)}
-        free = (*(["likeness"] if number % 2 else []), *(["judges"] if stacked else []))
+        free = ("denial", *(["likeness"] if number % 2 else []), *(["judges"] if stacked else []))
         kept |= dict.fromkeys(free, sum(kept.values()))
         designs.append(Design(kept, penalty, shared))
     return tuple(designs)

@@ -1,0 +1,147 @@
+"""Kinds of sentences in an answer, and its core: what it says about the case, without greetings and disclaimers.
+
+A greeting, a good wish, a disclaimer or an unspecific "ask a doctor" says nothing about the case (generic); "none of this
+is true" says something about the other sentences (verdict). Both are left out before anything is measured, so that they
+change no measure; a verdict turns what it is about into its denial. The kinds are learned from the sentences in
+`sentences.yaml`, by a logistic regression on embeddings and n-grams of characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from proctor.core import read_yaml
+from proctor.judges.embedded.assertions import Part
+from proctor.metrics.text import Encoder
+from proctor.stats import Floats
+
+Kind = Literal["content", "generic", "verdict"]
+
+KINDS: tuple[Kind, ...] = ("content", "generic", "verdict")
+
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_HEAD = re.compile(r"[:：]|\bthat\b(?= \w)")
+_GRAMS: dict[str, tuple[Literal["char_wb", "char"], tuple[int, int]]] = {
+    "en": ("char_wb", (2, 5)),
+    "zh": ("char", (1, 3)),
+}
+_LONGEST_HEAD = 90  # characters
+_FREEDOM = 20.0  # of the regression; more is freer
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text that have a letter or digit.
+
+    >>> sentences("Eczema. 外用激素软膏。避免搔抓。")
+    ['Eczema.', '外用激素软膏。', '避免搔抓。']
+    """
+    parts = (part.strip() for part in _SENTENCE_ENDS.split(text))
+    return [part for part in parts if any(char.isalnum() for char in part)]
+
+
+@cache
+def _bank() -> dict[str, dict[Kind, list[str]]]:
+    return read_yaml(Path(__file__).with_name("sentences.yaml"))
+
+
+@dataclass(frozen=True)
+class Core:
+    """What an answer says about the case: its text, and its sentences with what the answer says about them."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+class SentenceKinds:
+    """Tells kinds of sentences apart in one language; `encoder` gives the embeddings of texts."""
+
+    def __init__(self, language: str, encoder: Encoder) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+
+        known = [(sentence, kind) for kind in KINDS for sentence in _bank()[language][kind]]
+        texts = [_plain(sentence) for sentence, _ in known]
+        analyzer, sizes = _GRAMS[language]
+        self.language = language
+        self._grams = TfidfVectorizer(analyzer=analyzer, ngram_range=sizes, sublinear_tf=True).fit(texts)
+        self._model = LogisticRegression(C=_FREEDOM, class_weight="balanced", max_iter=1000)
+        vectors = np.asarray(encoder([sentence for sentence, _ in known]), dtype=np.float64)
+        self._centre = vectors.mean(axis=0)
+        self._model.fit(self._columns(texts, vectors), [KINDS.index(kind) for _, kind in known])
+
+    def _columns(self, texts: Sequence[str], vectors: Floats) -> Floats:
+        grams = self._grams.transform([_plain(text) for text in texts]).toarray()
+        apart = vectors - self._centre  # the embeddings of some encoders are all in one direction
+        lengths = np.linalg.norm(apart, axis=1, keepdims=True)
+        return np.hstack([apart / np.maximum(lengths, 1e-9), grams])
+
+    def chances(self, texts: Sequence[str], vectors: Floats) -> Floats:
+        """The probability of each kind: texts × `KINDS`."""
+        return np.asarray(self._model.predict_proba(self._columns(texts, vectors)), dtype=np.float64)
+
+
+@cache
+def sentence_kinds(language: str, encoder: Encoder) -> SentenceKinds:
+    """The kinds of a language, learned once for an encoder."""
+    return SentenceKinds(language, encoder)
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("’", "'")
+
+
+class Piece(NamedTuple):
+    """A sentence, and its head and rest if it has a head: what stands before a colon or "that"."""
+
+    whole: str
+    head: str
+    rest: str
+
+
+def _pieces(text: str) -> list[Piece]:
+    found = []
+    for sentence in sentences(text):
+        at = _HEAD.search(sentence)
+        head, rest = (sentence[: at.end()].strip(), sentence[at.end() :].strip()) if at else ("", "")
+        given = at is not None and at.start() <= _LONGEST_HEAD and any(map(str.isalnum, rest))
+        found.append(Piece(sentence, head, rest) if given else Piece(sentence, "", ""))
+    return found
+
+
+def cores(texts: Sequence[str], kinds: SentenceKinds, vectors: Callable[[Sequence[str]], Floats]) -> list[Core]:
+    """The cores of answers. `vectors` gives the embeddings of texts."""
+    pieces = [_pieces(text) for text in texts]
+    asked = sorted({text for given in pieces for piece in given for text in piece if text})
+    if not asked:
+        return [Core("", ()) for _ in texts]
+    numbers = kinds.chances(asked, vectors(asked)).argmax(axis=1)
+    kind = {text: KINDS[number] for text, number in zip(asked, numbers.tolist(), strict=True)}
+    return [_core(text, given, kind, kinds.language) for text, given in zip(texts, pieces, strict=True)]
+
+
+def _core(text: str, pieces: Sequence[Piece], kind: Mapping[str, Kind], language: str) -> Core:
+    parts: list[Part] = []
+    denied = whole = False
+    whole = True
+    for piece in pieces:
+        sentence = piece.whole
+        if piece.head and kind[piece.head] != "content" and (kind[piece.head] == "verdict" or piece.head[-1] in ":："):
+            sentence, whole = piece.rest, False
+            denied |= kind[piece.head] == "verdict"
+        if kind[sentence] == "content":
+            parts.append(Part(sentence, denied))
+            continue
+        whole = False
+        if kind[sentence] == "verdict" and parts:
+            parts = [Part(part.text, True) for part in parts]
+        elif kind[sentence] == "verdict":
+            denied = True
+    joined = (" " if language == "en" else "").join(part.text for part in parts)
+    return Core(text.strip() if whole else joined, tuple(parts))
