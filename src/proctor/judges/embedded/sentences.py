@@ -19,7 +19,7 @@ import numpy as np
 
 from proctor.core import read_yaml
 from proctor.judges.embedded.assertions import Part
-from proctor.metrics.text import Encoder
+from proctor.metrics.text import Encoder, tokens
 from proctor.stats import Floats
 
 Kind = Literal["content", "generic", "verdict"]
@@ -32,7 +32,10 @@ _GRAMS: dict[str, tuple[Literal["char_wb", "char"], tuple[int, int]]] = {
     "en": ("char_wb", (2, 5)),
     "zh": ("char", (1, 3)),
 }
+_CLAUSE = re.compile(r"[,;，；]")
 _LONGEST_HEAD = 90  # characters
+_SHORTEST_CLAUSE = 3  # words or Chinese characters
+_SURE, _SURE_OF_CLAUSE = 0.5, 0.7  # the probability of a kind
 _FREEDOM = 20.0  # of the regression; more is freer
 
 
@@ -94,54 +97,71 @@ def sentence_kinds(language: str, encoder: Encoder) -> SentenceKinds:
 
 
 def _plain(text: str) -> str:
-    return text.lower().replace("’", "'")
+    return text.lower().replace("’", "'").strip(" .,:;!?。，：；！？")
 
 
 class Piece(NamedTuple):
-    """A sentence, and its head and rest if it has a head: what stands before a colon or "that"."""
+    """A sentence, its head and rest if it has a head (what stands before a colon or "that"), and its clauses."""
 
     whole: str
     head: str
     rest: str
+    clauses: tuple[str, ...]
 
 
 def _pieces(text: str) -> list[Piece]:
     found = []
     for sentence in sentences(text):
         at = _HEAD.search(sentence)
-        head, rest = (sentence[: at.end()].strip(), sentence[at.end() :].strip()) if at else ("", "")
-        given = at is not None and at.start() <= _LONGEST_HEAD and any(map(str.isalnum, rest))
-        found.append(Piece(sentence, head, rest) if given else Piece(sentence, "", ""))
+        head, rest = (sentence[: at.end()].strip(" :："), sentence[at.end() :].strip()) if at else ("", "")
+        if len(head) > _LONGEST_HEAD or not any(map(str.isalnum, rest)):
+            head, rest = "", ""
+        clauses = tuple(clause.strip() for clause in _CLAUSE.split(rest or sentence))
+        found.append(Piece(sentence, head, rest, tuple(one for one in clauses if len(tokens(one)) >= _SHORTEST_CLAUSE)))
     return found
 
 
 def cores(texts: Sequence[str], kinds: SentenceKinds, vectors: Callable[[Sequence[str]], Floats]) -> list[Core]:
     """The cores of answers. `vectors` gives the embeddings of texts."""
     pieces = [_pieces(text) for text in texts]
-    asked = sorted({text for given in pieces for piece in given for text in piece if text})
+    asked = sorted({text for given in pieces for piece in given for text in (*piece[:3], *piece.clauses) if text})
     if not asked:
         return [Core("", ()) for _ in texts]
-    numbers = kinds.chances(asked, vectors(asked)).argmax(axis=1)
-    kind = {text: KINDS[number] for text, number in zip(asked, numbers.tolist(), strict=True)}
-    return [_core(text, given, kind, kinds.language) for text, given in zip(texts, pieces, strict=True)]
+    chances = dict(zip(asked, kinds.chances(asked, vectors(asked)), strict=True))
+    return [_core(text, given, chances, kinds.language) for text, given in zip(texts, pieces, strict=True)]
 
 
-def _core(text: str, pieces: Sequence[Piece], kind: Mapping[str, Kind], language: str) -> Core:
+def _kind(text: str, clauses: Sequence[str], chances: Mapping[str, Floats]) -> Kind:
+    """The kind of a sentence or a head. A sentence with a clause that is surely about the case is content."""
+    content, generic, verdict = chances[text].tolist()
+    if verdict > max(content, generic):
+        return "verdict"
+    said = any(chances[clause][0] >= _SURE_OF_CLAUSE for clause in clauses)
+    return "generic" if generic >= _SURE and not said else "content"
+
+
+def _core(text: str, pieces: Sequence[Piece], chances: Mapping[str, Floats], language: str) -> Core:
     parts: list[Part] = []
-    denied = whole = False
-    whole = True
+    denied, whole = False, True
+    left: list[str] = []
     for piece in pieces:
         sentence = piece.whole
-        if piece.head and kind[piece.head] != "content" and (kind[piece.head] == "verdict" or piece.head[-1] in ":："):
+        head = _kind(piece.head, (), chances) if piece.head else "content"
+        if head == "verdict" or (head == "generic" and not piece.head.endswith("that")):
             sentence, whole = piece.rest, False
-            denied |= kind[piece.head] == "verdict"
-        if kind[sentence] == "content":
+            denied |= head == "verdict"
+        kind = _kind(sentence, piece.clauses, chances)
+        if kind == "content":
             parts.append(Part(sentence, denied))
             continue
         whole = False
-        if kind[sentence] == "verdict" and parts:
+        if kind == "generic":
+            left.append(sentence)
+        elif parts:
             parts = [Part(part.text, True) for part in parts]
-        elif kind[sentence] == "verdict":
+        else:
             denied = True
+    if not parts and left:  # an answer that says nothing else: the sentence that is most about the case
+        parts = [Part(max(left, key=lambda sentence: (float(chances[sentence][0]), sentence)), denied)]
     joined = (" " if language == "en" else "").join(part.text for part in parts)
     return Core(text.strip() if whole else joined, tuple(parts))
