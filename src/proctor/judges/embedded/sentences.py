@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from proctor.core import read_yaml
+from proctor.core import content_hash, read_yaml
 from proctor.judges.embedded.assertions import Part
 from proctor.metrics.text import Encoder, tokens
 from proctor.stats import Floats
@@ -54,6 +54,12 @@ def _bank() -> dict[str, dict[Kind, list[str]]]:
     return read_yaml(Path(__file__).with_name("sentences.yaml"))
 
 
+def bank_hash() -> str:
+    """The hash of the sentences from which kinds are learned."""
+    rows = ((language, kind, said) for language, kinds in _bank().items() for kind, said in kinds.items())
+    return content_hash([f"{language} {kind} {one}" for language, kind, said in rows for one in said])
+
+
 @dataclass(frozen=True)
 class Core:
     """What an answer says about the case: its text, and its sentences with what the answer says about them."""
@@ -79,11 +85,13 @@ class SentenceKinds:
         self._centre = vectors.mean(axis=0)
         self._model.fit(self._columns(texts, vectors), [KINDS.index(kind) for _, kind in known])
 
-    def _columns(self, texts: Sequence[str], vectors: Floats) -> Floats:
-        grams = self._grams.transform([_plain(text) for text in texts]).toarray()
+    def _columns(self, texts: Sequence[str], vectors: Floats) -> Any:
+        from scipy.sparse import hstack
+
+        grams = self._grams.transform([_plain(text) for text in texts])
         apart = vectors - self._centre  # the embeddings of some encoders are all in one direction
         lengths = np.linalg.norm(apart, axis=1, keepdims=True)
-        return np.hstack([apart / np.maximum(lengths, 1e-9), grams])
+        return hstack([apart / np.maximum(lengths, 1e-9), grams]).tocsr()
 
     def chances(self, texts: Sequence[str], vectors: Floats) -> Floats:
         """The probability of each kind: texts × `KINDS`."""
@@ -101,34 +109,42 @@ def _plain(text: str) -> str:
 
 
 class Piece(NamedTuple):
-    """A sentence, its head and rest if it has a head (what stands before a colon or "that"), and its clauses."""
+    """A sentence and what separates it from the next, its head and rest if it has a head (what stands before a colon or
+    "that"), and its clauses."""
 
     whole: str
+    gap: str
     head: str
     rest: str
     clauses: tuple[str, ...]
 
 
 def _pieces(text: str) -> list[Piece]:
-    found = []
-    for sentence in sentences(text):
+    found, start = [], 0
+    for stop, after in (*(end.span() for end in _SENTENCE_ENDS.finditer(text)), (len(text), len(text))):
+        sentence, gap = text[start:stop].strip(), text[stop:after]
         at = _HEAD.search(sentence)
         head, rest = (sentence[: at.end()].strip(" :："), sentence[at.end() :].strip()) if at else ("", "")
         if len(head) > _LONGEST_HEAD or not any(map(str.isalnum, rest)):
             head, rest = "", ""
-        clauses = tuple(clause.strip() for clause in _CLAUSE.split(rest or sentence))
-        found.append(Piece(sentence, head, rest, tuple(one for one in clauses if len(tokens(one)) >= _SHORTEST_CLAUSE)))
+        clauses = (clause.strip() for clause in _CLAUSE.split(rest or sentence))
+        said = tuple(clause for clause in clauses if len(tokens(clause)) >= _SHORTEST_CLAUSE)
+        found.append(Piece(sentence, gap, head, rest, said))
+        start = after
     return found
 
 
 def cores(texts: Sequence[str], kinds: SentenceKinds, vectors: Callable[[Sequence[str]], Floats]) -> list[Core]:
-    """The cores of answers. `vectors` gives the embeddings of texts."""
+    """The cores of answers. `vectors` gives the embeddings of texts.
+
+    A verdict is about all that follows if nothing about the case came before it, else about all that came before. A second
+    verdict confirms the first. An answer that has nothing but generic sentences keeps the one that is most about the case.
+    """
     pieces = [_pieces(text) for text in texts]
-    asked = sorted({text for given in pieces for piece in given for text in (*piece[:3], *piece.clauses) if text})
-    if not asked:
-        return [Core("", ()) for _ in texts]
-    chances = dict(zip(asked, kinds.chances(asked, vectors(asked)), strict=True))
-    return [_core(text, given, chances, kinds.language) for text, given in zip(texts, pieces, strict=True)]
+    told = {text for given in pieces for one in given for text in (one.whole, one.head, one.rest, *one.clauses)}
+    asked = sorted(text for text in told if any(map(str.isalnum, text)))
+    chances = dict(zip(asked, kinds.chances(asked, vectors(asked)), strict=True)) if asked else {}
+    return [_core(given, chances) for given in pieces]
 
 
 def _kind(text: str, clauses: Sequence[str], chances: Mapping[str, Floats]) -> Kind:
@@ -140,28 +156,30 @@ def _kind(text: str, clauses: Sequence[str], chances: Mapping[str, Floats]) -> K
     return "generic" if generic >= _SURE and not said else "content"
 
 
-def _core(text: str, pieces: Sequence[Piece], chances: Mapping[str, Floats], language: str) -> Core:
+def _core(pieces: Sequence[Piece], chances: Mapping[str, Floats]) -> Core:
+    kept: list[str] = []
     parts: list[Part] = []
-    denied, whole = False, True
     left: list[str] = []
+    denied = False
     for piece in pieces:
-        sentence = piece.whole
+        if piece.whole not in chances:  # no letter and no digit
+            kept.append(piece.whole + piece.gap)
+            continue
         head = _kind(piece.head, (), chances) if piece.head else "content"
-        if head == "verdict" or (head == "generic" and not piece.head.endswith("that")):
-            sentence, whole = piece.rest, False
-            denied |= head == "verdict"
+        headless = head == "verdict" or (head == "generic" and not piece.head.endswith("that"))
+        sentence = piece.rest if headless else piece.whole
+        denied |= head == "verdict"
         kind = _kind(sentence, piece.clauses, chances)
         if kind == "content":
+            kept.append(sentence + piece.gap)
             parts.append(Part(sentence, denied))
-            continue
-        whole = False
-        if kind == "generic":
+        elif kind == "generic":
             left.append(sentence)
         elif parts:
             parts = [Part(part.text, True) for part in parts]
         else:
             denied = True
-    if not parts and left:  # an answer that says nothing else: the sentence that is most about the case
-        parts = [Part(max(left, key=lambda sentence: (float(chances[sentence][0]), sentence)), denied)]
-    joined = (" " if language == "en" else "").join(part.text for part in parts)
-    return Core(text.strip() if whole else joined, tuple(parts))
+    if not parts and left:
+        kept = [max(left, key=lambda sentence: (float(chances[sentence][0]), sentence))]
+        parts = [Part(kept[0], denied)]
+    return Core("".join(kept).strip(), tuple(parts))
