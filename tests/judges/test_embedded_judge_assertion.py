@@ -101,13 +101,12 @@ def test_hostile_texts_are_read_in_linear_time(text: str) -> None:
 
 def test_changed_answers_stand_among_the_others_as_they_were() -> None:
     cases = [one.case for one in made_up(4, languages=("en",))]
-    made, changed, origin, names = changed_cases(cases, 0)
-    assert len(changed) == len(origin) == len(names) == 2 * len(set(names))
-    for place, source, name in zip(changed, origin, names, strict=True):
+    made, changed, origin, numbers = changed_cases(cases, 0)
+    assert len(changed) == len(origin) == len(numbers) == 2 * len(set(numbers))
+    for place, source in zip(changed, origin, strict=True):
         own = cases[source]
         others = [one for one in made if one.id == made[place].id and one is not made[place]]
         assert own.candidate in made[place].candidate
-        assert name.split("/")[0] in {"denied", "padded"}
         assert sorted(one.candidate for one in others) == sorted(
             one.candidate for k, one in enumerate(cases) if one.id == own.id and k != source
         )
@@ -119,7 +118,7 @@ def test_no_wording_of_the_audit_is_learned_from() -> None:
 
     for language, known in wordings().items():
         asked = [known.negation, known.retraction, known.boilerplate, known.order]
-        for learned in (one for kind in _wordings()[language].values() for one in kind):
+        for learned in _wordings()[language]:
             assert learned.replace("{text}", "").strip() not in " ".join(asked)
 
 

@@ -1,9 +1,9 @@
 """Answers as rows of measures, texts and embeddings; changed answers to learn from; and views of answers, the blocks of
 columns that a linear model weighs.
 
-Clinicians rate few answers that say "none of this is true", so ratings alone do not teach a judge to notice it. Each wording
-in `contrasts.yaml` is put around some training answers; the mean change of their columns is one more row to learn from,
-with the expected change of the rating (after the tangent vectors of Simard et al. 1992, NIPS 4:895).
+Clinicians rate few answers that say "none of this is true", so ratings alone do not teach a judge how much it costs. Each
+wording in `contrasts.yaml` is put around some training answers; the mean change of their columns is one more row to learn
+from, with the expected change of the rating (after the tangent vectors of Simard et al. 1992, NIPS 4:895).
 """
 
 from __future__ import annotations
@@ -189,21 +189,21 @@ def _texts(case: Case, core: str) -> tuple[str, str, tuple[str, ...]]:
     return core, case.query, tuple(reference.text for reference in case.references)
 
 
-EXPECTED = {"denied": -1.0, "padded": 0.0}
-"""The expected change of a rating by kind of wording, in standard deviations of the ratings."""
+DENIAL = -1.0
+"""The expected change of a rating by a denial, in standard deviations of the ratings."""
 
 _EACH = 12  # answers for each wording
 
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Changed answers, each with the unchanged other answers to its question. Row `changed[k]` of `answers` was made from
-    row `origin[k]` of the training answers by the wording `wording[k]` ("denied/0")."""
+    """Denied answers, each with the unchanged other answers to its question. Row `changed[k]` of `answers` was made from
+    row `origin[k]` of the training answers by the wording number `wording[k]`."""
 
     answers: Answers
     changed: Ints
     origin: Ints
-    wording: tuple[str, ...]
+    wording: tuple[int, ...]
 
     def part(self, rows: Ints) -> Contrasts:
         """The contrasts made from some rows of the training answers, renumbered from 0."""
@@ -213,14 +213,14 @@ class Contrasts:
         return Contrasts(self.answers, self.changed[kept], origin, tuple(self.wording[k] for k in kept))
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def kinds(self) -> tuple[int, ...]:
         """The wordings, each once."""
         return tuple(dict.fromkeys(self.wording))
 
     @property
     def expected(self) -> Floats:
         """The expected change of a rating by each wording."""
-        return np.array([EXPECTED[kind.partition("/")[0]] for kind in self.kinds])
+        return np.full(len(self.kinds), DENIAL)
 
     def differences(self, changed: Floats, own: Floats) -> Floats:
         """The mean change of a block of columns by each wording: wordings × columns. `changed` are the rows of these
@@ -231,36 +231,34 @@ class Contrasts:
 
 
 @cache
-def _wordings() -> dict[str, dict[str, list[str]]]:
+def _wordings() -> dict[str, list[str]]:
     return read_yaml(Path(__file__).with_name("contrasts.yaml"))
 
 
-def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[int], list[int], list[str]]:
-    """Cases of one language with changed answers, each with the other answers to its question under an id of their own; the
-    indices of the changed cases, the indices of their originals, and the wordings."""
+def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[int], list[int], list[int]]:
+    """Cases of one language with denied answers, each with the other answers to its question under an id of their own; the
+    indices of the changed cases, the indices of their originals, and the numbers of the wordings."""
     made: list[Case] = []
     changed: list[int] = []
     origin: list[int] = []
-    names: list[str] = []
+    numbers: list[int] = []
     by_question: dict[str, list[int]] = {}
     for place, case in enumerate(cases):
         by_question.setdefault(case.id, []).append(place)
     given = [place for place, case in enumerate(cases) if case.candidate.strip()]
     given.sort(key=lambda place: (cases[place].id, cases[place].candidate))
-    for kind, wordings in _wordings().get(cases[0].language, {}).items():
-        for number, wording in enumerate(wordings):
-            name = f"{kind}/{number}"
-            rng = generator(seed, "embedded-judge", "contrasts", cases[0].language, name)
-            for drawn in rng.permutation(len(given))[:_EACH]:
-                place = given[drawn]
-                own = cases[place]
-                text = wording.replace("{text}", own.candidate.strip())
-                changed.append(len(made))
-                origin.append(place)
-                names.append(name)
-                others = [cases[k] for k in by_question[own.id] if k != place]
-                made += [replace(one, id=f"{own.id}#{name}#{place}") for one in (replace(own, candidate=text), *others)]
-    return made, changed, origin, names
+    for number, wording in enumerate(_wordings().get(cases[0].language, [])):
+        rng = generator(seed, "embedded-judge", "contrasts", cases[0].language, f"denied/{number}")
+        for drawn in rng.permutation(len(given))[:_EACH]:
+            place = given[drawn]
+            own = cases[place]
+            text = wording.replace("{text}", own.candidate.strip())
+            changed.append(len(made))
+            origin.append(place)
+            numbers.append(number)
+            others = [cases[k] for k in by_question[own.id] if k != place]
+            made += [replace(one, id=f"{own.id}#{number}#{place}") for one in (replace(own, candidate=text), *others)]
+    return made, changed, origin, numbers
 
 
 VIEWS = {
