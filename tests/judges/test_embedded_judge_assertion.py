@@ -14,10 +14,11 @@ import pytest
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool, JudgeSetup
 from proctor.judges.embedded import Recipe, TrainingMaterial, answers, build, read_rated
-from proctor.judges.embedded.answers import changed_cases
+from proctor.judges.embedded.answers import Encoders, changed_cases
 from proctor.judges.embedded.assertions import AssertedWords, Part, claims, contradictions
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.judges.embedded.sentences import sentences
+from proctor.metrics.text import default_encoder
 from tests.support.rated_answers import hashed, made_up
 from tests.support.tiny_encoder import make_tiny_encoder
 from tests.support.votes import Votes
@@ -124,12 +125,13 @@ def test_no_wording_of_the_audit_is_learned_from() -> None:
 
 @pytest.mark.training
 def test_the_judge_notices_a_denial_in_words_that_it_never_learned() -> None:
+    encoders = Encoders(default_encoder(), hashed.tokens)
     rated = made_up(12, languages=("en",))
-    known = read_rated(rated, hashed)
+    known = read_rated(rated, encoders)
     shifts: dict[int, float] = {}
     for contrast in (0, 10):
         recipe = Recipe(folds=3, designs=2, kept=2, contrast=contrast)
-        judge = EmbeddedJudge.train(rated, known, recipe, encoders=hashed)
+        judge = EmbeddedJudge.train(rated, known, recipe, encoders=encoders)
         given = made_up(6, seed=5, languages=("en",))
         new, good = [one.case for one in given], [one.values["overall"] == 1.0 for one in given]
         own = judge.score(new)

@@ -102,7 +102,7 @@ class Design:
 
 def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = False) -> tuple[Design, ...]:
     """Random designs, the same for the same seed. With `alone` none uses other answers; with `stacked` all use other
-    judges' scores. Every design contains the measures, and every second one likeness with as much weight as all else.
+    judges' scores. Every design contains the measures and, with as much weight as all else, denial; every second one likeness, too.
 
     >>> draw_designs(0, 3) == draw_designs(0, 5)[:3], "measures" in draw_designs(0, 1)[0].weights
     (True, True)
