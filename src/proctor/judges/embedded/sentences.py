@@ -148,7 +148,7 @@ def cores(texts: Sequence[str], kinds: SentenceKinds, vectors: Callable[[Sequenc
 
 
 def _kind(text: str, clauses: Sequence[str], chances: Mapping[str, Floats]) -> Kind:
-    """The kind of a sentence or a head. A sentence with a clause that is surely about the case is content."""
+    """The kind of a sentence or a head. A sentence with a clause that is clearly about the case is content."""
     content, generic, verdict = chances[text].tolist()
     if verdict > max(content, generic):
         return "verdict"
