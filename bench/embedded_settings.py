@@ -18,7 +18,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,7 +30,8 @@ import numpy as np
 from bench.embedded_judge import LANGUAGES, SET_ASIDE, chance, figure, number, shown, stored
 from proctor import api
 from proctor.audits import CorrelationSettings, MetricScores, RatingCells
-from proctor.core import generator
+from proctor.core import generator, read_yaml
+from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.embedded import (
     EmbeddedJudge,
     RatedAnswers,
@@ -43,7 +44,7 @@ from proctor.judges.embedded import (
 from proctor.judges.embedded.answers import STACKED, Answers
 from proctor.judges.embedded.learning import folds, learn, relative
 from proctor.runs import people_ratings, rated_cases, similarity_scores
-from proctor.stats import Floats, contrast
+from proctor.stats import Floats, contrast, mean_interval
 from proctor.tasks.mediqa_eval import READER, SCHEME
 from tests.support.rated_answers import hashed
 
@@ -51,7 +52,7 @@ SHIPPED = "as it is"
 POOLED = "each score and a quarter of the other language's"
 HALF = "half of the encounters rated, the others left out"
 NOISE = 2.0
-ASSERTION = ("conflict", "conflicting-words", "denied")
+ASSERTION = ("conflict", "conflicting-words", "denied", "contrary")
 
 
 class Settings:
@@ -155,6 +156,21 @@ class Settings:
                 row = alike[known.answers.language][where] + 0.25 * beside * known.better
                 found |= {(*self.keys[place], name): float(v) for name, v in zip(known.dimensions, row, strict=True)}
         return MetricScores(POOLED, found)
+
+    def parted(self) -> tuple[list[str], list[RatedCase], list[RatedCase]]:
+        """The encounters that were set aside, the rated answers to all others, and those to these."""
+        groups = sorted({one.case.encounter for one in self.rated.values()})
+        drawn = generator(0, "embedded-judge", "lockbox").permutation(len(groups))[:SET_ASIDE]
+        aside = [groups[k] for k in sorted(drawn.tolist())]
+        learning = [one for one in self.rated.values() if one.case.encounter not in aside]
+        return aside, learning, [one for one in self.rated.values() if one.case.encounter in aside]
+
+    def judge(self, name: str, recipe: Recipe, learning: list[RatedCase]) -> EmbeddedJudge:
+        """The judge that learned from these, from the folder if it is there."""
+        folder = self.work / f"judge-{name}"
+        if not folder.exists():
+            EmbeddedJudge.train(learning, read_rated(learning), recipe).save(folder)
+        return EmbeddedJudge.load(folder)
 
     def kept(self, setting: str, draw: int) -> MetricScores:
         """From the folder, where it was computed before."""
@@ -265,9 +281,8 @@ def table(settings: Settings, repeats: int, draws: int) -> str:
 def noticed(settings: Settings) -> str:
     """What changed answers score, as it is and with ratings alone: learned from all encounters but those that were set
     aside, asked about an answer to each of these."""
-    groups = sorted({one.case.encounter for one in settings.rated.values()})
-    aside = {groups[k] for k in generator(0, "embedded-judge", "lockbox").permutation(len(groups))[:SET_ASIDE]}
-    learning = [one for one in settings.rated.values() if one.case.encounter not in aside]
+    groups, learning, _ = settings.parted()
+    aside = set(groups)
     store = api.open_store(settings.work / "aside.db")
     part = settings.work / "aside.csv"
     with (settings.data / "ratings.csv").open(encoding="utf-8", newline="") as file:
@@ -280,9 +295,8 @@ def noticed(settings: Settings) -> str:
     shifts: dict[tuple[str, str], list[str]] = {}
     for name, recipe in (("as-it-is", Recipe()), ("ratings-alone", replace(Recipe(), contrast=0))):
         folder, kept = settings.work / f"judge-{name}", settings.work / f"noticed-{name}.json"
-        if not folder.exists():
-            EmbeddedJudge.train(learning, read_rated(learning), recipe).save(folder)
         if not kept.exists():
+            settings.judge(name, recipe, learning)
             found = api.perturb(store, READER.name, scorer=f"embedded:{folder}", answers=SET_ASIDE)
             kept.write_text(json.dumps([row for row in found.rows if not row["dimension"]]), encoding="utf-8")
         for row in json.loads(kept.read_text(encoding="utf-8")):
@@ -298,12 +312,71 @@ def noticed(settings: Settings) -> str:
     return "\n".join(lines)
 
 
+def unseen(settings: Settings, part: str, each: int = 10) -> str:
+    """How far boilerplate and denials in unseen wordings move the scores of answers to the encounters that were set aside,
+    in standard deviations of the scores (up is better): each wording is put around `each` answers."""
+    groups, learning, aside = settings.parted()
+    judge = settings.judge("as-it-is", Recipe(), learning)
+    wordings = read_yaml(Path(__file__).parents[1] / "tests" / "support" / "unseen_wordings.yaml")[part]
+    lines = ["| language | dimension | boilerplate | denial |", "|---|---|---|---|"]
+    for language in LANGUAGES:
+        cases = [one.case for one in aside if one.case.language == language]
+        cells: dict[str, list[str]] = {}
+        for given in (wordings[language]["padded"], wordings[language]["denied"]):
+            changed = [
+                (case, wording.replace("{text}", case.candidate.strip()))
+                for place, wording in enumerate(given)
+                for case in answers_for(cases, groups, place, each)
+            ]
+            encounters = [case.encounter for case, _ in changed]
+            for name, moved in shifts(judge, cases, changed).items():
+                found = mean_interval(moved, encounters)
+                cells.setdefault(name, []).append(signed(found.value, found.ci_low, found.ci_high))
+        lines += [f"| {language} | {name} | {' | '.join(row)} |" for name, row in cells.items()]
+    return "\n".join(lines)
+
+
+def shifts(judge: EmbeddedJudge, cases: Sequence[Case], changed: Sequence[tuple[Case, str]]) -> dict[str, list[float]]:
+    """By dimension how far each changed answer is from the answer, in standard deviations of the scores of all cases; first
+    the mean over the dimensions."""
+    own = dict(zip(cases, judge.score(cases), strict=True))
+    asked: list[Case] = []
+    rows = []
+    for place, (case, text) in enumerate(changed):
+        mark = f"{case.id}#{place}"
+        rows.append(len(asked))
+        asked.append(replace(case, id=mark, candidate=text))
+        asked += [replace(other, id=mark) for other in cases if other.id == case.id and other is not case]
+    scored = judge.score(asked)
+    found = {}
+    for dimension in cases[0].dimensions:
+        name = dimension.name
+        spread = float(np.std([one.values[name] for one in own.values()])) * (-1 if dimension.lower_is_better else 1)
+        found[name] = [
+            (scored[row].values[name] - own[case].values[name]) / spread
+            for row, (case, _) in zip(rows, changed, strict=True)
+        ]
+    return {"**mean of all**": np.mean(list(found.values()), axis=0).tolist(), **found}
+
+
+def answers_for(cases: Sequence[Case], groups: Sequence[str], place: int, each: int) -> list[Case]:
+    """Answers to put a wording around: `each` encounters, one answer each, others for the next wording."""
+    found = []
+    for k in range(each):
+        own = [case for case in cases if case.encounter == groups[(7 * place + 4 * k) % len(groups)]]
+        found.append(own[(place + k) % len(own)])
+    return found
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, help="folder where scores are kept")
     parser.add_argument("--repeats", type=int, default=3, help="draws of the outer folds")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws behind each interval")
+    parser.add_argument(
+        "--unseen", choices=("first", "last"), help="shifts by unseen wordings, in the place of agreement"
+    )
     parser.add_argument("--noticed", action="store_true", help="what changed answers score, in the place of agreement")
     options = parser.parse_args()
     folder = os.environ.get("PROCTOR_DATA")
@@ -311,7 +384,10 @@ def main() -> None:
         parser.error("PROCTOR_DATA must name the folder of real data")
     options.work.mkdir(parents=True, exist_ok=True)
     settings = Settings(Path(folder) / "mediqa-eval", options.work)
-    print(noticed(settings) if options.noticed else table(settings, options.repeats, options.draws))
+    if options.unseen:
+        print(unseen(settings, options.unseen))
+    else:
+        print(noticed(settings) if options.noticed else table(settings, options.repeats, options.draws))
 
 
 if __name__ == "__main__":

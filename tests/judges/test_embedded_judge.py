@@ -19,7 +19,7 @@ from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.scorer import JudgesAll
 from proctor.judges.embedded import Recipe, answers, read_rated, split_encounters
-from proctor.judges.embedded.answers import LIKENESS, OF_OTHERS, VIEWS, Encoders, fit_views, read_answers
+from proctor.judges.embedded.answers import FREE, LIKENESS, OF_OTHERS, VIEWS, Encoders, fit_views, read_answers
 from proctor.judges.embedded.judge import NO_OTHERS, EmbeddedJudge
 from proctor.judges.embedded.learning import (
     Design,
@@ -244,7 +244,8 @@ def test_designs_are_drawn_from_the_seed() -> None:
     assert all("measures" in one.weights and one.penalty > 0 and 0 <= one.shared < 1 for one in drawn)
     assert not any(name in one.weights for one in draw_designs(0, 60, alone=True) for name in OF_OTHERS)
     for number, one in enumerate(drawn):
-        rest = sum(weight for name, weight in one.weights.items() if name != "likeness")
+        rest = sum(weight for name, weight in one.weights.items() if name not in FREE)
+        assert one.weights["denial"] == rest
         assert one.weights.get("likeness") == (rest if number % 2 else None)
         assert one.alpha == pytest.approx(one.penalty * rest)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import pytest
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool, JudgeSetup
 from proctor.judges.embedded import Recipe, TrainingMaterial, answers, build, read_rated
-from proctor.judges.embedded.answers import changed_cases
+from proctor.judges.embedded.answers import Encoders, changed_cases
+from proctor.judges.embedded.assertions import AssertedWords, Part, claims, contradictions
 from proctor.judges.embedded.judge import EmbeddedJudge
-from proctor.judges.embedded.measures import claims, contradictions, untrue
+from proctor.judges.embedded.sentences import sentences
+from proctor.metrics.text import default_encoder
 from tests.support.rated_answers import hashed, made_up
 from tests.support.tiny_encoder import make_tiny_encoder
 from tests.support.votes import Votes
@@ -30,28 +33,6 @@ def few_changed_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 EN, ZH = "It is eczema. Use a steroid cream.", "这是湿疹。建议外用激素软膏。"
 REFERENCES = {"en": ("Chronic eczema, steroid cream.", "Eczema."), "zh": ("慢性湿疹，外用激素软膏。", "湿疹。")}
 
-DENYING = {
-    "en": (
-        "It is not true that: {}",
-        "{} However, none of the above is correct.",
-        "It is incorrect to say: {}",
-        "Nobody should say this: it is false that {}",
-        "What follows is untrue: {}",
-        "{} The above is wrong.",
-        "{} This answer is mistaken.",
-        "Anyone who says so is wrong: {}",
-        "{} None of these statements hold.",
-        "{} Disregard everything above.",
-    ),
-    "zh": (
-        "以下说法并不属实：{}",
-        "{}但是，以上说法都不正确。",
-        "有人说：{}这是错误的。",
-        "如下内容有误：{}",
-        "{}上面所说的都不是真的。",
-        "{}这些内容与事实相反。",
-    ),
-}
 HARMLESS = {
     "en": (
         "{} It is not contagious.",
@@ -63,30 +44,51 @@ HARMLESS = {
 }
 
 
+def said(text: str, language: str = "en", *, denied: bool = False) -> AssertedWords:
+    return claims([Part(one, denied) for one in sentences(text)], language)
+
+
+def contradicted(
+    text: str, references: Sequence[str], language: str = "en", *, denied: bool = False
+) -> dict[str, float]:
+    return contradictions(said(text, language, denied=denied), [said(one, language) for one in references])
+
+
 @pytest.mark.parametrize(("language", "text"), [("en", EN), ("zh", ZH)])
 def test_an_answer_that_is_denied_contradicts_its_references(language: str, text: str) -> None:
     references = REFERENCES[language]
-    assert contradictions(text, references, language)["conflict"] == 0.0
-    for wording in DENYING[language]:
-        assert contradictions(wording.format(text), references, language)["conflict"] > 0.75, wording
+    assert contradicted(text, references, language)["conflict"] == 0.0
+    assert contradicted(text, references, language, denied=True)["conflict"] == 1.0
+    assert contradicted(text, references, language, denied=True)["contrary"] == 1.0
     for wording in HARMLESS[language]:
-        assert contradictions(wording.format(text), references, language)["conflict"] == 0.0, wording
+        assert contradicted(wording.format(text), references, language)["conflict"] == 0.0, wording
+        assert contradicted(wording.format(text), references, language)["contrary"] <= 0.5, wording
 
 
 def test_what_is_denied_is_what_follows_in_its_clause() -> None:
-    found = claims("No fever, but eczema; avoid hot water. It isn't psoriasis.", "en")
-    assert found.denied == {"fever": 1, "water": 1, "psoriasis": 1}
+    found = said("No fever, but eczema; avoid hot water. It isn't psoriasis.")
+    assert found.denied == {"fever": 1, "psoriasis": 1}
+    assert found.avoided == {"water": 1}
     assert found.asserted == {"eczema": 1}
-    assert claims("不是癣，是湿疹", "zh").asserted == {"是湿": 1, "湿疹": 1}
-    assert claims("This is false: this is false: it is eczema.", "en").asserted["eczema"] == 1
+    assert said("不是癣，是湿疹", "zh").asserted == {"是湿": 1, "湿疹": 1}
+    assert said("特别干燥，无菌纱布", "zh").denied == {}
+    assert said("Do not use the steroid cream every single evening for weeks.").asserted == {}
+    assert said("It is not without danger.").asserted == {"danger": 1}
+
+
+def test_what_nobody_denies_is_contrary_and_what_is_to_be_avoided_is_not() -> None:
+    """Words longer than three letters: "eczema", "contagious"; one of two is denied, and no reference speaks of it."""
+    assert contradicted("Eczema, not contagious.", ["Eczema."])["contrary"] == 0.5
+    assert contradicted("Eczema, not contagious.", ["Eczema.", "Not contagious."])["contrary"] == 0.0
+    assert contradicted("Eczema, avoid scratching.", ["Eczema."])["contrary"] == 0.0
+    assert contradicted("Eczema, avoid steroids.", ["Eczema, steroids."])["contrary"] == 0.5
 
 
 def test_a_reference_that_denies_is_contradicted_by_what_asserts_it() -> None:
-    assert contradictions("Use antibiotics.", ["No antibiotics."], "en") == {
-        "conflict": 1.0, "conflicting-words": 1.0, "denied": 0.0
+    assert contradicted("Use antibiotics.", ["No antibiotics."]) == {
+        "conflict": 1.0, "conflicting-words": 1.0, "denied": 0.0, "contrary": 1.0
     }  # fmt: skip
-    assert contradictions("", ["No antibiotics."], "en")["conflict"] == 0.0
-    assert not untrue("It is not a wart.", "en")
+    assert contradicted("", ["No antibiotics."])["conflict"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -95,18 +97,17 @@ def test_a_reference_that_denies_is_contradicted_by_what_asserts_it() -> None:
     ids=["negators", "heads", "characters", "sentences"],
 )
 def test_hostile_texts_are_read_in_linear_time(text: str) -> None:
-    assert 0.0 <= contradictions(text, [text[:100]], "en")["conflict"] <= 1.0  # a backtracking pattern would hang
+    assert 0.0 <= contradicted(text, [text[:100]])["conflict"] <= 1.0  # a backtracking pattern would hang
 
 
 def test_changed_answers_stand_among_the_others_as_they_were() -> None:
     cases = [one.case for one in made_up(4, languages=("en",))]
-    made, changed, origin, names = changed_cases(cases, 0)
-    assert len(changed) == len(origin) == len(names) == 2 * len(set(names))
-    for place, source, name in zip(changed, origin, names, strict=True):
+    made, changed, origin, numbers = changed_cases(cases, 0)
+    assert len(changed) == len(origin) == len(numbers) == 2 * len(set(numbers))
+    for place, source in zip(changed, origin, strict=True):
         own = cases[source]
         others = [one for one in made if one.id == made[place].id and one is not made[place]]
         assert own.candidate in made[place].candidate
-        assert name.split("/")[0] in {"denied", "padded"}
         assert sorted(one.candidate for one in others) == sorted(
             one.candidate for k, one in enumerate(cases) if one.id == own.id and k != source
         )
@@ -118,18 +119,19 @@ def test_no_wording_of_the_audit_is_learned_from() -> None:
 
     for language, known in wordings().items():
         asked = [known.negation, known.retraction, known.boilerplate, known.order]
-        for learned in (one for kind in _wordings()[language].values() for one in kind):
+        for learned in _wordings()[language]:
             assert learned.replace("{text}", "").strip() not in " ".join(asked)
 
 
 @pytest.mark.training
 def test_the_judge_notices_a_denial_in_words_that_it_never_learned() -> None:
+    encoders = Encoders(default_encoder(), hashed.tokens)
     rated = made_up(12, languages=("en",))
-    known = read_rated(rated, hashed)
+    known = read_rated(rated, encoders)
     shifts: dict[int, float] = {}
     for contrast in (0, 10):
         recipe = Recipe(folds=3, designs=2, kept=2, contrast=contrast)
-        judge = EmbeddedJudge.train(rated, known, recipe, encoders=hashed)
+        judge = EmbeddedJudge.train(rated, known, recipe, encoders=encoders)
         given = made_up(6, seed=5, languages=("en",))
         new, good = [one.case for one in given], [one.values["overall"] == 1.0 for one in given]
         own = judge.score(new)

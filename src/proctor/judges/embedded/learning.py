@@ -102,7 +102,7 @@ class Design:
 
 def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = False) -> tuple[Design, ...]:
     """Random designs, the same for the same seed. With `alone` none uses other answers; with `stacked` all use other
-    judges' scores. Every design contains the measures, and every second one likeness with as much weight as all else.
+    judges' scores. Every design contains the measures and, with as much weight as all else, denial; every second one likeness, too.
 
     >>> draw_designs(0, 3) == draw_designs(0, 5)[:3], "measures" in draw_designs(0, 1)[0].weights
     (True, True)
@@ -114,7 +114,7 @@ def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = 
         drawn["measures"] = max(drawn["measures"], float(rng.choice(_WEIGHTS[0][1:])))
         penalty, shared = float(rng.choice(_FREEDOM)), float(rng.choice(_SHARED))
         kept = {name: w for name, w in drawn.items() if w and not (alone and name in OF_OTHERS)}
-        free = (*(["likeness"] if number % 2 else []), *(["judges"] if stacked else []))
+        free = ("denial", *(["likeness"] if number % 2 else []), *(["judges"] if stacked else []))
         kept |= dict.fromkeys(free, sum(kept.values()))
         designs.append(Design(kept, penalty, shared))
     return tuple(designs)

@@ -301,6 +301,9 @@ class Encoder(Protocol):
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """The vectors, in the order of the texts."""
 
+    def __hash__(self) -> int:
+        """What is learned with an encoder is kept for it."""
+
 
 class Similarity:
     """The cosine of two texts' vectors, −1 to 1, higher is more alike; 0 where either text is empty.
