@@ -25,6 +25,7 @@ from proctor.stats import Floats
 Kind = Literal["content", "generic", "verdict"]
 
 KINDS: tuple[Kind, ...] = ("content", "generic", "verdict")
+"""The kinds of sentences, in the order of their probabilities."""
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _HEAD = re.compile(r"[:：]|\bthat\b(?= \w)")
