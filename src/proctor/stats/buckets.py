@@ -61,7 +61,7 @@ def bucket_mean_interval(
     """
     columns = bucket_columns(values, buckets, n_buckets)
     counted = columns[:, n_buckets:].any(axis=1)
-    columns, kept = columns[counted], [group for group, counts in zip(groups, counted, strict=True) if counts]
+    columns, kept = columns[counted], group_codes(groups, len(values))[counted]
     lowest, highest = plan.bounds or (-np.inf, np.inf)
     if not np.isin(values[counted], (lowest, highest)).all():
         return sums_interval(columns, kept, mean_over_buckets, plan=plan)
