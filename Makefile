@@ -38,8 +38,11 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 simulations: install ## The simulations of statistics in their full size
 	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -o faulthandler_timeout=0 -m simulation
 
-test: install interchange ## All tests but those of pages (doctests), training and containers
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadgroup -m "not podman and not pages and not training"
+# Without ALL=yes, what takes seconds is left out: a fifth of the tests takes most of the time.
+QUICK := $(if $(ALL),, and not slow)
+
+test: install interchange ## All tests but those of pages (doctests), training, containers, and slow ones (ALL=yes)
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadgroup -m "not podman and not pages and not training$(QUICK)" $(OPTIONS)
 
 test-training: install ## Tests that train models (PEFT, TRL)
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --max-worker-restart 0 --dist loadgroup -m training

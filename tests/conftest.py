@@ -28,6 +28,9 @@ def missing(reason: str) -> None:
     pytest.skip(reason)
 
 
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+"""The tests that `make test` leaves out; tools/slow_tests.py writes them from measured times."""
+
 gc.disable()  # until all is collected: what is imported stays
 
 
@@ -46,6 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     once; so do those that need PyTorch or other programs' packages, which take seconds to load. xdist begins with the
     largest of these groups, so that none is left to the end."""
     for item in items:
+        if item.nodeid.partition("[")[0] in SLOW:
+            item.add_marker(pytest.mark.slow)
         definitions = getattr(item, "_fixtureinfo", None)
         if definitions is None or item.get_closest_marker("xdist_group"):
             continue

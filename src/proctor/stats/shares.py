@@ -147,7 +147,8 @@ class _Part:
     def _saddle(self, reach: Floats, extra: Floats, saddle: Floats) -> Floats:
         """The point s from 0 to 1 at which the cumulant function K(s) = −Σ log(1 − λ s), with λ of at most 1, is least."""
         low, high = np.zeros_like(extra), np.ones_like(extra)
-        open_ones = self.added(reach) + extra < 0  # where the mean is not negative, nothing is searched
+        searched = self.added(reach) + extra < 0  # where the mean is not negative, nothing is
+        open_ones = searched.copy()
         for _ in range(_STEPS):  # Newton's method within a bracket; no slice depends on others
             pull, alone = reach / (1 - saddle[self.slice_] * reach), extra / (1 - saddle * extra)
             slope, curve = self.added(pull) + alone, self.added(pull * pull) + alone**2
@@ -155,7 +156,7 @@ class _Part:
             step = -slope / curve
             open_ones &= np.abs(step) > _SADDLE * saddle
             if not open_ones.any():
-                break
+                return np.where(searched, saddle + step, saddle)
             inside = (saddle + step > low) & (saddle + step < high)
             saddle = np.where(open_ones, np.where(inside, saddle + step, (low + high) / 2), saddle)
         return saddle
@@ -201,7 +202,7 @@ def _met(
         step = (aim - found) / slope
         open_ones &= np.abs(step) > close
         if not open_ones.any():
-            break
+            return x + step, slope
         inside = (x + step > low) & (x + step < high)
         step = np.where(inside, step, (low + high) / 2 - x)
         x, before = np.where(open_ones, x + step, x), found
