@@ -10,7 +10,7 @@ from proctor.media import MediaLibrary, Picture
 from proctor.media.video import probe, read_index
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 
-STEADY = range(0, 4800, 40)
+STEADY = range(0, 4000, 40)
 REFRESHED = {"x264-params": "intra-refresh=1:keyint=30:bframes=0"}
 
 
@@ -36,7 +36,7 @@ def test_each_picture_asked_for_alone_and_all_that_follow_it(tmp_path: Path, nam
     for number, time in enumerate(times):
         alone = MediaLibrary(tmp_path, cache_dir=tmp_path / "alone")
         assert read_clock(alone.jpegs([Picture(name, time)])[0]) == number
-    for first in (25, 47, 64, 100):
+    for first in (25, 47, 64):
         together = MediaLibrary(tmp_path, cache_dir=tmp_path / f"from {first}")
         shown = together.jpegs([Picture(name, time) for time in times[first:]])
         assert [read_clock(jpeg) for jpeg in shown] == list(range(first, len(times)))

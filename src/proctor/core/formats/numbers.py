@@ -114,7 +114,7 @@ _PARTS = deferred(
 )
 _DENIED = deferred(r"\b(?:not|rather than|instead of)\s\Z", re.IGNORECASE)
 _RESULT = deferred(
-    r"(?:\d+|[a-z]{3,5})\s?[+x×*-]\s?(?:\d+|[a-z]{3,5})[^=\n]{0,30}=\s?(?:\d+|[a-z]{3,9})", re.IGNORECASE
+    r"(?<!\d)(?:\d{1,9}|[a-z]{3,5})\s?[+x×*-]\s?(?:\d{1,9}|[a-z]{3,5})[^=\n]{0,30}=\s?(?:\d+|[a-z]{3,9})", re.IGNORECASE
 )
 _OF_MEDIA = deferred(r"\s(?:frames?|images?|pictures?|photos?|videos?)\b", re.IGNORECASE)
 _GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # ambiguous between countries
