@@ -266,7 +266,7 @@ def compare_runs(
         many = load_run_sums(store, runs, items, card, metrics)
         over = {run_sums.metric.name: run_sums.metric for some in many.values() for run_sums in some}
         check_metrics(store, metrics, {one.metric.name for some in scores.values() for one in some}, items, over)
-    parts = [({}, np.ones(len(items), dtype=np.bool_))]
+    parts: list[tuple[dict[str, str], NDArray[np.bool_]]] = [({}, np.ones(len(items), dtype=np.bool_))]
     if options.by:
         parts = facet_cells(items, options.by, store.shown)
     found: list[Comparison] = []

@@ -105,8 +105,8 @@ def rationale_in(text: str) -> str:
     'the chest is bared before the pads are placed.'
     >>> rationale_in("Answer: B > A\\nFirst the pads are placed.")
     'First the pads are placed.'
-    >>> rationale_in('{"rationale": "The \\"pads\\" come last.", "order": ["B", "A"]}')
-    'The "pads" come last.'
+    >>> rationale_in('{"rationale": "The pads come last.", "order": ["B", "A"]}')
+    'The pads come last.'
     >>> rationale_in("Answer: B > A")
     ''
     """
