@@ -67,15 +67,20 @@ class Host:
         await self.page.open(self.address + path)
         return await self.page.text()
 
+    async def leave(self) -> None:
+        """Nobody is logged in any more. The page is left first: one that renews itself would be told to log in."""
+        await self.page.open("about:blank")
+        await self.page.call("Network.clearBrowserCookies")
+
     async def enter(self, name: str) -> None:
         """Logs in, in place of who was."""
-        await self.page.call("Network.clearBrowserCookies")
+        await self.leave()
         await self.page.open(self.address + "/login")
         await self.page.send("main form", name=name, password=PASSWORD)
 
     async def registered(self, team: str) -> None:
         """Somebody makes an account and registers a team."""
-        await self.page.call("Network.clearBrowserCookies")
+        await self.leave()
         await self.page.open(self.address + "/register")
         await self.page.send("main form", name=f"{team}.lead", password=PASSWORD, again=PASSWORD)
         await self.page.open(self.address + "/team")
@@ -188,7 +193,7 @@ async def first_phase(host: Host, images: dict[str, Path], *, oracle: bool) -> N
     await host.enter(f"{HANGING}.lead".lower())
     assert "was not ready in time" in await host.go("/submission/5")
     assert "5 attempts left" in await host.go("/submissions")
-    await host.page.call("Network.clearBrowserCookies")
+    await host.leave()
     board = await host.go(f"/board/{PRE}")
     assert board.index(QUOTA) < board.index("plain")
     assert HANGING not in board
