@@ -304,7 +304,7 @@ def _list(place: str, found: object) -> list[Any]:
 
 
 def _told(found: object) -> str | None:
-    """A text that is not empty, or a sign in its place."""
+    """What a server says, as text; None or an empty text for nothing."""
     return found if isinstance(found, str) else str(found) if found else None
 
 
