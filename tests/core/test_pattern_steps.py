@@ -23,6 +23,7 @@ from tests.support.pattern_steps import Matcher, has_unbounded_repeat, pumped
 _MODULES = [
     *sorted(f"core.formats.{file.stem}" for file in Path(formats.__file__).parent.glob("*.py") if file.stem[0] != "_"),
     "core.secrets",
+    "core.text",
     "interchange.shown_options",
     "judges.embedded.assertions",
     "judges.embedded.measures",
@@ -32,8 +33,10 @@ _MODULES = [
     "models.rejection_watch",
     "models.rejections",
     "systems.replies",
+    "tasks.questions.answers",
+    "tasks.questions.cells",
 ]
-"""Rooms that read texts of other people's models and programs."""
+"""Modules that read texts of other people, their models and their programs."""
 _WHOLE, _AT_START, _ANYWHERE = "fullmatch", "match", "search"
 _SIZE = 48
 _MOST = 5
