@@ -218,9 +218,9 @@ class Matcher:
 
             if count < least:
                 return again()
-            first, second = (lambda: then(place), again) if lazy else (again, lambda: then(place))
-            end = first()
-            return end if end >= 0 else second()
+            if lazy:
+                return end if (end := then(place)) >= 0 else again()
+            return end if (end := again()) >= 0 else then(place)
 
         return run
 
