@@ -279,7 +279,7 @@ def rank(
         if mine:
             note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
-        names = ("alpha", "correction", "draws", "stability", "seed")
+        names = ("alpha", "correction", "ties", "draws", "stability", "seed")
         made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]
         print_json([board_json(board) | made | ({"leads": own} if mine else {}) for board, own in both])
     else:
@@ -318,8 +318,8 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
     if said := who_advances([board for board, _ in both]):
         note(said)
     note(
-        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
-        f"{options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
+        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; ties by {options['ties']}; {options['draws']} draws "
+        f"for win rates, {options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
         "samples, not a confidence interval."
     )
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Standings,
         rank_buckets,
     )
+    from proctor.stats.ties import TIE_RULES, Removal, TieOrder, TieRule
 else:
     export_lazily(__name__)
 
@@ -71,10 +72,14 @@ __all__ = [
     "ratio", "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip
 __all__ += [
+    "TIE_RULES",
     "HiddenSet",
     "Optimism",
     "PreferenceModel",
     "PreferredSystem",
+    "Removal",
+    "TieOrder",
+    "TieRule",
     "boosting",
     "box_agreement",
     "bradley_terry",
