@@ -365,6 +365,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
         ),
         (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
         (any(row.undefined for row in contestants), UNDEFINED_LINE),
+        (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
         (
             any(row.oracle_baseline for row in board.rows),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
-    from proctor.stats.ladder import HiddenSet, Optimism, boosting, luck
+    from proctor.stats.ladder import HiddenSet, Leak, Optimism, ShownMeans, least_squares, luck
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import (
         Difference,
@@ -74,13 +74,14 @@ __all__ = [
 __all__ += [
     "TIE_RULES",
     "HiddenSet",
+    "Leak",
     "Optimism",
     "PreferenceModel",
     "PreferredSystem",
     "Removal",
+    "ShownMeans",
     "TieOrder",
     "TieRule",
-    "boosting",
     "box_agreement",
     "bradley_terry",
     "bucket_columns",
@@ -90,6 +91,7 @@ __all__ += [
     "fleiss_kappa",
     "gwet_ac1",
     "least_p",
+    "least_squares",
     "luck",
     "mean_over_buckets",
     "percent_agreement",

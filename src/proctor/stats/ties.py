@@ -9,7 +9,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from proctor.stats.clusters import Floats, Ints
 from proctor.stats.ranking import places
@@ -108,9 +107,13 @@ def head_to_head(sampled: Floats) -> Floats:
     [0.75, 0.75, 0.0]
     """
     rounded = np.where(np.isnan(sampled), -1.0, np.round(sampled, 12))
-    behind = rankdata(rounded, method="average", axis=2) - 1.0  # the systems behind, and half of those that are equal
+    n_systems = sampled.shape[2]
+    behind = np.full(sampled.shape[1:], -0.5)  # itself is equal
+    for other in range(n_systems):
+        against = rounded[:, :, other, None]
+        behind += (rounded > against).mean(axis=0) + (rounded == against).mean(axis=0) / 2
     empty = np.isnan(sampled).all(axis=(0, 2))
-    rates = behind.mean(axis=0) / (sampled.shape[2] - 1)
+    rates = behind / (n_systems - 1)
     rates[empty] = np.nan
     return mean_of_buckets(rates)
 
