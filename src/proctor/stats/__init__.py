@@ -13,7 +13,15 @@ if TYPE_CHECKING:
         krippendorff_alpha,
         percent_agreement,
     )
-    from proctor.stats.annotations import box_agreement, time_agreement, times_paired
+    from proctor.stats.annotations import (
+        FEWEST_DIFFERENCES,
+        FEWEST_GROUPS,
+        AnnotationTolerance,
+        annotation_tolerance,
+        box_agreement,
+        time_agreement,
+        times_paired,
+    )
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval, sums_intervals
     from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
     from proctor.stats.buckets import Correction, bucket_columns, bucket_mean_interval, mean_over_buckets
@@ -72,7 +80,10 @@ __all__ = [
     "ratio", "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip
 __all__ += [
+    "FEWEST_DIFFERENCES",
+    "FEWEST_GROUPS",
     "TIE_RULES",
+    "AnnotationTolerance",
     "HiddenSet",
     "Leak",
     "Optimism",
@@ -82,6 +93,7 @@ __all__ += [
     "ShownMeans",
     "TieOrder",
     "TieRule",
+    "annotation_tolerance",
     "box_agreement",
     "bradley_terry",
     "bucket_columns",
