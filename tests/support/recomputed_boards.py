@@ -114,7 +114,17 @@ class Ranked:
     unbucketed: int
 
 
-STANDING = ("place", "score", "mean", "win_rate", "tie_broken", "duel_rate", "rank_low", "rank_high")
+STANDING = (
+    "place",
+    "score",
+    "mean",
+    "win_rate",
+    "win_rate_tied",
+    "head_to_head",
+    "tie_broken",
+    "rank_low",
+    "rank_high",
+)
 
 
 def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (), **way: Any) -> Ranked:

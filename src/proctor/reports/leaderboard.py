@@ -293,7 +293,7 @@ UNDEFINED_LINE = (
 
 RANK_INTERVAL_LINE = (
     "The intervals of a board contain all true ranks at once with 95 % confidence if systems fail on single questions; of "
-    "systems that fail on whole groups (videos), in as few as 77 of 100 simulated boards."
+    "systems that fail on whole groups (videos), in as few as 84 of 100 simulated boards."
 )
 """What the intervals of ranks promise."""
 
