@@ -19,15 +19,14 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 
 import numpy as np
 
-from tests.support.board_attack import Attack, How, four_options
-from tests.support.challenge_data import focus_data
+from tests.support.board_attack import Attack, How, attack_data
 
 
 def attacked(benchmark: str, rule: str, results: int, how: How, seed: int) -> tuple[float, float, float]:
     """The gain on the best board, and what the page says: on average by least squares, and in 95 of 100 attacks."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        data = focus_data(folder / "data", videos=7) if benchmark == "focus" else four_options(folder / "data")
+        data = attack_data(benchmark, folder / "data")
         gained, told = Attack(folder / "c", benchmark, data, rule, seed).run(results, how)
     said = told[rule]["attack"]
     return max(gained), said["optimism"], said["bound"]

@@ -18,8 +18,10 @@ from proctor.challenges.marking import Entrant, board_maker, mark_entrant
 from proctor.challenges.publishing import shown_figures
 from proctor.challenges.settings import read_challenge
 from proctor.core import Item
+from tests.support.challenge_data import focus_data
 
 PHASE = "pre-evaluation"
+GROUPS = {"focus": 7, "own-questions": 12}
 SETTINGS = "ranking: {draws: 100, stability: 0}\n"
 
 Floats = NDArray[np.float64]
@@ -32,9 +34,11 @@ class Attack:
     another one than in the first file."""
 
     def __init__(self, folder: Path, benchmark: str, data: Path, rule: str, seed: int) -> None:
-        new_challenge(folder, NewChallenge(benchmark, data, pre_evaluation=1000))
+        new_challenge(folder, NewChallenge(benchmark, data, pre_evaluation=GROUPS[benchmark]))
         file = folder / "challenge.yaml"
-        text = file.read_text().replace("rule: all", f"rule: {rule}")
+        text = file.read_text()
+        assert text.count("  condition: ") == 1
+        text = text.replace("  condition: ", f"  results: {{rule: {rule}}}\n  condition: ")
         file.write_text(text + SETTINGS)
         self.sealed = SealedPart(folder, read_challenge(folder, sealed=True))
         self.phase = self.sealed.settings.phase(PHASE)
@@ -85,7 +89,7 @@ class Attack:
             return np.full((1, n), 1 / n)
         cells = [(item.tags["capability"], item.tags["distribution"]) for item in self.items]
         rows = []
-        for asked in ([True] * n, [item.tags["clinical"] == "yes" for item in self.items]):
+        for asked in ([True] * n, [item.tags["clinical"] is True for item in self.items]):
             sizes = {cell: sum(a and c == cell for a, c in zip(asked, cells, strict=True)) for cell in cells}
             filled = sum(1 for size in sizes.values() if size)
             rows.append([a / (filled * sizes[c]) if a else 0.0 for a, c in zip(asked, cells, strict=True)])
@@ -144,13 +148,18 @@ def values_of(item: Item) -> list[Any]:
     return [chr(65 + n) for n in range(len(item.options))] if item.options else [True, False]
 
 
-def four_options(folder: Path, videos: int = 12, questions: int = 11) -> Path:
+def attack_data(benchmark: str, folder: Path) -> Path:
+    """The questions of one of the two benchmarks that are attacked."""
+    return focus_data(folder, videos=GROUPS["focus"], questions=19) if benchmark == "focus" else four_options(folder)
+
+
+def four_options(folder: Path, questions: int = 11) -> Path:
     """A table of questions with four options."""
     rng = np.random.default_rng(0)
     rows = ["id,group,question,options,answer"]
-    for number in range(videos * questions):
+    for number in range(GROUPS["own-questions"] * questions):
         texts = [f"lamp {number} {letter}" for letter in "wxyz"]
-        rows.append(f"q{number:03d},p{number % videos},Which is {number}?,{';'.join(texts)},{texts[rng.integers(4)]}")
+        rows.append(f"q{number:03d},p{number % GROUPS['own-questions']},Which is {number}?,{';'.join(texts)},{texts[rng.integers(4)]}")
     folder.mkdir(parents=True)
     (folder / "questions.csv").write_text("\n".join(rows) + "\n")
     return folder / "questions.csv"

@@ -151,8 +151,8 @@ class BoardMaker:
         return Estimate(value, low, high, found.n, found.groups)
 
     def hidden(self, system: str) -> HiddenQuestions | None:
-        """What the results on this phase's questions may reveal, if `system` is the best one; None unless the first
-        board's mean is a share of right answers."""
+        """What the results on this phase's questions may reveal, if `system` is the best one and means are shares of right
+        answers; None without a score."""
         items = load_items(self.store, self.store.card(self.benchmark))
         if self._in_buckets:
             marks = [board.marks for board in self._ranked((system,), RankingPlan(draws=1)) if board.items]
@@ -162,8 +162,6 @@ class BoardMaker:
             used, weights = np.unique(np.concatenate([one.item for one in marks])), _weights(marks)
         else:
             ranked = self._leaderboard((system,))
-            if not self._are_shares(ranked):
-                return None
             run = chosen_runs(self.store, self.benchmark, (system,), (self.phase.condition,))[0]
             rows = self.store.score_rows(run, scorer=ranked.scorer, metric=ranked.metric.name)
             value = {row.item_id: row.value for row in rows}

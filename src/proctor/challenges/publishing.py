@@ -134,7 +134,8 @@ def publish(challenge: Challenge, phase: str) -> None:
         best = entry if entry.better_than(best) else best
     with sealed.store(phase) as store:
         maker = board_maker(sealed, store, phase)
-        made, hidden = maker.made([entry.system for entry in counted]), maker.hidden(best.system)
+        made = maker.made([entry.system for entry in counted])
+        hidden = maker.hidden(best.system) if made[0].facts["shares"] else None
     content = {
         "phase": phase,
         "boards": [_content(board, counted, rules.results.digits) for board in made],
