@@ -171,6 +171,7 @@ def test_under_the_ladder_an_attack_uses_what_is_shown() -> None:
     groups, size, probes = 20, 20, 40
     rng = np.random.default_rng(5)
     gained = []
+    half = float(t.ppf(0.975, groups - 1)) / np.sqrt(groups)
     for _ in range(400):
         truth = rng.integers(0, 2, groups * size)
         given = rng.integers(0, 2, (probes, groups * size))
@@ -178,7 +179,7 @@ def test_under_the_ladder_an_attack_uses_what_is_shown() -> None:
         kept = [0]
         for number in range(1, probes):
             apart = right[number] - right[kept[-1]]
-            if apart.mean() > t.ppf(0.975, groups - 1) * apart.std(ddof=1) / np.sqrt(groups):
+            if apart.mean() > half * apart.std(ddof=1):
                 kept.append(number)
         signs = 2.0 * given[kept] - 1
         found = np.linalg.lstsq(signs, 2 * right[kept].mean(axis=1) - 1, rcond=None)[0]

@@ -31,25 +31,22 @@ def board(seed: int, rates: tuple[float, ...]) -> NDArray[Any]:
 
 
 def own_rates(right: NDArray[Any], among: list[int], draws: int = 4000) -> NDArray[Any]:
-    """How often each of `among` is best of them in samples of videos, averaged over the buckets: plain loops, own draws."""
+    """How often each of `among` is best of them in samples of videos, averaged over the buckets, with draws of our own."""
     rng = np.random.default_rng(len(among))
     sums = np.array(
         [[right[k][b == BUCKET].reshape(VIDEOS, QUESTIONS).sum(axis=1) for k in among] for b in range(BUCKETS)]
     )
-    won = np.zeros(len(among))
-    for _ in range(draws):
-        times = np.bincount(rng.integers(0, VIDEOS, VIDEOS), minlength=VIDEOS)
-        for totals in sums @ times:
-            best = totals == totals.max()
-            won[best] += 1 / best.sum()
-    return np.asarray(won / (draws * BUCKETS))
+    times = rng.multinomial(VIDEOS, np.full(VIDEOS, 1 / VIDEOS), size=draws).T
+    totals = sums @ times  # buckets × systems × samples
+    best = totals == totals.max(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=(0, 2)))
 
 
 def named(found: Standings) -> dict[str, Any]:
     return {one.name: one for one in found.systems}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_both_readings_are_those_of_an_own_computation(seed: int) -> None:
     right = board(seed, (0.62, 0.6, 0.61, 0.55, 0.4))
     names = list("abcde")

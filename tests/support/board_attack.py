@@ -159,7 +159,9 @@ def four_options(folder: Path, questions: int = 11) -> Path:
     rows = ["id,group,question,options,answer"]
     for number in range(GROUPS["own-questions"] * questions):
         texts = [f"lamp {number} {letter}" for letter in "wxyz"]
-        rows.append(f"q{number:03d},p{number % GROUPS['own-questions']},Which is {number}?,{';'.join(texts)},{texts[rng.integers(4)]}")
+        rows.append(
+            f"q{number:03d},p{number % GROUPS['own-questions']},Which is {number}?,{';'.join(texts)},{texts[rng.integers(4)]}"
+        )
     folder.mkdir(parents=True)
     (folder / "questions.csv").write_text("\n".join(rows) + "\n")
     return folder / "questions.csv"

@@ -28,14 +28,13 @@ from proctor.stats.ties import (
     TIE_RULES,
     BrokenTies,
     Removal,
+    SampledScores,
     TieOrder,
     TieRule,
     break_ties,
-    head_to_head,
     mean_of_buckets,
     removal_of,
     tie_orders,
-    win_rates,
 )
 
 Rule = Literal["copeland", "borda", "mean"]
@@ -224,10 +223,10 @@ def rank_buckets(
     scores = sums.scores()
     score = _rule(plan.rule, tests.ranks, scores)
     sampled = _sampled_scores(sums, plan)
-    rates, pairwise = mean_of_buckets(win_rates(sampled)), np.full(len(score), np.nan)
-    found = break_ties(score, lambda tied: sampled[:, :, tied], plan.ties)
+    rates, pairwise = sampled.win_rates(), np.full(len(score), np.nan)
+    found = break_ties(score, sampled.of, plan.ties)
     for tied in _tied(score, found.tied_rate):
-        pairwise[tied] = head_to_head(sampled[:, :, tied])
+        pairwise[tied] = sampled.of(tied).head_to_head()
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
     between = _mean_ranks(sums, plan) if n_units > 1 else None
@@ -352,7 +351,7 @@ def _tied(score: Floats, rate: Floats) -> list[Ints]:
 
 
 def _removals(
-    sums: BucketSums, sampled: Floats, known: KnownTests, names: list[str], place: Ints, plan: RankingPlan
+    sums: BucketSums, sampled: SampledScores, known: KnownTests, names: list[str], place: Ints, plan: RankingPlan
 ) -> dict[int, Removal]:
     """What changes without each system: only adjustments, rules and ties are worked out anew."""
     found = {}
@@ -361,16 +360,16 @@ def _removals(
         others = sums.of(kept)
         tests = bucket_ranks(others, alpha=plan.alpha, correction=plan.correction, known=known)
         score = _rule(plan.rule, tests.ranks, others.scores())
-        ties = break_ties(score, lambda systems, kept=kept: sampled[:, :, kept[systems]], plan.ties)  # type: ignore[misc]
+        ties = break_ties(score, sampled.of(kept).of, plan.ties)
         found[removed] = removal_of(names, removed, place, ties.place)
     return found
 
 
-def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> Floats:
-    """The scores in the samples for the win rates: samples × buckets × systems."""
+def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> SampledScores:
+    """The scores in the samples for the win rates."""
     n_units = sums.counts.shape[1]
     drawn = weights(n_units, plan.draws, plan.seed) if n_units else iter([np.zeros((0, 0))])
-    return np.concatenate([sums.scores(part) for part in drawn])
+    return SampledScores.drawn(np.concatenate([sums.scores(part) for part in drawn]))
 
 
 def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
@@ -424,7 +423,7 @@ def _place(
     if not len(tied):
         return first
     inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
-    return break_ties(score, lambda systems: sums.of(systems).scores(inner), plan.ties).place
+    return break_ties(score, lambda systems: SampledScores.drawn(sums.of(systems).scores(inner)), plan.ties).place
 
 
 def _taus(place: Ints, moved: Ints) -> Floats:

@@ -86,43 +86,66 @@ def mean_of_buckets(table: Floats) -> Floats:
     return mean
 
 
-def win_rates(sampled: Floats) -> Floats:
-    """The share of samples in which each system is best in each bucket: buckets × systems, from samples × buckets ×
-    systems. k equal systems count 1/k each."""
-    rounded = np.where(np.isnan(sampled), -np.inf, np.round(sampled, 12))
-    highest = rounded.max(axis=2, keepdims=True, initial=-np.inf)
-    there = highest > -np.inf
-    best = (rounded == highest) & there
-    total = (best / np.maximum(best.sum(axis=2, keepdims=True), 1)).sum(axis=0)
-    count = there.sum(axis=0)
-    rate: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return rate
+@dataclass(frozen=True, slots=True)
+class SampledScores:
+    """The scores of systems in bootstrap samples and buckets, rounded for comparison (systems × samples × buckets); a
+    missing score is −∞.
 
-
-def head_to_head(sampled: Floats) -> Floats:
-    """For each of two or more systems the share of samples in which it is better than another one, averaged over the other
-    systems and over buckets. An equal score counts one half, a missing one is below all others.
-
-    >>> head_to_head(np.array([[[0.9, 0.9, 0.1]]])).tolist()  # one half and one, one half and one, none
-    [0.75, 0.75, 0.0]
+    >>> scores = SampledScores.drawn(np.array([[[0.9, 0.9, 0.1]]]))
+    >>> scores.win_rates().tolist(), scores.head_to_head().tolist()
+    ([0.5, 0.5, 0.0], [0.75, 0.75, 0.0])
     """
-    rounded = np.where(np.isnan(sampled), -1.0, np.round(sampled, 12))
-    n_systems = sampled.shape[2]
-    behind = np.full(sampled.shape[1:], -0.5)  # itself is equal
-    for other in range(n_systems):
-        against = rounded[:, :, other, None]
-        behind += (rounded > against).mean(axis=0) + (rounded == against).mean(axis=0) / 2
-    empty = np.isnan(sampled).all(axis=(0, 2))
-    rates = behind / (n_systems - 1)
-    rates[empty] = np.nan
-    return mean_of_buckets(rates)
+
+    scores: Floats
+
+    @classmethod
+    def drawn(cls, sampled: Floats) -> SampledScores:
+        """From scores by samples × buckets × systems, NaN for a missing one."""
+        rounded = np.where(np.isnan(sampled), -np.inf, np.round(sampled, 12))
+        return cls(np.ascontiguousarray(rounded.transpose(2, 0, 1)))
+
+    def __len__(self) -> int:
+        return self.scores.shape[1]
+
+    def of(self, systems: Ints) -> SampledScores:
+        """The scores of these systems alone."""
+        return SampledScores(self.scores[systems])
+
+    def win_rates(self) -> Floats:
+        """The share of samples in which each system is best, averaged over the buckets that have items. k equal systems
+        count 1/k each."""
+        highest = self.scores.max(axis=0, initial=-np.inf)
+        there = highest > -np.inf
+        equal = np.zeros(highest.shape)
+        for row in self.scores:
+            equal += row == highest
+        share = np.where(there, 1 / np.maximum(equal, 1), 0.0)
+        won = np.array([np.where(row == highest, share, 0.0).sum(axis=0) for row in self.scores])
+        return self._over_buckets(won, there)
+
+    def head_to_head(self) -> Floats:
+        """For each of two or more systems the share of samples in which it is better than another one (an equal score
+        counts one half), averaged over the others and over the buckets that have items."""
+        behind = np.zeros((len(self.scores), self.scores.shape[2]))
+        for number, row in enumerate(self.scores):
+            for other, against in enumerate(self.scores):
+                if other != number:
+                    behind[number] += (row > against).sum(axis=0) + (row == against).sum(axis=0) / 2
+        return self._over_buckets(behind / (len(self.scores) - 1), self.scores.max(axis=0, initial=-np.inf) > -np.inf)
+
+    @staticmethod
+    def _over_buckets(won: Floats, there: NDArray[np.bool_]) -> Floats:
+        """The mean over buckets of what systems won there (systems × buckets), of the samples that have items there."""
+        count = there.sum(axis=0)
+        rates = np.divide(won, count, out=np.full(won.shape, np.nan), where=count > 0)
+        return mean_of_buckets(rates.T)
 
 
 def break_ties(
-    score: Floats, sampled: Callable[[Ints], Floats], rule: TieRule, needed: NDArray[np.bool_] | None = None
+    score: Floats, sampled: Callable[[Ints], SampledScores], rule: TieRule, needed: NDArray[np.bool_] | None = None
 ) -> BrokenTies:
-    """Breaks ties for the first three places. `sampled` returns the scores of some systems in samples (samples × buckets ×
-    systems). Ties among systems of which none is `needed` remain."""
+    """Breaks ties for the first three places. `sampled` returns the scores of some systems in samples. Ties among systems
+    of which none is `needed` remain."""
     place = places(score)
     broken, tied_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
     result = place.copy()
@@ -134,9 +157,9 @@ def break_ties(
         scores = sampled(tied)
         if not len(scores):
             continue
-        tied_rate[tied] = mean_of_buckets(win_rates(scores))
+        tied_rate[tied] = scores.win_rates()
         if rule == "all" and of_all is None:
-            of_all = mean_of_buckets(win_rates(sampled(np.arange(len(score)))))
+            of_all = tied_rate.copy() if len(tied) == len(score) else sampled(np.arange(len(score))).win_rates()
         rate = tied_rate[tied] if of_all is None else of_all[tied]
         result[tied] = first - 1 + places(rate)
         broken[tied] = len(np.unique(result[tied])) > 1
