@@ -89,7 +89,7 @@ def worst_of_all() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 def test_a_leader_that_is_not_tied_turns_the_order_of_those_behind_it() -> None:
     right, video, bucket = worst_of_all()
-    plan = RankingPlan(draws=3000, correction="none", leave_out=True)
+    plan = RankingPlan(draws=3000, correction="none", ties="all", leave_out=True)
     found = rank_buckets(right, ["star", "steady", "peaky"], video, bucket, list("pqr"), plan)
     (order,) = found.tie_orders
     assert order.place == 2

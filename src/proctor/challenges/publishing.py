@@ -358,7 +358,7 @@ def board_lines(board: Mapping[str, Any]) -> list[str]:
     ]
     removals = [Removal(**one) for one in facts["removals"]]
     first = [row["name"] or _NOT_LISTED for row in board["rows"] if row["place"] == 1]
-    lines = [*tie_lines(orders, facts.get("ties", "all")), *removal_lines(removals, first)]
+    lines = [*tie_lines(orders, facts.get("ties", "tied")), *removal_lines(removals, first)]
     ranked = any(row.get("rank_low") is not None for row in board["rows"])
     return [*lines, RANK_INTERVAL_LINE] if ranked else lines
 

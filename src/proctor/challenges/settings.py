@@ -129,7 +129,7 @@ class RankingChoice(FrozenModel):
     draws: int = Field(default=10_000, ge=100, le=100_000)
     stability: int = Field(default=500, ge=0, le=10_000)
     alpha: float = Field(default=0.05, gt=0, lt=1)
-    ties: Literal["all", "tied"] = "all"
+    ties: Literal["all", "tied"] = "tied"
     seed: int = Field(default=0, ge=0)
 
 

@@ -453,7 +453,7 @@ def ranking_section(source: Source) -> Section | None:
         lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, "
         "and never better than that of a system with a higher accuracy. A system beats another that it is ahead of "
         "in more buckets than behind; the score is systems beaten less systems lost to. Ties in the first three "
-        "places are broken by how often each is best of all in bootstrap samples of the groups. Baselines enter no test and "
+        "places are broken by how often each is best of the tied in bootstrap samples of the groups. Baselines enter no test and "
         "no pairwise comparison. Tests are adjusted within a bucket, not over all of them: of two equal systems one "
         "may well get the higher score.",
         blocks=tuple(blocks),

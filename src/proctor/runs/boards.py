@@ -322,7 +322,7 @@ def board_json(board: Board) -> dict[str, Any]:
 
 CHOICE_RULE = (
     "the highest mean over buckets of the accuracy in each; of equal ones the highest mean over buckets of the share of "
-    "samples of groups in which a system is best; of those the first by name"
+    "samples of groups in which a system is best of these; of those the first by name"
 )
 
 

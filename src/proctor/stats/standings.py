@@ -53,7 +53,7 @@ class RankingPlan:
 
     rule: aggregation of the ranks in the buckets. alpha: level of the tests. correction: "holm" over the pairs of each
     bucket, "holm-board" over the pairs of all buckets, or "none". draws: number of samples for the win rates.
-    ties: what breaks ties in the first three places, the win rate over "all" systems or over the "tied" ones.
+    ties: what breaks ties in the first three places, the win rate over the "tied" systems or over "all" of them.
     stability: number of samples on which the whole ranking is repeated, 0 for none. leave_out: whether to repeat it
     without each system. level: level of the rank intervals and of the quantiles of places. seed: seed of the resampling.
 
@@ -65,7 +65,7 @@ class RankingPlan:
     rule: Rule = "copeland"
     alpha: float = 0.05
     correction: Correction = "holm"
-    ties: TieRule = "all"
+    ties: TieRule = "tied"
     draws: int = 10_000
     stability: int = 0
     leave_out: bool = False
@@ -172,7 +172,7 @@ class Standings:
     tau_equal: float | None = None
     bucket_groups: tuple[int, ...] = ()
     reach: tuple[float | None, ...] = ()
-    ties: TieRule = "all"
+    ties: TieRule = "tied"
     tie_orders: tuple[TieOrder, ...] = ()
     removals: tuple[Removal, ...] = ()
 
@@ -197,8 +197,8 @@ def rank_buckets(
        with a higher score (`bucket_ranks`).
     2. The rule aggregates these ranks to one score ("mean": the mean of the bucket scores).
     3. Ties for the first three places are broken by the mean win rate over buckets, which is the share of bootstrap
-       samples of groups (`draws`) in which a system has the best mean of all systems or, with `ties` "tied", of those
-       that are tied; k equal systems count 1/k each. Systems that are still tied share their place.
+       samples of groups (`draws`) in which a system has the best mean of those that are tied or, with `ties` "all", of
+       all systems; k equal systems count 1/k each. Systems that are still tied share their place.
 
     With `leave_out` the ranking is repeated without each system, on the same samples. With `stability` the ranking is repeated on that number of samples of groups, with step 1 by `resampled_ranks` and
     200 samples of each sample in step 3.

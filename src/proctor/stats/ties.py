@@ -120,7 +120,9 @@ class SampledScores:
         for row in self.scores:
             equal += row == highest
         share = np.where(there, 1 / np.maximum(equal, 1), 0.0)
-        won = np.array([np.where(row == highest, share, 0.0).sum(axis=0) for row in self.scores])
+        won = np.zeros((len(self.scores), self.scores.shape[2]))
+        for total, row in zip(won, self.scores, strict=True):
+            total += np.where(row == highest, share, 0.0).sum(axis=0)
         return self._over_buckets(won, there)
 
     def head_to_head(self) -> Floats:
