@@ -152,7 +152,7 @@ def test_questions_get_the_tolerance_of_the_two_annotators(tmp_path: Path) -> No
     mine, theirs = (write_all(tmp_path / name, [pair[n] for pair in pairs]) for n, name in enumerate("ab"))
     apart = [abs(x.time - y.time) for one, other in pairs for x, y in zip(one.moments, other.moments, strict=True)]
     expected = np.ceil(10 * np.quantile(apart, 0.95, method="weibull") / np.sqrt(2)) / 10
-    command = ["build", "focus", mine, "--allow-findings", "--out"]
+    command: list[str | Path] = ["build", "focus", mine, "--allow-findings", "--out"]
     said = proctor(*command, tmp_path / "measured", "--second-annotator", theirs)
     assert said.returncode == 0, said.stderr
     assert [*thresholds(tmp_path / "measured")] == pytest.approx([expected])

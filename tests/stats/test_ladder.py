@@ -61,7 +61,7 @@ def attacked(shown: ShownMeans, probes: int, rng: np.random.Generator) -> NDArra
     found = np.linalg.lstsq(np.concatenate(rows), (told - chance).T.ravel(), rcond=1e-9)[0].reshape(n, most)
     found[np.arange(most) >= shown.options[:, None]] = -np.inf
     level = found + rng.uniform(0, 1e-9, found.shape)  # ties at random
-    return shown.weights @ (level.argmax(axis=1) == truth) - chance
+    return np.asarray(shown.weights @ (level.argmax(axis=1) == truth) - chance)
 
 
 def boards_of(*shares: float, n: int = 120) -> NDArray[np.float64]:
@@ -123,7 +123,7 @@ def test_all_is_known_after_as_many_results_as_unknowns() -> None:
 
 def test_one_result_gives_nothing_away() -> None:
     for rule in ("all", "ladder"):
-        assert least_squares(ShownMeans.of_all([2] * 100), 1, rule, draws=20) == Leak(0.0, 0.0)  # type: ignore[arg-type]
+        assert least_squares(ShownMeans.of_all([2] * 100), 1, rule, draws=20) == Leak(0.0, 0.0)
 
 
 def test_more_options_give_less_away() -> None:
@@ -160,7 +160,7 @@ def test_the_ladder_gives_less_away(submissions: int) -> None:
     assert lucky.value > 5 * lucky.error
     assert shown.value < 0.6 * lucky.value
     means = ShownMeans.of_all([2] * 400)
-    free, held = (least_squares(means, submissions, rule, groups=20) for rule in ("all", "ladder"))  # type: ignore[arg-type]
+    free, held = (least_squares(means, submissions, rule, groups=20) for rule in ("all", "ladder"))
     assert 0 < held.value < 0.6 * free.value
     assert held.value < held.high < free.high
 

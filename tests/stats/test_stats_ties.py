@@ -122,18 +122,13 @@ def test_the_ranking_without_a_system_is_that_of_the_others() -> None:
     for seed in range(6):
         right, names = board(seed, (0.75, 0.6, 0.5, 0.4)), list("abcd")
         for rule in ("copeland", "mean"):
-            plan = RankingPlan(rule=rule, draws=500, leave_out=True)  # type: ignore[arg-type]
+            plan = RankingPlan(rule=rule, draws=500, leave_out=True)
             found = rank_buckets(right, names, GROUP, BUCKET, NAMES, plan)
             assert [one.name for one in found.removals] == [one.name for one in found.systems]
             for removal in found.removals:
                 kept = [k for k, name in enumerate(names) if name != removal.name]
                 others = rank_buckets(
-                    right[kept],
-                    [names[k] for k in kept],
-                    GROUP,
-                    BUCKET,
-                    NAMES,
-                    RankingPlan(rule=rule, draws=500),  # type: ignore[arg-type]
+                    right[kept], [names[k] for k in kept], GROUP, BUCKET, NAMES, RankingPlan(rule=rule, draws=500)
                 )
                 if any(one.tie_broken for one in others.systems):
                     continue  # other samples may break a tie otherwise

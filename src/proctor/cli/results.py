@@ -318,9 +318,9 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
     if said := who_advances([board for board, _ in both]):
         note(said)
     note(
-        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; ties by {options['ties']}; {options['draws']} draws "
-        f"for win rates, {options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
-        "samples, not a confidence interval."
+        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
+        f"{options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
+        f"samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
 
 

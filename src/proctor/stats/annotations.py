@@ -186,11 +186,10 @@ def annotation_tolerance(
     ]
     tail = (1 - plan.level) / 2
     ends = np.quantile(drawn, (tail, 1 - tail))
-    both = [
-        Estimate(*(float(end * scale) for end in (_quantile(sizes, quantile), *ends)), n, n_groups)
-        for scale in (1 / np.sqrt(2), 1.0)
-    ]
-    return AnnotationTolerance(*both)
+    value = _quantile(sizes, quantile)
+    apart = Estimate(value, float(ends[0]), float(ends[1]), n, n_groups)
+    one = float(np.sqrt(0.5))
+    return AnnotationTolerance(Estimate(value * one, float(ends[0]) * one, float(ends[1]) * one, n, n_groups), apart)
 
 
 def _quantile(values: Floats, share: float) -> float:

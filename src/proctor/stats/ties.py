@@ -105,7 +105,7 @@ class SampledScores:
         return cls(np.ascontiguousarray(rounded.transpose(2, 0, 1)))
 
     def __len__(self) -> int:
-        return self.scores.shape[1]
+        return int(self.scores.shape[1])
 
     def of(self, systems: Ints) -> SampledScores:
         """The scores of these systems alone."""
@@ -121,8 +121,8 @@ class SampledScores:
             equal += row == highest
         share = np.where(there, 1 / np.maximum(equal, 1), 0.0)
         won = np.zeros((len(self.scores), self.scores.shape[2]))
-        for total, row in zip(won, self.scores, strict=True):
-            total += np.where(row == highest, share, 0.0).sum(axis=0)
+        for number, row in enumerate(self.scores):
+            won[number] = np.where(row == highest, share, 0.0).sum(axis=0)
         return self._over_buckets(won, there)
 
     def head_to_head(self) -> Floats:
