@@ -245,6 +245,7 @@ class RankOptions(ContestOptions, total=False):
     correction: Annotated[
         Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
     ]
+    ties: Annotated[Literal["all", "tied"], Option("Ties: win rate over tied or over all systems.", "", "tied")]
 
 
 class LeaderboardOptions(Counting, total=False):

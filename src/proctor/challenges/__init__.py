@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
-    from proctor.challenges.publishing import board_tables, seen_boards, write_boards
+    from proctor.challenges.publishing import board_lines, board_tables, seen_boards, write_boards
     from proctor.challenges.receipts import verify_commitment, verify_receipt
     from proctor.challenges.uploads import submit_file
     from proctor.challenges.worker import WorkPlan, rerun, work_on
@@ -20,7 +20,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "board_tables", "challenge_accounts",
+    "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "board_lines", "board_tables", "challenge_accounts",
     "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "new_challenge", "open_challenge",
     "open_phase", "pack_folder", "phase_rows", "rerun", "seen_boards", "status_tables", "submit_file", "try_image",
     "verify_commitment", "verify_receipt", "work_on", "write_boards", "write_pack",

@@ -174,7 +174,8 @@ def status_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
         for line in row["given_away"]["rows"]
     )
     optimism = plain_table(
-        "What the phases have given away: optimism in percentage points, ± Monte Carlo error",
+        "What the phases have given away, at least: percentage points by luck (± Monte Carlo error), and by an attack (in 95 "
+        "of 100: up to)",
         ("phase", "rule", "by", ">results", ">luck", ">attack", ">luck by the ladder", ">attack by the ladder"),
         revealed,
     )
@@ -188,4 +189,6 @@ def _states(counts: dict[str, int]) -> str:
 def _points(by_rule: dict[str, dict[str, float]] | None, kind: str) -> str:
     if by_rule is None:
         return "not known"
-    return f"{100 * by_rule[kind]['optimism']:.1f} ± {100 * by_rule[kind]['error']:.1f}"
+    found = by_rule[kind]
+    more = f"({100 * found['bound']:.1f})" if "bound" in found else f"± {100 * found['error']:.1f}"
+    return f"{100 * found['optimism']:.1f} {more}"

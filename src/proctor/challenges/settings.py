@@ -124,11 +124,12 @@ class ResultsPolicy(FrozenModel):
 
 class RankingChoice(FrozenModel):
     """The options of `proctor rank` for boards: bootstrap draws for win rates and intervals, samples for the
-    probabilities of places (`stability`), the level of the tests, and the seed."""
+    probabilities of places (`stability`), the level of the tests, whose win rate breaks ties (`ties`), and the seed."""
 
     draws: int = Field(default=10_000, ge=100, le=100_000)
     stability: int = Field(default=500, ge=0, le=10_000)
     alpha: float = Field(default=0.05, gt=0, lt=1)
+    ties: Literal["all", "tied"] = "tied"
     seed: int = Field(default=0, ge=0)
 
 

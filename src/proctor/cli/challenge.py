@@ -211,7 +211,7 @@ def boards(
     Example: proctor challenge boards sponges pre-evaluation --out boards.html
     """
     check_extra("challenge")
-    from proctor.challenges import Challenge, board_tables, seen_boards, write_boards
+    from proctor.challenges import Challenge, board_lines, board_tables, seen_boards, write_boards
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         content = seen_boards(challenge, phase, audience)
@@ -220,6 +220,7 @@ def boards(
     tables = board_tables(content)
     if output is OutputFormat.TABLE:
         print_blocks(*tables, apart=True)
+        note(*dict.fromkeys(line for board in content["boards"] for line in board_lines(board)))
     else:
         named = zip(content["boards"], tables, strict=True)
         rows = [row | {"Board": board["title"]} for board, table in named for row in table.records]
