@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proctor.api import load, validate
+from proctor.api import load
+from proctor.challenges.admission import checked_submission
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 from proctor.core import (
@@ -259,7 +260,7 @@ def _baselines(sealed: SealedPart, phase: Phase) -> Iterator[str]:
         file = sealed.answer_file(baseline.name, phase.name)
         if file is not None:
             try:
-                validate(settings.benchmark, file, data=data, track=settings.track)
+                checked_submission(settings.benchmark, settings.track, data, phase.budget, file)
             except ProctorError as error:
                 yield f"baseline {baseline.name}: {error}"
 
