@@ -48,7 +48,11 @@ def main() -> None:
         resource.setrlimit(kind, (0, 0))
     try:
         found = checked(request)
-        told = {"problems": _short(found.problems, request), "wrong": _short(found.wrong, request), "count": found.count}
+        told = {
+            "problems": _short(found.problems, request),
+            "wrong": _short(found.wrong, request),
+            "count": found.count,
+        }
     except MemoryError:
         line = f"found a file that takes more than {MAX_MEMORY // 2**30} GB of memory, expected a smaller one"
         told = {"problems": [line], "wrong": [], "count": 0}

@@ -64,8 +64,8 @@ _LEASED = (_S.LEASED, _S.RUNNING, _S.SCORING)
 class HandInError(ProctorError):
     """A team may not submit now; `reason` is a key of `REASONS`."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(REASONS[reason])
+    def __init__(self, reason: str, more: str = "") -> None:
+        super().__init__(f"{REASONS[reason]} {more}")
         self.reason = reason
 
 
@@ -73,7 +73,7 @@ class IdenticalError(HandInError):
     """The team has submitted the same bytes in this phase before: as `number`, which is now in `state`."""
 
     def __init__(self, number: int, state: str) -> None:
-        super().__init__("identical")
+        super().__init__("identical", f"It is number {number} ({state}); --again submits it again, for another result.")
         self.number, self.state = number, state
 
 

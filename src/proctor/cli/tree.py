@@ -315,8 +315,10 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
             elif one.rows:
                 print_blocks(one)
         note(*report.notes)
-    if not report.ok or report.partial:
-        raise typer.Exit(PARTIAL_EXIT if report.ok else 1)
+    if not report.ok:
+        raise typer.Exit(1)
+    if getattr(report, "partial", False):  # a package's own report may know nothing of it
+        raise typer.Exit(PARTIAL_EXIT)
 
 
 def _csv_rows(report: PluginReport) -> list[dict[str, JsonValue]]:

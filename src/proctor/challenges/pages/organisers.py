@@ -8,22 +8,14 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, RowMapping, func, select
 
-from proctor.challenges.membership import (
-    TeamError,
-    add_member,
-    end_membership,
-    is_member,
-    members_of,
-    move_member,
-    team_of,
-)
+from proctor.challenges.membership import TeamError, end_membership, is_member, members_of, place_member
 from proctor.challenges.pages.access import KnownPhase, Line, Number, Organiser, challenge_of
 from proctor.challenges.schema import boards, members, submissions, teams
 from proctor.challenges.states import HOLDING, PhaseState, SubmissionState, opening_of, phase_state, set_phase
 from proctor.challenges.submissions import StaleError, disqualify
 from proctor.challenges.teams import all_teams, set_eligible, withdraw_team
 from proctor.core import InputError
-from proctor.web import account_names, find_account, page, record_change
+from proctor.web import account_names, page, record_change
 
 router = APIRouter()
 
@@ -98,12 +90,7 @@ def add_to_team(request: Request, number: Number, organiser: Organiser, name: Li
     try:
         with challenge.writing() as connection:
             _check_team(connection, number)
-            account = find_account(connection, name)
-            if account["role"] != "participant":
-                raise TeamError("role", "account", found=account["role"], expected="a participant")
-            former = team_of(connection, account["id"])
-            change = add_member if former is None or former["id"] == number else move_member
-            change(connection, challenge, organiser.account, account["id"], number)
+            place_member(connection, challenge, organiser.account, name, number)
     except TeamError as error:
         return _team_page(request, number, fault="organise.problem." + error.reason, entered=name)
     except InputError:

@@ -229,7 +229,9 @@ _EXPECTED = {
 def _answer(item: core.Item, response: NativeResponse, budget_s: float | None) -> Iterator[core.Finding]:
     text = response.content or ""
     if response.latency is not None and budget_s is not None and response.latency > budget_s:
-        yield core.Finding("late", item.id, f"{_above(response.latency, budget_s)} s", f"at most {budget_s:g} s", "wrong")
+        yield core.Finding(
+            "late", item.id, f"{_above(response.latency, budget_s)} s", f"at most {budget_s:g} s", "wrong"
+        )
     most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
     if most is not None and len(text.strip()) > most:
         sure = not _of_unknown_form(item)
