@@ -15,6 +15,7 @@ from sqlalchemy import inspect
 from starlette.testclient import TestClient
 
 from proctor.challenges import pages, uploads
+from proctor.challenges.admission import Admission
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.submissions import submissions_of
 from proctor.web.trail import first_fault
@@ -47,7 +48,7 @@ def ready(site: ChallengeSite) -> ChallengeSite:
 @pytest.fixture(scope="module", autouse=True)
 def _unchecked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uploads, "check_upload", lambda *_: [])
+        patch.setattr(uploads, "check_upload", lambda *_: Admission())
         yield
 
 
