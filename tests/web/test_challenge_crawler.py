@@ -15,8 +15,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from proctor.challenges import uploads
-from proctor.challenges.challenge import Challenge
 from proctor.challenges.admission import Admission
+from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages import open_challenge
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.core import ConfigurationError, InputError

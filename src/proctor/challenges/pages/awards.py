@@ -19,7 +19,7 @@ from proctor.challenges.pages.access import Anybody, KnownPhase, LoggedIn, Numbe
 from proctor.challenges.pages.phases import phase_response
 from proctor.challenges.prizes import prize_table
 from proctor.challenges.schema import descriptions
-from proctor.challenges.settings import Phase, Prizes
+from proctor.challenges.settings import Phase
 from proctor.core import InputError
 from proctor.web import Upload, page, receive_upload
 
@@ -34,11 +34,11 @@ def prizes(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     challenge = challenge_of(request)
     with challenge.reading() as connection:
         content = prize_table(connection, challenge, phase.name, viewer.audience)
-    if content is None:
+    if content is None or phase.prizes is None:
         raise HTTPException(404)
-    rules, everything = phase.prizes or Prizes(), viewer.audience == "organiser"
-    split = [f"{part:g}" for part in rules.split]
-    shown = {"content": content, "everything": everything, "split": split, "coauthors": rules.coauthors}
+    split = [f"{part:g}" for part in phase.prizes.split]
+    shown = {"content": content, "split": split, "coauthors": phase.prizes.coauthors}
+    shown["everything"] = viewer.audience == "organiser"
     return page(request, "prizes", phase=phase, **shown)
 
 

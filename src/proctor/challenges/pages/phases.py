@@ -89,7 +89,7 @@ def phase_response(
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
         description = _description(connection, challenge, phase, viewer)
-        prizes = prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        prizes = phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
         files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
     sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
@@ -239,7 +239,7 @@ def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     settings, now = challenge.settings, challenge.now()
     with challenge.reading() as connection:
         seen = visible_boards(connection, settings, phase.name, viewer.audience, now, team=viewer.team_id)
-        prizes = prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        prizes = phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
     if seen is None:
         raise HTTPException(404)
     boards = [one | {"rows": in_order(one), "scale": scale_of(one["rows"])} for one in seen["boards"]]
