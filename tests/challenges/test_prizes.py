@@ -35,7 +35,10 @@ def of(*teams: tuple[str, int | None, str]) -> list[Contender]:
         ([("A", 1, ""), ("B", 2, ""), ("C", 3, ""), ("D", 4, "")], {"A": "1/2", "B": "3/10", "C": "1/5"}),
         ([("A", 1, "e"), ("B", 2, ""), ("C", 3, ""), ("D", 4, "")], {"B": "1/2", "C": "3/10", "D": "1/5"}),
         ([("A", 1, ""), ("B", 1, ""), ("C", 3, "")], {"A": "2/5", "B": "2/5", "C": "1/5"}),  # (50 + 30) / 2
-        ([("A", 1, ""), ("B", 2, ""), ("C", 2, ""), ("D", 4, "")], {"A": "1/2", "B": "1/4", "C": "1/4"}),  # (30 + 20) / 2
+        (
+            [("A", 1, ""), ("B", 2, ""), ("C", 2, ""), ("D", 4, "")],
+            {"A": "1/2", "B": "1/4", "C": "1/4"},
+        ),  # (30 + 20) / 2
         ([("A", 1, ""), ("B", 2, ""), ("C", 3, ""), ("D", 3, "")], {"A": "1/2", "B": "3/10", "C": "1/10", "D": "1/10"}),
         ([("A", 1, ""), ("B", 1, ""), ("C", 1, ""), ("D", 1, "")], dict.fromkeys("ABCD", "1/4")),  # 100 / 4
         ([("A", 1, ""), ("B", 1, "d"), ("C", 3, "")], {"A": "1/2", "C": "3/10"}),  # a tie with somebody who gets none
@@ -148,7 +151,9 @@ def test_a_table_by_real_boards(challenge: Challenge, tmp_path: Path) -> None:
     rows = {row["team"]: row for row in prizes_of(challenge, PHASE)["boards"][0]["rows"]}
     assert [rows[name]["prize"] for name in ("Beta", "Gamma")] == [50, 30]
     with challenge.writing() as connection:
-        rule_on_description(connection, challenge, None, PHASE, named_team(connection, "Gamma")["id"], "no training data")
+        rule_on_description(
+            connection, challenge, None, PHASE, named_team(connection, "Gamma")["id"], "no training data"
+        )
     rows = {row["team"]: row for row in prizes_of(challenge, PHASE)["boards"][0]["rows"]}
     assert rows["Gamma"]["reasons"] == ["description does not suffice: no training data"]
     (first, _), rule = prize_tables(content), content["rule"]
@@ -227,7 +232,9 @@ def test_the_command(challenge: Challenge) -> None:
     assert "Teams that share a place get equal parts of the sum" in done.stdout
     assert "no description of the method" in done.stdout
     rows = proctor("challenge", "prizes", folder, PHASE, "--format", "csv").stdout.splitlines()
-    assert rows[0].startswith("Place,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board")
+    assert rows[0].startswith(
+        "Place,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board"
+    )
     assert len(rows) == 1 + 2 * 4
     with challenge.reading() as connection:
         assert len(connection.execute(select(teams)).all()) == 4

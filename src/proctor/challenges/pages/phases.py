@@ -32,7 +32,10 @@ _CONCURRENT_CHECKS = 2
 _SPARE_BYTES = 2**30  # of the disk, kept free
 _WIDTH = 200  # of an interval's drawing
 _MARGIN = 0.04
-_OPTIONAL = ("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line")
+_OPTIONAL = (
+    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
+    "announced",
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,9 @@ def phase_response(
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
         description = _description(connection, challenge, phase, viewer)
-        prizes = phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        prizes = (
+            phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        )
         files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
     sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
@@ -239,7 +244,9 @@ def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     settings, now = challenge.settings, challenge.now()
     with challenge.reading() as connection:
         seen = visible_boards(connection, settings, phase.name, viewer.audience, now, team=viewer.team_id)
-        prizes = phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        prizes = (
+            phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        )
     if seen is None:
         raise HTTPException(404)
     boards = [one | {"rows": in_order(one), "scale": scale_of(one["rows"])} for one in seen["boards"]]
