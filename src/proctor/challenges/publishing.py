@@ -42,8 +42,7 @@ from proctor.web import newest_change, utc_text
 
 Visitor = Literal["public", "participant", "organiser"]
 
-MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate", DESCRIBED, RULED)
-"""The entries of the trail that change places."""
+_MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change places
 
 _OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
@@ -235,7 +234,8 @@ def visible_boards(
         return None
     rules = settings.phase(phase)
     rulings, lacking = _rulings(connection, phase), undescribed(connection, rules, now)
-    shown, outdated = [], newest_change(connection, MOVING) > found["at"]
+    moving = (*_MOVING, DESCRIBED, RULED) if rules.description.required_for == "ranking" else _MOVING
+    shown, outdated = [], newest_change(connection, moving) > found["at"]
     for board in found["content"]["boards"]:
         rows = [row | rulings.get((row.get("team"), row.get("number")), {}) for row in board["rows"]]
         there = [row for row in rows if not (row.pop("out", False) or ("team" in row and lacking(row["team"])))]
