@@ -26,7 +26,11 @@ from tests.web.test_attacks_routes import UNREADABLE, asked, check
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
-PUBLIC = {"/", "/phase/{name}/files/{path:path}", "/terms", "/receipt-key.txt", "/phase/{name}", "/board/{name}"}
+PUBLIC = {
+    *("/", "/phase/{name}/files/{path:path}", "/terms", "/receipt-key.txt", "/phase/{name}", "/board/{name}"),
+    "/prizes/{name}",
+}
+UPLOADS = {"/phase/{name}/{kind}", "/phase/{name}/description"}
 PLACES = {"name": HIDDEN, "kind": "file"}
 WAYS = ways(pages)
 
@@ -121,10 +125,10 @@ def test_every_change_needs_the_token_of_the_session(people: dict[str, TestClien
                     client.request(way.method, at(way), data=body),
                     client.request(way.method, at(way), json=body),
                 ]
-                if way.path == "/phase/{name}/{kind}":
+                if way.path in UPLOADS:
                     answers = [client.post(at(way), data=body, files={"upload": ("a", b"1")})]
                 for answer in answers:
-                    allowed = {403} if name == "anna" or way.path != "/phase/{name}/{kind}" else {403, 404}
+                    allowed = {403} if name == "anna" or way.path not in UPLOADS else {403, 404}
                     assert answer.status_code in allowed, (name, way, answer.status_code)
 
 

@@ -206,8 +206,8 @@ def archive(*names: str) -> bytes:
 def test_what_is_cancelled_before_it_ran_is_not_kept(site: ChallengeSite, unchecked: list[str]) -> None:
     """Or a team could fill the disk with uploads that cost it nothing."""
     anna = logged_in(site, "anna")
-    for content in (b"one", b"two", b"two"):
-        handed(anna, content)
+    for content, again in ((b"one", ""), (b"two", ""), (b"two", "yes")):
+        handed(anna, content, again=again)
     for number in (1, 2):
         assert posted(anna, f"/submission/{number}/cancel", f"/submission/{number}").status_code == 303
     assert kept(site) == [hashlib.sha256(b"two").hexdigest()], "the third one has the same bytes"

@@ -25,7 +25,8 @@ MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
 
 
 def checked(request: dict[str, Any]) -> Admission:
-    """The admission of a file of answers, or of an archive with an image, which is not unpacked."""
+    """The admission of a file of answers, or of an archive with an image, which is not unpacked. No line names the folder
+    that the file is checked in."""
     from proctor.challenges.admission import Admission, admission
     from proctor.challenges.settings import Budget
 
@@ -34,10 +35,15 @@ def checked(request: dict[str, Any]) -> Admission:
         try:
             image_digest(path)
         except ProctorError as error:
-            return Admission((str(error),))
+            return Admission(_named((str(error),), path))
         return Admission()
     budget = Budget.model_validate(request["budget"])
-    return admission(request["benchmark"], request["track"], Path(request["data"]), budget, path)
+    found = admission(request["benchmark"], request["track"], Path(request["data"]), budget, path)
+    return Admission(_named(found.problems, path), _named(found.wrong, path), found.count)
+
+
+def _named(lines: Sequence[str], path: Path) -> tuple[str, ...]:
+    return tuple(line.replace(f"{path.parent}/", "") for line in lines)
 
 
 def main() -> None:
@@ -48,24 +54,19 @@ def main() -> None:
         resource.setrlimit(kind, (0, 0))
     try:
         found = checked(request)
-        told = {
-            "problems": _short(found.problems, request),
-            "wrong": _short(found.wrong, request),
-            "count": found.count,
-        }
+        told = {"problems": _short(found.problems), "wrong": _short(found.wrong), "count": found.count}
     except MemoryError:
         line = f"found a file that takes more than {MAX_MEMORY // 2**30} GB of memory, expected a smaller one"
         told = {"problems": [line], "wrong": [], "count": 0}
     json.dump(told, sys.stdout)
 
 
-def _short(lines: Sequence[str], request: dict[str, Any]) -> list[str]:
-    """The first lines, each shortened, without the folder that the file is checked in."""
-    folder = f"{Path(request['path']).parent}/"
+def _short(lines: Sequence[str]) -> list[str]:
+    """The first lines, each shortened."""
     kept = list(lines)
     if len(kept) > MAX_PROBLEMS:
         kept = [*kept[: MAX_PROBLEMS - 1], f"… and {len(kept) - MAX_PROBLEMS + 1} more"]
-    return [line.replace(folder, "")[:MAX_CHARACTERS] for line in kept]
+    return [line[:MAX_CHARACTERS] for line in kept]
 
 
 if __name__ == "__main__":
