@@ -37,14 +37,15 @@ _NUMBERED = re.compile(r"(?P<team>.+)#(?P<number>[0-9]{1,9})")
 
 @dataclass(frozen=True)
 class TeamChange:
-    """What a change of a team needs: the `country` (two letters), `institution` and the agreement to the terms of a new
-    one, a reason (`why`), or the name of an account (`member`)."""
+    """What a change of a team needs: of a new one the `institution`, the `country` (two letters), whether it `agreed` to
+    the terms, is `not_eligible` for awards, and its results may not be public (`not_listed`); a reason (`why`); or the
+    name of an account (`member`)."""
 
     institution: str = ""
     country: str = ""
     agreed: bool = False
-    eligible: bool = True
-    listed: bool = True
+    not_eligible: bool = False
+    not_listed: bool = False
     why: str = ""
     member: str = ""
 
@@ -62,7 +63,8 @@ def _add(connection: Connection, challenge: Challenge, name: str, change: TeamCh
     if challenge.settings.terms and not change.agreed:
         raise UsageError("--agreed", f"it, if the team agreed to the terms ({challenge.settings.terms})")
     country = change.country.strip().upper()
-    entry = TeamEntry(name, change.institution, country, challenge.terms, change.eligible, change.listed)
+    rights = (not change.not_eligible, not change.not_listed)
+    entry = TeamEntry(name, change.institution, country, challenge.terms, *rights)
     _, secret = register_team(connection, challenge, None, entry)
     return f"{name} is registered. Its members join with the code {secret}"
 

@@ -76,8 +76,8 @@ def team(
     institution: Annotated[str, Option("Of a new team.")] = "",
     country: Annotated[str, Option("Of a new team: two letters, such as AT.")] = "",
     agreed: Annotated[bool, Option("A new team agreed to the terms.", "--agreed")] = False,
-    eligible: Annotated[bool, Option("A new team is eligible for awards.", "--eligible/--not-eligible")] = True,
-    listed: Annotated[bool, Option("Its results may be public.", "--listed/--not-listed")] = True,
+    not_eligible: Annotated[bool, Option("A new team gets no awards.", "--not-eligible")] = False,
+    not_listed: Annotated[bool, Option("A new team's results stay unnamed.", "--not-listed")] = False,
     why: Annotated[str, Option("The reason of a disqualification, which the team sees.")] = "",
     member: Annotated[str, Option("The account that joins or is removed.")] = "",
     store: ChallengeStore = None,
@@ -92,7 +92,7 @@ def team(
     with _opened(folder, store) as challenge:
         from proctor.challenges import TeamChange, change_team
 
-        change = TeamChange(institution, country, agreed, eligible, listed, why, member)
+        change = TeamChange(institution, country, agreed, not_eligible, not_listed, why, member)
         say(change_team(challenge, action, name, change))
 
 
