@@ -168,7 +168,7 @@ def test_only_organisers_see_it_before_it_is_announced(challenge: Challenge, tmp
         connection.execute(update(teams).where(teams.c.name == "Alpha").values(listed=0))
     with challenge.reading() as connection:
         for visitor in ("public", "participant"):
-            assert prize_table(connection, challenge, PHASE, visitor) is None  # type: ignore[arg-type]
+            assert prize_table(connection, challenge, PHASE, visitor) is None
         board = visible_boards(connection, challenge.settings, PHASE, "public", challenge.now())
         assert board is not None
         assert not any("announced" in row for row in board["boards"][0]["rows"])

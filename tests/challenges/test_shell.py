@@ -56,7 +56,7 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def said(*words: object, code: int = 0) -> str:
     """What a command of `proctor challenge` prints."""
-    done = proctor("challenge", *words)
+    done = proctor("challenge", *map(str, words))
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout if code in {0, 3} else done.stdout + done.stderr
 

@@ -446,6 +446,6 @@ def validate(
     from proctor.models import parse_settings
 
     own = parse_settings(options or (), what="--option")
-    given = {"data": data, "track": track, "budget_s": budget_s, "latency": latency}
+    given: dict[str, Any] = {"data": data, "track": track, "budget_s": budget_s, "latency": latency}
     report = api.validate(benchmark, file, media=media, every=every, options=own, store=store, **given)
     show_plugin_report(report, output)

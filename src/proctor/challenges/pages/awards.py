@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import select
@@ -37,7 +39,7 @@ def prizes(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     if content is None or phase.prizes is None:
         raise HTTPException(404)
     split = [f"{part:g}" for part in phase.prizes.split]
-    shown = {"content": content, "split": split, "coauthors": phase.prizes.coauthors}
+    shown: dict[str, Any] = {"content": content, "split": split, "coauthors": phase.prizes.coauthors}
     shown["everything"] = viewer.audience == "organiser"
     return page(request, "prizes", phase=phase, **shown)
 

@@ -99,7 +99,7 @@ def phase_response(
     sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
     box = {"memory": size_of(limits.memory), "scratch": size_of(limits.scratch), "cpus": limits.cpus, "gpu": limits.gpu}
-    shown = {"card": card, "team": team, "mine": mine, "sizes": sizes, "box": box, "files": files}
+    shown: dict[str, Any] = {"card": card, "team": team, "mine": mine, "sizes": sizes, "box": box, "files": files}
     shown |= {"fault": fault, "again": again, "description": description, "prizes": prizes}
     return page(request, "phase", status=status, **shown)
 
@@ -171,8 +171,8 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
     desk: UploadDesk = request.app.state.desk
 
     async def refused(fault: str, status: int, again: int = 0) -> Response:
-        shown = {"fault": fault, "status": status, "again": again}
-        return await run_in_threadpool(partial(phase_response, request, phase, viewer, **shown))
+        shown = partial(phase_response, request, phase, viewer, fault=fault, status=status, again=again)
+        return await run_in_threadpool(shown)
 
     if kind not in phase.accepts:
         raise HTTPException(404)
