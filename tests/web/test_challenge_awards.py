@@ -77,7 +77,8 @@ def test_who_may_not_describe(site: ChallengeSite) -> None:
         withdraw_team(connection, site.challenge, None, 2)
     cleo = logged_in(site, "cleo")
     said = {"csrf": csrf_of(cleo.get("/team"))}
-    assert cleo.post(url, data=said, files=file).status_code == 404
+    answer = cleo.post(url, data=said, files=file)
+    assert (answer.status_code, "The team was withdrawn." in answer.text) == (422, True)
     with site.challenge.reading() as connection:
         assert connection.exec_driver_sql("select count(*) from descriptions").scalar() == 0
 
@@ -175,7 +176,25 @@ def test_nobody_registers_a_team_outside_the_dates(tmp_path: Path) -> None:
 
 
 def test_a_team_reads_why_it_is_disqualified(site: ChallengeSite) -> None:
-    with site.challenge.writing() as connection:
-        withdraw_team(connection, site.challenge, None, 1, why="two accounts <b>")
-    page = logged_in(site, "anna").get("/team").text
-    assert "Disqualified: two accounts &lt;b&gt;" in page
+    olga, page = logged_in(site, "olga"), "/organise/teams/1"
+    assert posted(olga, f"{page}/disqualify", page, why=" ").status_code == 422
+    assert posted(olga, f"{page}/disqualify", page, why="two accounts <b>").status_code == 303
+    anna = logged_in(site, "anna")
+    assert "Disqualified: two accounts &lt;b&gt;" in anna.get("/team").text
+    assert "Disqualified: two accounts &lt;b&gt;" in olga.get(page).text
+    assert posted(olga, f"{page}/readmit", page).status_code == 303
+    assert "two accounts" not in anna.get("/team").text
+
+
+def test_an_organiser_rules_on_a_description(site: ChallengeSite) -> None:
+    anna, olga, page = logged_in(site, "anna"), logged_in(site, "olga"), "/organise/teams/1"
+    ruling = f"{page}/description/{HIDDEN}"
+    assert posted(olga, f"{ruling}/reject", page, why="too short").status_code == 404  # there is none
+    described(anna, b"short")
+    assert 'href="/description/1"' in olga.get(page).text
+    assert posted(olga, f"{ruling}/reject", page, why="").status_code == 422
+    assert posted(olga, f"{ruling}/reject", page, why="too short").status_code == 303
+    assert "It does not suffice: too short" in anna.get(f"/phase/{HIDDEN}").text
+    assert posted(olga, f"{ruling}/accept", page).status_code == 303
+    assert "does not suffice" not in anna.get(f"/phase/{HIDDEN}").text
+    assert posted(anna, f"{ruling}/reject", "/team", why="x").status_code in {403, 404}

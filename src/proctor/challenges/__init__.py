@@ -33,7 +33,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DESCRIPTION_ACTIONS", "EXECUTORS", "PLATFORMS", "SUBMISSION_ACTIONS", "TEAM_ACTIONS", "Challenge", "NewChallenge",
+    "DESCRIPTION_ACTIONS", "PLATFORMS", "SUBMISSION_ACTIONS", "TEAM_ACTIONS", "Challenge", "NewChallenge",
     "TeamChange", "Trial", "WorkPlan", "board_tables", "challenge_accounts", "change_description", "change_submission",
     "change_team", "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "new_challenge",
     "open_challenge", "open_phase", "pack_folder", "phase_rows", "prize_tables", "prizes_of", "rerun", "seen_boards",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import is_member
-from proctor.challenges.schema import descriptions
+from proctor.challenges.schema import descriptions, teams
 from proctor.challenges.settings import Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state
 from proctor.challenges.teams import named_team
@@ -84,6 +84,10 @@ def keep_description(challenge: Challenge, entry: DescriptionEntry, place: Calla
     with challenge.writing() as connection:
         if entry.account != _SHELL and not is_member(connection, entry.account, entry.team):
             raise DescriptionError("left", found="no member of the team", expected="one of its members")
+        if connection.execute(select(teams.c.withdrawn).where(teams.c.id == entry.team)).scalar_one() is not None:
+            raise DescriptionError(
+                "withdrawn", found="one of a team that was withdrawn", expected="one of another team"
+            )
         _check_time(connection, phase, now)
         since = utc_text(now - timedelta(days=1))
         own = (descriptions.c.team == entry.team, descriptions.c.phase == phase.name)
@@ -152,6 +156,12 @@ def describe(challenge: Challenge, phase: str, team: str, file: Path) -> int:
 def description_of(connection: Connection, phase: Phase, team: int) -> RowMapping | None:
     """The description of a team that counts: its newest one, if it arrived in time; None without one."""
     return described(connection, phase).get(team)
+
+
+def all_descriptions(connection: Connection, phases: Sequence[Phase], team: int) -> dict[str, RowMapping]:
+    """The descriptions of a team that count, by phase."""
+    found = {phase.name: description_of(connection, phase, team) for phase in phases}
+    return {name: row for name, row in found.items() if row is not None}
 
 
 def described(connection: Connection, phase: Phase) -> Mapping[int, RowMapping]:

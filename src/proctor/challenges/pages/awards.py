@@ -48,8 +48,7 @@ def prizes(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
 async def submit_description(request: Request, phase: KnownPhase, viewer: Participant) -> Response:
     """Receives the description of a team's method. Nothing of it is rendered."""
     challenge = challenge_of(request)
-    if viewer.own_team() and viewer.team is not None and viewer.team["withdrawn"]:
-        raise HTTPException(404)
+    viewer.own_team()
     try:
         async with receive_upload(request, challenge.uploads) as upload:
             await run_in_threadpool(_keep, challenge, phase, viewer, upload)
