@@ -358,11 +358,15 @@ def test_status_shows_the_schedule_and_who_passed_a_gate(folder: Path) -> None:
     final["results"] = {"shown_from": "2127-01-01T00:00:00Z"}
     final["description"] = {"required_for": "prizes", "due": "2126-12-20T00:00:00Z"}
     settings["phases"].append(final)
+    settings["teams"] = {"opens": "2026-05-15T00:00:00Z", "closes": "2126-09-01T00:00:00Z"}
     (folder / "challenge.yaml").write_text(yaml.safe_dump(settings))
     row = rows("status", folder)[1]
     assert (row["gate"], row["passed"], row["registered"]) == (PHASE, 1, 2)
     assert row["description_due"] == "2126-12-20T00:00:00+00:00"
-    table = " ".join(said("status", folder).split())
+    done = proctor("challenge", "status", folder)
+    table = " ".join(done.stdout.split())
+    dates = "from 2026-05-15T00:00:00+00:00 until 2126-09-01T00:00:00+00:00"
+    assert done.stderr == f"Teams register {dates}.\n"
     assert f"{PHASE}: 1 of 2 teams passed" in table
     assert "description due" in table
     challenge = Challenge.open(folder, "organiser")

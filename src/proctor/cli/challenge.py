@@ -150,8 +150,8 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
 def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
     """Show how far each phase is.
 
-    Shows each phase's state, its submissions by state, and its information leakage: how far the best result may exceed
-    its true accuracy by chance or by an attack, with the Monte Carlo error.
+    Shows the schedule, each phase's state, its submissions by state, how many teams passed its gate, and its information
+    leakage: how far the best result may exceed its true accuracy by chance or by an attack, with the Monte Carlo error.
 
     Example: proctor challenge status sponges
     """
@@ -159,8 +159,11 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
     from proctor.challenges import Challenge, phase_rows, status_tables
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge, challenge.reading() as connection:
-        rows = phase_rows(connection, challenge)
+        rows, rules = phase_rows(connection, challenge), challenge.settings.teams
     tables = status_tables(rows)
+    dates = [f"{word} {at.isoformat()}" for word, at in (("from", rules.opens), ("until", rules.closes)) if at]
+    if dates:
+        note(f"Teams register {' '.join(dates)}.")
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
 
 
