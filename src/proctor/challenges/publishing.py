@@ -11,8 +11,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
+from proctor.challenges.awards import Contender, announced_teams
 from proctor.challenges.boards import Figures, MadeBoard, given_away, result_counts
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.descriptions import DESCRIBED, RULED, undescribed
 from proctor.challenges.marking import board_maker
 from proctor.challenges.receipts import issue_receipts
 from proctor.challenges.schema import boards, results, submissions, teams
@@ -52,6 +54,7 @@ from proctor.web import newest_change, utc_text
 Visitor = Literal["public", "participant", "organiser"]
 
 _MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change places
+
 _OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
 _KEPT = (
@@ -125,7 +128,8 @@ def publish(challenge: Challenge, phase: str) -> None:
         if _rescoring(connection, phase):
             return
         version = board_version(connection, phase)
-        counted = counted_submissions(connection, rules, version)
+        lacking = undescribed(connection, rules, challenge.now())
+        counted = [entry for entry in counted_submissions(connection, rules, version) if not lacking(entry.team)]
         counts = result_counts(connection, phase, version)
     if not counted:
         return
@@ -247,11 +251,14 @@ def visible_boards(
     found = connection.execute(newest).mappings().first()
     if found is None:
         return None
-    rulings = _rulings(connection, phase)
-    shown, outdated = [], newest_change(connection, _MOVING) > found["at"]
+    rules = settings.phase(phase)
+    rulings, lacking = _rulings(connection, phase), undescribed(connection, rules, now)
+    moving = (*_MOVING, DESCRIBED, RULED) if rules.description.required_for == "ranking" else _MOVING
+    shown, outdated = [], newest_change(connection, moving) > found["at"]
     for board in found["content"]["boards"]:
         rows = [row | rulings.get((row.get("team"), row.get("number")), {}) for row in board["rows"]]
-        kept = [row for row in rows if not row.pop("out", False)]
+        there = [row for row in rows if not (row.pop("out", False) or ("team" in row and lacking(row["team"])))]
+        kept = _announced(there, rules, visitor, now)
         outdated = outdated or len(kept) < len(rows)
         seen = [_seen(row, visitor, team) for row in kept]
         names = {_system(row): one["name"] or _NOT_LISTED for row, one in zip(kept, seen, strict=True)}
@@ -301,6 +308,16 @@ def _rulings(connection: Connection, phase: str) -> dict[tuple[Any, Any], dict[s
         }
         for row in connection.execute(query)
     }
+
+
+def _announced(rows: list[dict[str, Any]], rules: Phase, visitor: Visitor, now: datetime) -> list[dict[str, Any]]:
+    """The rows, those of announced teams marked so: for organisers at any time, for others once they are announced."""
+    prizes = rules.prizes
+    if prizes is None or (visitor != "organiser" and (prizes.at is None or now < prizes.at)):
+        return rows
+    teams = [Contender(row["name"], row["place"], not row.get("below_line")) for row in rows if not row["baseline"]]
+    first = announced_teams(teams, prizes.announced)
+    return [row | {"announced": True} if not row["baseline"] and row["name"] in first else row for row in rows]
 
 
 def _seen(row: dict[str, Any], visitor: Visitor, team: int | None) -> dict[str, Any]:
@@ -424,7 +441,8 @@ def _table(board: dict[str, Any]) -> Table:
 def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
     seconds = row.get("seconds")
     ranked = row.get("rank_by_mean") is not None
-    remarks = ["not above every baseline"] if row.get("below_line") and not row["baseline"] else []
+    remarks = ["announced"] if row.get("announced") else []
+    remarks += ["not above every baseline"] if row.get("below_line") and not row["baseline"] else []
     if row.get("mean_if_wrong") is not None and row["mean"] is None:
         ends = (value(metric, row[name]) for name in ("mean_if_wrong", "mean_if_excluded"))
         remarks.append(f"incomplete: {' to '.join(ends)}")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,11 +16,13 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.descriptions import description_of
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
+from proctor.challenges.prizes import prize_table
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state, was_open
-from proctor.challenges.submissions import HandIn, HandInError, QuotaLeft, quota_left, submissions_of
+from proctor.challenges.submissions import HandIn, HandInError, IdenticalError, QuotaLeft, quota_left, submissions_of
 from proctor.challenges.uploads import check_handed_in, keep_upload, suffix_of
 from proctor.web import Upload, page, receive_upload
 
@@ -29,7 +32,10 @@ _CONCURRENT_CHECKS = 2
 _SPARE_BYTES = 2**30  # of the disk, kept free
 _WIDTH = 200  # of an interval's drawing
 _MARGIN = 0.04
-_OPTIONAL = ("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line")
+_OPTIONAL = (
+    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
+    "announced",
+)
 
 
 @dataclass(frozen=True)
@@ -73,22 +79,40 @@ def home(request: Request, viewer: Anybody) -> Response:
 @router.get("/phase/{name}")
 def phase_page(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     """One phase: its rules, the upload forms, and the team's own submissions."""
-    return _phase_page(request, phase, viewer)
+    return phase_response(request, phase, viewer)
 
 
-def _phase_page(request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", status: int = 200) -> Response:
-    """`fault` is the key of the text that says why an upload was not accepted."""
+def phase_response(
+    request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", again: int = 0, status: int = 200
+) -> Response:
+    """`fault` is the key of the text that says why an upload was not accepted; `again` is the number of a submission of
+    the same file, which its team has to confirm."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
+        description = _description(connection, challenge, phase, viewer)
+        prizes = (
+            phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        )
         files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
     sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
     box = {"memory": size_of(limits.memory), "scratch": size_of(limits.scratch), "cpus": limits.cpus, "gpu": limits.gpu}
-    return page(
-        request, "phase", status=status, card=card, team=team, mine=mine, sizes=sizes, box=box, files=files, fault=fault
-    )
+    shown: dict[str, Any] = {"card": card, "team": team, "mine": mine, "sizes": sizes, "box": box, "files": files}
+    shown |= {"fault": fault, "again": again, "description": description, "prizes": prizes}
+    return page(request, "phase", status=status, **shown)
+
+
+def _description(connection: Connection, challenge: Challenge, phase: Phase, viewer: Viewer) -> dict[str, Any]:
+    """What a phase's page says of the description of a team's method: whether it is asked for, the one that counts, and
+    whether another one may be handed in now."""
+    rule, now = phase.description, challenge.now()
+    asked = rule.required_for != "nothing" and viewer.team is not None
+    opened = phase_state(connection, phase, now) is not PhaseState.UNOPENED and (rule.due is None or now < rule.due)
+    row = description_of(connection, phase, viewer.own_team()) if asked else None
+    most = size_of(challenge.settings.uploads.description)
+    return {"asked": asked, "row": row, "open": opened and viewer.team is not None, "most": most}
 
 
 def _max_upload(challenge: Challenge, kind: Kind) -> int:
@@ -146,8 +170,9 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
     challenge, team = challenge_of(request), viewer.own_team()
     desk: UploadDesk = request.app.state.desk
 
-    async def refused(fault: str, status: int) -> Response:
-        return await run_in_threadpool(_phase_page, request, phase, viewer, fault=fault, status=status)
+    async def refused(fault: str, status: int, again: int = 0) -> Response:
+        shown = partial(phase_response, request, phase, viewer, fault=fault, status=status, again=again)
+        return await run_in_threadpool(shown)
 
     if kind not in phase.accepts:
         raise HTTPException(404)
@@ -164,6 +189,8 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
             if not upload.size:
                 return await refused("phase.empty", 422)
             number = await run_in_threadpool(_keep, challenge, _entry(phase, viewer, kind, upload), upload)
+    except IdenticalError as error:
+        return await refused("reason.identical", 409, error.number)
     except HandInError as error:
         return await refused(f"reason.{error.reason}", 409)
     finally:
@@ -201,6 +228,7 @@ def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
         name=upload.fields.get("name", "").strip()[:200] or upload.name or kind,
         suffix=suffix_of(upload.name),
         description=upload.fields.get("description", "")[:20_000],
+        once=upload.fields.get("again", "") != "yes",
     )
 
 
@@ -216,10 +244,13 @@ def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     settings, now = challenge.settings, challenge.now()
     with challenge.reading() as connection:
         seen = visible_boards(connection, settings, phase.name, viewer.audience, now, team=viewer.team_id)
+        prizes = (
+            phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        )
     if seen is None:
         raise HTTPException(404)
     boards = [one | {"rows": in_order(one), "scale": scale_of(one["rows"])} for one in seen["boards"]]
-    return page(request, "board", phase=phase, seen=seen, boards=boards, width=_WIDTH)
+    return page(request, "board", phase=phase, seen=seen, boards=boards, width=_WIDTH, prizes=prizes)
 
 
 def in_order(board: dict[str, Any]) -> list[dict[str, Any]]:

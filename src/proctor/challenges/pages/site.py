@@ -41,17 +41,17 @@ class ChallengeSite(Site):
     def uploads(self) -> Mapping[Pattern[str], int]:
         """The largest request for each path that takes uploads, in bytes."""
         sizes = self.challenge.settings.uploads
-        kinds = {"file": sizes.file, "image": sizes.image}
+        kinds = {"file": sizes.file, "image": sizes.image, "description": sizes.description}
         return {re.compile(rf"/phase/[\w.-]+/{kind}"): size_of(size) + _FORM for kind, size in kinds.items()}
 
     def mount(self, app: FastAPI) -> None:
         """Adds the pages of this folder."""
         from fastapi.staticfiles import StaticFiles
 
-        from proctor.challenges.pages import organisers, phases, team
+        from proctor.challenges.pages import awards, organisers, phases, team
 
         app.state.desk = phases.UploadDesk()
-        for module in (organisers, phases, team):
+        for module in (organisers, awards, phases, team):
             app.include_router(module.router)
         app.mount("/static/challenge", StaticFiles(directory=_HERE / "static"))
 
