@@ -8,6 +8,7 @@ its own since it must start fast and import little.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from pathlib import Path
@@ -16,7 +17,10 @@ from typing import Any
 from proctor.containers import image_digest
 from proctor.core import ProctorError, limit_resources
 
-MAX_MEMORY = 4 * 2**30
+MAX_MEMORY = {"file": 512 * 2**20, "image": 4 * 2**30}
+"""The memory of a check in bytes, by the kind of upload."""
+
+NICENESS = 10
 MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
 
 
@@ -44,13 +48,15 @@ def problems_of(request: dict[str, Any]) -> list[str]:
 def main() -> None:
     """Reads the request, sets the limits, checks, and prints the problems."""
     request = json.load(sys.stdin)
-    limit_resources(seconds=int(request["seconds"]), memory=MAX_MEMORY, final=True)
+    memory = MAX_MEMORY[request["kind"]]
+    os.nice(NICENESS)  # pages come first
+    limit_resources(seconds=int(request["seconds"]), memory=memory, final=True)
     for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
         resource.setrlimit(kind, (0, 0))
     try:
         found = problems_of(request)
     except MemoryError:
-        found = [f"found a file that takes more than {MAX_MEMORY // 2**30} GB of memory, expected a smaller one"]
+        found = [f"found a file that takes more than {memory // 2**20} MB of memory, expected a smaller one"]
     if len(found) > MAX_PROBLEMS:
         found = [*found[: MAX_PROBLEMS - 1], f"… and {len(found) - MAX_PROBLEMS + 1} more"]
     json.dump({"problems": [one[:MAX_CHARACTERS] for one in found]}, sys.stdout)

@@ -206,9 +206,10 @@ class TeamRules(FrozenModel):
 
 
 class UploadSizes(FrozenModel):
-    """The maximum sizes of uploads: a `file` of answers, and the archive of an `image`."""
+    """The maximum sizes of uploads: a `file` of answers (None: by the size of the phase's questions), and the archive
+    of an `image`."""
 
-    file: Size = "64m"
+    file: Size | None = None
     image: Size = "20g"
 
 

@@ -31,7 +31,7 @@ MOST_BYTES = 1_000_000
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _SECRET = ("password", "again")  # fields that no page repeats
 _BODY = "proctor.body"
-_ERRORS = (400, 403, 404, 405, 409, 413, 422, 429)
+_ERRORS = (400, 403, 404, 405, 409, 413, 422, 429, 503)
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -68,7 +68,7 @@ def create_app(site: Site) -> FastAPI:
         (StarletteHTTPException, _http_error),
         (RequestValidationError, _invalid_request),
         (SQLAlchemyError, _database_error),
-        (BusyError, _busy),
+        (BusyError, _database_error),
         (ClientDisconnect, _gone),
         (Exception, _server_error),
     ):
@@ -116,11 +116,6 @@ async def _database_error(request: Request, error: Exception) -> Response:
     if not reason:
         raise error
     cast("WriterGate", request.app.state.gate).refuse(reason)
-    return await run_in_threadpool(_busy_page, request)
-
-
-async def _busy(request: Request, error: Exception) -> Response:
-    del error  # counted where it was raised
     return await run_in_threadpool(_busy_page, request)
 
 
@@ -249,8 +244,8 @@ class _Changes:
             return
         except HTTPException as error:  # too large
             response = await run_in_threadpool(_http_error, request, error)
-        except BusyError as error:
-            response = await _busy(request, error)
+        except BusyError:  # of the gate, which counted it
+            response = await run_in_threadpool(_busy_page, request)
         await response(scope, receive, send)
 
 

@@ -100,7 +100,7 @@ class WriterGate:
         async with self.entered():
             try:
                 return await run_in_threadpool(change, *given)
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, BusyError) as error:
                 if not (reason := busy_reason(error)):
                     raise
                 self.refuse(reason)

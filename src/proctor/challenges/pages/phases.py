@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,17 +16,19 @@ from starlette.concurrency import run_in_threadpool
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
+from proctor.challenges.pages.desk import UploadDesk
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state, was_open
-from proctor.challenges.submissions import HandIn, HandInError, QuotaLeft, quota_left, submissions_of
-from proctor.challenges.uploads import check_handed_in, keep_upload, suffix_of
-from proctor.web import Upload, page, receive_upload
+from proctor.challenges.submissions import HandIn, HandInError, QuotaLeft, quota_left, submissions_of, uploads_left
+from proctor.challenges.uploads import keep_upload, suffix_of, upload_size
+from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
 
-_CONCURRENT_CHECKS = 2
-_SPARE_BYTES = 2**30  # of the disk, kept free
+_SPARE_BYTES = 2**30  # of the disk, kept free for the databases on it
+_ANSWER_S = 15.0  # a check that takes longer goes on while its page is shown
+_TRIES, _RETRY_S = 5, 5
 _WIDTH = 200  # of an interval's drawing
 _MARGIN = 0.04
 _OPTIONAL = ("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line")
@@ -76,23 +78,37 @@ def phase_page(request: Request, phase: KnownPhase, viewer: Anybody) -> Response
     return _phase_page(request, phase, viewer)
 
 
-def _phase_page(request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", status: int = 200) -> Response:
+def _phase_page(
+    request: Request,
+    phase: Phase,
+    viewer: Viewer,
+    *,
+    fault: str = "",
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """`fault` is the key of the text that says why an upload was not accepted."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
         files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
-    sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
+    sizes = {kind: upload_size(challenge, phase, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
     box = {"memory": size_of(limits.memory), "scratch": size_of(limits.scratch), "cpus": limits.cpus, "gpu": limits.gpu}
     return page(
-        request, "phase", status=status, card=card, team=team, mine=mine, sizes=sizes, box=box, files=files, fault=fault
+        request,
+        "phase",
+        status=status,
+        headers=headers,
+        card=card,
+        team=team,
+        mine=mine,
+        sizes=sizes,
+        box=box,
+        files=files,
+        fault=fault,
     )
-
-
-def _max_upload(challenge: Challenge, kind: Kind) -> int:
-    return size_of(getattr(challenge.settings.uploads, kind))
 
 
 @router.get("/phase/{name}/files/{path:path}")
@@ -130,64 +146,50 @@ def _is_plain(file: Path, top: Path) -> bool:
     return file.is_file() and not any(path.is_symlink() for path in inside)
 
 
-@dataclass
-class UploadDesk:
-    """What is in progress in this process: the teams that are uploading, with the bytes that each may still need on the
-    disk, and the checks."""
-
-    teams: dict[int, int] = field(default_factory=dict)
-    checks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_CHECKS))
-
-
 @router.post("/phase/{name}/{kind}")
 async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind: Literal["file", "image"]) -> Response:
     """Receives an upload, checks it in a process of its own, and queues or refuses it. A team uploads one file at a
-    time; an upload that could not be accepted anyway is not read."""
+    time, and the next one once the check of the last has ended; an upload that could not be accepted anyway is not
+    read. A check that takes longer than a few seconds goes on while the page of the submission is shown."""
     challenge, team = challenge_of(request), viewer.own_team()
     desk: UploadDesk = request.app.state.desk
 
     async def refused(fault: str, status: int) -> Response:
-        return await run_in_threadpool(_phase_page, request, phase, viewer, fault=fault, status=status)
+        headers = {"retry-after": str(_RETRY_S)} if status == 503 else {}
+        return await run_in_threadpool(_phase_page, request, phase, viewer, fault=fault, status=status, headers=headers)
 
     if kind not in phase.accepts:
         raise HTTPException(404)
-    if not await run_in_threadpool(_may_submit, challenge, phase, viewer):
-        return await refused("phase.no_more", 409)
+    if fault := await run_in_threadpool(_hindrance, challenge, phase, viewer):
+        return await refused(fault, 409)
     if team in desk.teams:
-        raise HTTPException(409)
-    needed = min(_max_upload(challenge, kind), _stated(request))
-    if not _has_room(challenge, needed + sum(desk.teams.values())):
-        return await refused("phase.full", 503)
-    desk.teams[team] = needed  # no other request ran since the look at the disk
+        return await refused("reason.checking", 409)
     try:
-        async with receive_upload(request, challenge.uploads) as upload:
-            if not upload.size:
-                return await refused("phase.empty", 422)
-            number = await run_in_threadpool(_keep, challenge, _entry(phase, viewer, kind, upload), upload)
+        with desk.occupied(team):  # no other request ran since the look at it
+            async with receive_upload(request, challenge.uploads, keep_free=_SPARE_BYTES) as upload:
+                if not upload.size:
+                    return await refused("phase.empty", 422)
+                number = await _kept(desk, _entry(phase, viewer, kind, upload), upload)
+            check = desk.check(team, number)
     except HandInError as error:
         return await refused(f"reason.{error.reason}", 409)
-    finally:
-        del desk.teams[team]
-    async with desk.checks:
-        await run_in_threadpool(check_handed_in, challenge, number)
+    except NoRoomError:
+        return await refused("phase.full", 503)
+    except BusyError:
+        return await refused("phase.busy", 503)
+    done, _ = await asyncio.wait({check}, timeout=_ANSWER_S)
+    for task in done:
+        task.result()  # raises what ended it
     return RedirectResponse(f"/submission/{number}", 303)
 
 
-def _may_submit(challenge: Challenge, phase: Phase, viewer: Viewer) -> bool:
+def _hindrance(challenge: Challenge, phase: Phase, viewer: Viewer) -> str:
+    """Why the team can't submit now, as a key of the pages' texts; "" if it can."""
     with challenge.reading() as connection:
-        return card_of(connection, challenge, phase, viewer).takes
-
-
-def _stated(request: Request) -> int:
-    """The length of the body that a request states; without one it may be of any length."""
-    stated = request.headers.get("content-length", "")
-    return int(stated) if stated.isdecimal() else sys.maxsize
-
-
-def _has_room(challenge: Challenge, needed: int) -> bool:
-    """Whether the disk has room for that number of bytes, those of uploads under way included."""
-    disk = os.statvfs(challenge.uploads)
-    return disk.f_bavail * disk.f_frsize > needed + _SPARE_BYTES
+        if not card_of(connection, challenge, phase, viewer).takes:
+            return "phase.no_more"
+        left = uploads_left(connection, challenge, viewer.own_team(), phase.name)
+    return "" if left > 0 else "reason.too_many"
 
 
 def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
@@ -202,6 +204,16 @@ def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
         suffix=suffix_of(upload.name),
         description=upload.fields.get("description", "")[:20_000],
     )
+
+
+async def _kept(desk: UploadDesk, entry: HandIn, upload: Upload) -> int:
+    """Records the submission and stores its bytes. Since they took long to arrive, it waits longer for the database
+    than other changes do. Raises `BusyError`."""
+    for _ in range(_TRIES):
+        with suppress(BusyError):
+            return await desk.gate.run(_keep, desk.challenge, entry, upload)
+        await asyncio.sleep(_RETRY_S)
+    return await desk.gate.run(_keep, desk.challenge, entry, upload)
 
 
 def _keep(challenge: Challenge, entry: HandIn, upload: Upload) -> int:
