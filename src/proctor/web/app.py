@@ -58,8 +58,8 @@ def create_app(site: Site) -> FastAPI:
         dependencies=[Depends(_check_origin)],
         middleware=[
             Middleware(_SecurityHeaders, tls=site.tls),
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
             Middleware(_BodyLimit, site=site),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
             Middleware(_Changes, site=site),
         ],
     )
