@@ -13,13 +13,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import uvicorn
 
 from proctor.web.app import create_app
-from proctor.web.connections import ConnectionLimits, Guard, GuardedServer
+from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, Stage
 from proctor.web.site import Site, upload_limit
 
 _HANGS_S = 60.0
+
+
+@dataclass
+class Ahead:
+    """In place of the module `time`: a clock that a test moves on."""
+
+    ahead: float = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
 
 
 @dataclass
@@ -29,6 +40,7 @@ class Served:
     port: int
     guard: Guard
     loop: asyncio.AbstractEventLoop
+    clock: Ahead
 
     @property
     def tally(self) -> Counter[str]:
@@ -48,11 +60,17 @@ class Served:
         self.loop.call_soon_threadsafe(lambda: (act(), done.set()))
         assert done.wait(_HANGS_S)
 
+    def stages(self) -> list[Stage]:
+        """What the connections wait for."""
+        found: list[Stage] = []
+        self.within(lambda: found.extend(one.progress(self.clock.monotonic()).stage for one in self.guard))
+        return found
+
     def pass_by(self, seconds: float) -> None:
         """Lets the guard look now, and again after so many seconds."""
-        now = time.monotonic()
-        self.within(lambda: self.guard.sweep(now))
-        self.within(lambda: self.guard.sweep(now + seconds))
+        self.within(lambda: self.guard.sweep(self.clock.monotonic()))
+        self.clock.ahead += seconds
+        self.within(lambda: self.guard.sweep(self.clock.monotonic()))
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Waits until the server has noticed what a test did."""
@@ -76,18 +94,20 @@ def guarded(site: Site, *, tls: tuple[Path, Path] | None = None, **limits: int) 
     config.load()
     guard = Guard(ConnectionLimits(**{"connections": 40, "per_address": 20} | limits), app.state.tally)
     server = GuardedServer(config, guard, lambda path: upload_limit(site, path) is not None)
-    loop = asyncio.new_event_loop()
+    loop, clock = asyncio.new_event_loop(), Ahead()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([opened])), daemon=True)
-    thread.start()
-    served = Served(opened.getsockname()[1], guard, loop)
-    served.until(lambda: server.started)
-    try:
-        yield served
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join(_HANGS_S)
-        assert not thread.is_alive()
-        loop.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("proctor.web.connections.time", clock)
+        thread.start()
+        served = Served(opened.getsockname()[1], guard, loop, clock)
+        served.until(lambda: server.started)
+        try:
+            yield served
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(_HANGS_S)
+            assert not thread.is_alive()
+            loop.close()
 
 
 def read_all(opened: socket.socket) -> bytes:

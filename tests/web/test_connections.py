@@ -9,9 +9,12 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
 
 from proctor.web.connections import (
     ConnectionLimits,
@@ -26,7 +29,7 @@ from proctor.web.connections import (
 )
 from proctor.web.site import Site
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
-from tests.support.web_open import open_site
+from tests.support.web_open import OpenSite, open_site
 from tests.web.test_serve import certificate
 
 LIMITS = ConnectionLimits(connections=4, per_address=2)
@@ -97,6 +100,8 @@ def test_those_without_a_request_make_room_first_and_the_longest_of_them() -> No
     assert room_made_by(idle, *busy) == [0]
     assert room_made_by(*busy, Pretended("w", Stage.BODY, 20, 10**6, upload=True)) is None, "it sends fast enough"
     assert room_made_by(*busy, Pretended("w", Stage.BODY, 1)) is None, "it has just begun"
+    assert room_made_by(*busy, Pretended("w", Stage.STALLED, 1)) is None, "it reads"
+    assert room_made_by(*busy, Pretended("w", Stage.STALLED, 9)) == [3]
 
 
 def test_an_address_with_many_makes_room_among_its_own() -> None:
@@ -150,7 +155,7 @@ def test_half_requests_end_with_their_time_and_others_are_served(served: Served)
     served.pass_by(9)
     assert len(served.guard) == 4
     slow[0].sendall(b"X-a: b\r\n")  # another header does not begin the time again
-    served.pass_by(11)
+    served.pass_by(2)
     assert [read_all(one)[:28] for one in slow] == [b"HTTP/1.1 408 Request Timeout"] * 3
     assert read_all(silent) == b"", "browsers open connections in advance: one without a request ends without a word"
     holds(served, 0)
@@ -164,7 +169,7 @@ def test_half_forms_end_with_their_time_and_leave_no_traceback(
     holds(served, 1)
     served.pass_by(29)
     assert len(served.guard) == 1
-    served.pass_by(31)
+    served.pass_by(2)
     assert read_all(slow).startswith(b"HTTP/1.1 408 Request Timeout")
     holds(served, 0)
     assert is_served(served)
@@ -179,6 +184,40 @@ def test_an_upload_goes_on_while_its_rate_is_kept(served: Served, site: Site) ->
     served.pass_by(60)
     assert b" 408 " in read_all(slow)[:20]
     served.until(lambda: not list(site.folder.glob(".incoming-*")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeSite(OpenSite):
+    """`/large` is 40 MB long."""
+
+    def mount(self, app: FastAPI) -> None:
+        app.get("/large")(lambda: StreamingResponse(bytes(100_000) for _ in range(400)))
+
+
+def test_who_reads_nothing_of_an_answer_is_disconnected_and_who_reads_slowly_is_not(tmp_path: Path) -> None:
+    small = open_site(tmp_path)
+    site = LargeSite(**{one.name: getattr(small, one.name) for one in fields(small)})
+    ask = b"GET /large HTTP/1.1\r\nHost: review.test\r\n\r\n"
+    with guarded(site) as served:
+        deaf, slow = served.opened(ask), served.opened(ask)
+
+        def all_paused() -> bool:
+            return served.stages() == [Stage.STALLED] * len(served.guard)
+
+        served.until(all_paused)
+        for _ in range(3):
+            served.pass_by(40)
+            taken = 0
+            while taken < 8_000_000:
+                taken += len(slow.recv(1_000_000))
+            served.until(all_paused)
+            served.pass_by(0)
+        holds(served, 1)
+        assert served.tally == {"closed after its time was over (stalled)": 1}
+        deaf.close()
+        slow.close()
+        holds(served, 0)
+    site.engine.dispose()
 
 
 def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:

@@ -15,7 +15,7 @@ import socket
 import ssl
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_network
@@ -35,7 +35,7 @@ _PAUSE_S = 0.5  # without descriptors
 _REPORT_TICKS = 600  # of a tenth of a second
 _MOST = 2048
 _OTHER_FILES = 64  # descriptors of the database, of checks and of the program itself
-_SLOW_AFTER_S = 5.0  # a body that has taken this long may have to make room
+_SLOW_AFTER_S = 5.0  # a sender or a reader who is slow for so long may have to make room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +124,8 @@ class Progress:
         requests; None for one that is being answered or sends fast enough."""
         if self.stage in {Stage.HANDSHAKE, Stage.HEADERS, Stage.CLOSING}:
             return 0
-        slow = self.received < limits.upload_bytes_s * self.seconds
-        if self.stage is Stage.STALLED or (self.stage is Stage.BODY and self.seconds > _SLOW_AFTER_S and slow):
+        slow = self.stage is Stage.STALLED or self.received < limits.upload_bytes_s * self.seconds
+        if self.stage in {Stage.STALLED, Stage.BODY} and self.seconds > _SLOW_AFTER_S and slow:
             return 1
         return 2 if self.stage is Stage.IDLE else None
 
@@ -156,6 +156,9 @@ class Guard:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(list(self._all))
 
     def enter(self, connection: Held) -> None:
         """Counts a connection."""
@@ -198,7 +201,7 @@ class Guard:
 
     def sweep(self, now: float) -> None:
         """Ends all connections whose time is over. Call it once a second."""
-        for connection in list(self._all):
+        for connection in self:
             progress = connection.progress(now)
             if progress.is_overdue(self.limits):
                 self.tally[f"closed after its time was over ({progress.stage})"] += 1
@@ -225,7 +228,8 @@ class GuardedProtocol(H11Protocol):
         self.opening: asyncio.Task[None] | None = None
         self._guard, self._takes_files = guard, takes_files
         self._total = self._before = 0
-        self._mark: tuple[Stage, object] = (Stage.HANDSHAKE, None)
+        self._drained = 0
+        self._mark: tuple[object, ...] = ()
         self._since = self._looked = time.monotonic()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -239,6 +243,11 @@ class GuardedProtocol(H11Protocol):
         if not self.transport.is_closing():
             super().data_received(data)
 
+    def resume_writing(self) -> None:
+        """Notes that a reader took something of an answer."""
+        self._drained += 1
+        super().resume_writing()
+
     def send_400_response(self, msg: str) -> None:
         """Answers nonsense, unless an answer has begun: then the connection just ends."""
         if self.cycle is not None and not self.cycle.response_complete and self.cycle.response_started:
@@ -250,14 +259,15 @@ class GuardedProtocol(H11Protocol):
 
     def progress(self, now: float) -> Progress:
         """What it waits for. Time in which the server does not read a body does not count against its sender."""
-        mark = (self._stage(), self.cycle)
+        stage = self._stage()
+        mark = (stage, self.cycle, self._drained if stage is Stage.STALLED else 0)
         if mark != self._mark:
             self._mark, self._since, self._before = mark, now, self._total
-        elif mark[0] is Stage.BODY and self.flow.read_paused:
+        elif stage is Stage.BODY and self.flow.read_paused:
             self._since += now - self._looked
         self._looked = now
-        upload = mark[0] is Stage.BODY and self._takes_files(self.scope["path"])
-        return Progress(mark[0], now - self._since, self._total - self._before, upload=upload)
+        upload = stage is Stage.BODY and self._takes_files(self.scope["path"])
+        return Progress(stage, now - self._since, self._total - self._before, upload=upload)
 
     def _stage(self) -> Stage:
         if self.transport is None:
