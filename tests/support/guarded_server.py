@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,7 @@ class Served:
     guard: Guard
     loop: asyncio.AbstractEventLoop
     clock: Ahead
+    sockets: list[socket.socket] = field(default_factory=list)
 
     @property
     def tally(self) -> Counter[str]:
@@ -50,6 +51,7 @@ class Served:
     def opened(self, *parts: bytes, source: str = "127.0.0.1") -> socket.socket:
         """A connection from an address of this machine, on which the parts were sent."""
         made = socket.create_connection(("127.0.0.1", self.port), _HANGS_S, (source, 0))
+        self.sockets.append(made)
         for part in parts:
             made.sendall(part)
         return made
@@ -104,6 +106,8 @@ def guarded(site: Site, *, tls: tuple[Path, Path] | None = None, **limits: int) 
         try:
             yield served
         finally:
+            for one in served.sockets:
+                one.close()
             server.should_exit = server.force_exit = True
             thread.join(_HANGS_S)
             assert not thread.is_alive()

@@ -278,6 +278,7 @@ async def _token_field(request: Request) -> str:
     if kind not in {"application/x-www-form-urlencoded", "multipart/form-data"}:
         return ""
     found = (await request.form()).get("csrf")
+    await request.close()  # no page reads a file of such a form
     return found if isinstance(found, str) else ""
 
 
