@@ -3,7 +3,7 @@
 python bench/storm.py                                 # a minute
 
 A challenge by https, with 1,024 file descriptors. Beside the people, who log in, read pages and submit, are 1,100 slow
-sockets from 50 addresses (some send a byte of a header every 5 s, some of a form, some end in the middle of a TLS
+sockets from 50 addresses, opened over 10 s (some send a byte of a header every 5 s, some of a form, some end in the middle of a TLS
 handshake; each comes again when it was closed), 6 teams that upload 30 MB and 4 MB of `[1,1,…]` again and again, and
 another program that locks the database for 5 s every 20 s. Wanted: p95 of a page under 300 ms, nobody refused but
 changes while the database is locked (503), and a log under 1 MB without a traceback. All who ask are in this one
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import random
 import re
 import resource
@@ -24,23 +25,30 @@ import tempfile
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from itsdangerous import Signer
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
 from bench.web import Load, Server, quantile
+from proctor.challenges.pages.site import KEY_FILE
 from proctor.challenges.teams import TeamEntry, register_team
 from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
+from proctor.web.sessions import start_session
+from proctor.web.site import signing_key
 from tests.support.challenge_site import answers, challenge_site
 from tests.support.guarded_server import without_checks
 from tests.support.web_site import PASSWORD
 from tests.web.test_serve import certificate
 
 WANTED_MS, WANTED_LOG = 300.0, 1_000_000
-SLOW, HOSTILE, DESCRIPTORS = 1100, 6, 1024
+DESCRIPTORS = 1024
+PAGES = ("/", "/phase/pre-evaluation", "/submissions", "/team", "/terms")
+OPENED_S = 10.0  # the slow sockets are opened over this time
 CONTEXT = without_checks()
 
 
@@ -58,74 +66,78 @@ class Storm:
     hostile: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def person(name: str, address: str, server: Server) -> httpx2.AsyncClient:
+def person(address: str, server: Server) -> httpx2.AsyncClient:
     """A browser at an address of its own."""
     transport = httpx2.AsyncHTTPTransport(verify=CONTEXT, local_address=address)
-    return httpx2.AsyncClient(
-        base_url=server.base, transport=transport, headers={"accept": "text/html", "x-name": name}, timeout=60
-    )
+    return httpx2.AsyncClient(base_url=server.base, transport=transport, headers={"accept": "text/html"}, timeout=60)
 
 
-async def token_of(client: httpx2.AsyncClient) -> str:
-    found = re.search(r'name="csrf-token" content="([^"]+)"', (await client.get("/login", follow_redirects=True)).text)
+async def token_of(storm: Storm, client: httpx2.AsyncClient, path: str = "/") -> str:
+    """The token of the visitor's forms, from a page."""
+    answer = await timed(storm, client, "page", path)
+    found = re.search(r'name="csrf-token" content="([^"]+)"', answer.text if answer else "")
     return found[1] if found else ""
 
 
-async def timed(storm: Storm, client: httpx2.AsyncClient, kind: str, path: str, **given: Any) -> int:
-    """The status of an honest request; one that was refused while the database was locked is no wrong."""
+async def timed(storm: Storm, client: httpx2.AsyncClient, kind: str, path: str, **given: Any) -> httpx2.Response | None:
+    """The answer to an honest request, None without one. A change that was refused while the database was locked is no
+    wrong."""
     load, start = storm.load, time.monotonic()
     try:
         answer = await (client.post(path, **given) if given else client.get(path))
     except httpx2.TransportError as error:
         load.wrong[f"{kind} {type(error).__name__}"] += 1
-        return 0
+        return None
     end = time.monotonic()
     load.seconds[kind].append(end - start)
     if answer.status_code == 503 and given and any(begun < end and start < over + 1 for begun, over in storm.locked):
         storm.refused_while_locked += 1
     elif answer.status_code >= 400:
         load.wrong[f"{kind} {answer.status_code}"] += 1
-    return answer.status_code
+    return answer
 
 
 async def entered(storm: Storm, client: httpx2.AsyncClient, name: str) -> None:
     """Logs in, again after a while where the database is locked."""
-    status = 0
-    while status != 303:
-        given = {"csrf": await token_of(client), "name": name, "password": PASSWORD}
-        status = await timed(storm, client, "login", "/login", data=given)
-        if status != 303:
-            await asyncio.sleep(5)
+    while True:
+        given = {"csrf": await token_of(storm, client, "/login"), "name": name, "password": PASSWORD}
+        answer = await timed(storm, client, "login", "/login", data=given)
+        if answer is not None and answer.status_code == 303:
+            return
+        await asyncio.sleep(5)
 
 
-async def visit(storm: Storm, server: Server, number: int, until: float, answers: bytes) -> None:
-    """One of the honest: logs in, reads a page every few seconds; every tenth submits a file."""
+async def visit(storm: Storm, server: Server, number: int, cookie: str, until: float, fitting: bytes) -> None:
+    """One of the honest: reads a page every few seconds. Every fourth logs in first, the others have done so before;
+    every tenth submits a file."""
     rng = random.Random(number)
-    pages = ("/", "/phase/pre-evaluation", "/submissions", "/board/training")
-    async with person(f"p{number}", f"127.2.{number // 250}.{number % 250 + 1}", server) as client:
-        await asyncio.sleep((until - time.monotonic()) / 3 * rng.random())
-        await entered(storm, client, f"p{number}")
-        submits = number % 10 == 0
+    async with person(f"127.2.{number // 250}.{number % 250 + 1}", server) as client:
+        await asyncio.sleep(rng.random() * (0.8 * (until - time.monotonic()) if number % 4 == 0 else 3.0))
+        if number % 4 == 0:
+            await entered(storm, client, f"p{number}")
+        else:
+            client.cookies.set("__Host-proctor", cookie)
+        submits = number % 10 == 5
         while time.monotonic() < until:
-            await timed(storm, client, "page", rng.choice(pages))
+            await timed(storm, client, "page", rng.choice(PAGES))
             if submits:
-                form = {
-                    "data": {"csrf": await token_of(client), "name": "mine"},
-                    "files": {"upload": ("a.json", answers)},
-                }
-                submits = await timed(storm, client, "submit", "/phase/pre-evaluation/file", **form) != 303
+                form = {"csrf": await token_of(storm, client), "name": "mine"}
+                files = {"upload": ("a.json", fitting)}
+                answer = await timed(storm, client, "submit", "/phase/pre-evaluation/file", data=form, files=files)
+                submits = answer is None or answer.status_code != 303
             await asyncio.sleep(2 + 2 * rng.random())
 
 
 async def attack(storm: Storm, server: Server, number: int, until: float) -> None:
     """One of the hostile: uploads at once when the last upload was answered."""
     bodies = [b"[" + b"1," * (size // 2) + b"1]" for size in (30_000_000, 4_000_000)]
-    async with person(f"h{number}", f"127.3.0.{number + 1}", server) as client:
-        await entered(Storm(locked=[(0.0, until)]), client, f"h{number}")
+    unmeasured = Storm()
+    async with person(f"127.3.0.{number + 1}", server) as client:
+        await entered(unmeasured, client, f"h{number}")
         turn = 0
         while time.monotonic() < until:
             turn += 1
-            form = {"csrf": await token_of(client), "name": "ones"}
+            form = {"csrf": await token_of(unmeasured, client), "name": "ones"}
             try:
                 files = {"upload": ("a.json", bodies[turn % 2])}
                 answer = await client.post("/phase/pre-evaluation/file", data=form, files=files)
@@ -141,7 +153,7 @@ async def drip(storm: Storm, server: Server, number: int, until: float) -> None:
     if number % 3 == 1:
         start = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900\r\n\r\nname=a"
     tls = None if number % 3 == 2 else CONTEXT
-    await asyncio.sleep(3 * random.Random(number).random())
+    await asyncio.sleep(OPENED_S * random.Random(number).random())
     while time.monotonic() < until:
         begun = time.monotonic()
         with contextlib.suppress(OSError):
@@ -159,7 +171,7 @@ async def drip(storm: Storm, server: Server, number: int, until: float) -> None:
             gone.cancel()
             writer.transport.abort()
             storm.slow_longest_s = max(storm.slow_longest_s, time.monotonic() - begun)
-        await asyncio.sleep(1)
+        await asyncio.sleep(5)
 
 
 async def lock_now_and_then(storm: Storm, database: Path, until: float) -> None:
@@ -168,56 +180,76 @@ async def lock_now_and_then(storm: Storm, database: Path, until: float) -> None:
         await asyncio.sleep(10)
         with contextlib.closing(sqlite3.connect(database, isolation_level=None, timeout=30)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            storm.locked.append((time.monotonic(), time.monotonic() + 5))
+            begun = time.monotonic()
+            storm.locked.append((begun, until))
             await asyncio.sleep(5)
             connection.execute("ROLLBACK")
+            storm.locked[-1] = begun, time.monotonic()
         await asyncio.sleep(5)
 
 
-def prepare_storm(folder: Path, people: int) -> tuple[Path, bytes]:
-    """A challenge with its people, who have one password; answers that fit, and a certificate beside it."""
+def prepare_storm(folder: Path, people: int, hostile: int) -> tuple[Path, list[str], bytes]:
+    """A challenge with its people, who have one password; the cookies of their sessions, and answers that fit."""
     site = challenge_site(folder / "challenge")
-    password = hashed(PASSWORD)
+    now, password, cookies = datetime.now(UTC), hashed(PASSWORD), []
+    key = signing_key(site.folder / KEY_FILE)
     with site.writing() as connection:
-        for name in (*(f"p{number}" for number in range(people)), *(f"h{number}" for number in range(HOSTILE))):
-            changed = Changed(None, site.now())
+        for name in (*(f"p{number}" for number in range(people)), *(f"h{number}" for number in range(hostile))):
+            changed = Changed(None, now)
             account = add_account(connection, name, "participant", "en", changed)
-            take_up(connection, invite(connection, account, changed), password, site.now())
-            if name[0] == "h" or int(name[1:]) % 10 == 0:
+            take_up(connection, invite(connection, account, changed), password, now)
+            token = start_session(connection, account["id"], now)
+            cookies.append(Signer(key, salt="session").sign(token).decode())
+            if name[0] == "h" or int(name[1:]) % 10 == 5:
                 entry = TeamEntry(f"Team {name}", "Clinic", "AT", site.challenge.terms)
                 register_team(connection, site.challenge, account["id"], entry)
     fitting = answers(site)
     site.engine.dispose()
-    return site.folder, fitting
+    return site.folder, cookies, fitting
 
 
-async def storm_over(storm: Storm, server: Server, folder: Path, fitting: bytes, options: argparse.Namespace) -> None:
+async def storm_over(
+    storm: Storm, server: Server, folder: Path, cookies: list[str], fitting: bytes, options: argparse.Namespace
+) -> None:
     """All of them at once."""
     until = time.monotonic() + options.seconds
-    await asyncio.gather(
-        *(visit(storm, server, number, until, fitting) for number in range(options.people)),
-        *(attack(storm, server, number, until) for number in range(HOSTILE)),
-        *(drip(storm, server, number, until) for number in range(SLOW)),
-        lock_now_and_then(storm, folder / "challenge.sqlite", until),
-    )
+
+    honest = [visit(storm, server, number, cookies[number], until, fitting) for number in range(options.people)]
+    others = [attack(storm, server, number, until) for number in range(options.hostile)]
+    others += [drip(storm, server, number, until) for number in range(options.slow)]
+    others += [lock_now_and_then(storm, folder / "challenge.sqlite", until)]
+    tasks = [asyncio.create_task(one) for one in others]
+    await asyncio.gather(*honest)
+    for task in tasks:
+        task.cancel()
+    for found in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(found, Exception):
+            raise found
 
 
 def run_storm(folder: Path, options: argparse.Namespace) -> None:
     """Prints what was measured; exit code 1 where it is not as wanted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    place, fitting = prepare_storm(folder, options.people)
+    place, cookies, fitting = prepare_storm(folder, options.people, options.hostile)
     cert, key = certificate(folder)
     tls = ("--same-user", "--tls-cert", str(cert), "--tls-key", str(key))
     server, storm = Server(place, None, *tls, files=DESCRIPTORS), Storm()
     server.start()
-    asyncio.run(storm_over(storm, server, place, fitting, options))
+    before, begun = server.cpu_s(), time.monotonic()
+    asyncio.run(storm_over(storm, server, place, cookies, fitting, options))
+    cpu, own, seconds = server.cpu_s() - before, time.process_time(), time.monotonic() - begun
     log = server.stop()
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    print(f"{options.people} people for {options.seconds:g} s, beside {SLOW} slow sockets and {HOSTILE} hostile teams")
+    print(
+        f"{options.people} people for {options.seconds:g} s, beside {options.slow} slow sockets and {options.hostile} hostile teams"
+    )
     show_times(storm.load)
     print(f"  refused: {dict(storm.load.wrong) or 'none'}; and {storm.refused_while_locked} changes (503) in "
           f"{len(storm.locked)} × 5 s of a locked database")  # fmt: skip
+    print(
+        f"  processor: server {cpu:.0f} s, this program {own:.0f} s of {seconds:.0f} s; load {os.getloadavg()[0]:.1f}"
+    )
     print(f"  slow sockets: {storm.slow_closed} closed, the longest after {storm.slow_longest_s:.0f} s")
     print(f"  hostile uploads by status: {dict(sorted(storm.hostile.items()))}")
     print(f"  log: {len(log)} bytes, {log.count('Traceback')} tracebacks\n{log[-1500:]}")
@@ -237,6 +269,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--slow", type=int, default=1100, help="slow sockets")
+    parser.add_argument("--hostile", type=int, default=6, help="teams with hostile uploads")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         run_storm(Path(name), options)

@@ -95,6 +95,8 @@ def test_those_without_a_request_make_room_first_and_the_longest_of_them() -> No
     young, old = Pretended("c", Stage.HEADERS, 1), Pretended("d", Stage.HANDSHAKE, 3)
     assert room_made_by(idle, slow, young) == []
     assert room_made_by(idle, slow, young, old) == [3]
+    old.ended = False
+    assert room_made_by(old, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (1, 2))) == [3]
     busy = [Pretended(name, Stage.ANSWER, 100) for name in "xyz"]
     assert room_made_by(idle, slow, *busy[:2]) == [1]
     assert room_made_by(idle, *busy) == [0]
@@ -224,6 +226,7 @@ def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:
     """As many as there may be, from as many addresses."""
     slow = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(40)]
     holds(served, 40)
+    served.clock.ahead += 5  # those who come now are younger
     visitors = [served.opened(HEAD, b"\r\n", source=f"127.0.2.{place + 1}") for place in range(10)]
     assert [one.recv(12) for one in visitors] == [b"HTTP/1.1 200"] * 10
     assert len(served.guard) == 40

@@ -2,8 +2,9 @@
 
 uvicorn limits none of this (its issue 157), and when file descriptors run out, asyncio's accept loop logs a traceback
 per try (CPython's issue 151615). So the server takes its connections in itself (`Listener`), before TLS, and a `Guard`
-looks at each of them once a second. When there are too many, the connection that has kept the server waiting longest
-makes room, first those without a whole request: slow senders shorten their own time and nobody else's.
+looks at each of them once a second. When there are too many, one makes room: first those without a whole request, and
+of these one of the address that has most, the one that has kept the server waiting longest. Slow senders shorten their
+own time and nobody else's.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _PAUSE_S = 0.5  # without descriptors
 _REPORT_TICKS = 600  # of a tenth of a second
 _MOST = 2048
 _OTHER_FILES = 64  # descriptors of the database, of checks and of the program itself
+_SHARE, _YOUNG_S = 16, 1.0  # a sixteenth makes room at once: looking for them costs time; not those who just came
 _SLOW_AFTER_S = 5.0  # a sender or a reader who is slow for so long may have to make room
 
 
@@ -187,16 +189,20 @@ class Guard:
         return True
 
     def _make_room(self, among: Collection[Held], now: float) -> bool:
-        found = [(connection.progress(now), connection) for connection in among]
-        ranked = [
-            (rank, -one.seconds, at) for at, (one, _) in enumerate(found) if (rank := one.rank(self.limits)) is not None
-        ]
+        ranked: list[tuple[tuple[int, int, float], Progress, Held]] = []
+        for held in among:
+            one = held.progress(now)
+            rank = one.rank(self.limits)
+            if rank is not None:
+                ranked.append(((rank, -len(self._by_address[held.address]), -one.seconds), one, held))
         if not ranked:
             return False
-        progress, connection = found[min(ranked)[2]]
-        self.tally[f"closed to make room ({progress.stage})"] += 1
-        connection.end(told=False)
-        self.leave(connection)
+        ranked.sort(key=lambda entry: entry[0])
+        more = [entry for entry in ranked[1 : len(among) // _SHARE] if not entry[0][0] and entry[1].seconds > _YOUNG_S]
+        for _, progress, connection in (ranked[0], *more):
+            self.tally[f"closed to make room ({progress.stage})"] += 1
+            connection.end(told=False)
+            self.leave(connection)
         return True
 
     def sweep(self, now: float) -> None:
@@ -228,9 +234,14 @@ class GuardedProtocol(H11Protocol):
         self.opening: asyncio.Task[None] | None = None
         self._guard, self._takes_files = guard, takes_files
         self._total = self._before = 0
-        self._drained = 0
-        self._mark: tuple[object, ...] = ()
+        self._drained, self._upload = 0, False
+        self._mark: tuple[object, ...] = (Stage.HANDSHAKE, None, 0)
         self._since = self._looked = time.monotonic()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Waits for the first request."""
+        super().connection_made(transport)
+        self._mark, self._since = (Stage.HEADERS, None, 0), time.monotonic()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leaves the guard."""
@@ -263,11 +274,11 @@ class GuardedProtocol(H11Protocol):
         mark = (stage, self.cycle, self._drained if stage is Stage.STALLED else 0)
         if mark != self._mark:
             self._mark, self._since, self._before = mark, now, self._total
+            self._upload = stage is Stage.BODY and self._takes_files(self.scope["path"])
         elif stage is Stage.BODY and self.flow.read_paused:
             self._since += now - self._looked
         self._looked = now
-        upload = stage is Stage.BODY and self._takes_files(self.scope["path"])
-        return Progress(stage, now - self._since, self._total - self._before, upload=upload)
+        return Progress(stage, now - self._since, self._total - self._before, upload=self._upload)
 
     def _stage(self) -> Stage:
         if self.transport is None:
