@@ -25,12 +25,12 @@ _HANGS_S = 60.0
 
 @dataclass
 class Ahead:
-    """In place of the module `time`: a clock that a test moves on."""
+    """In place of the module `time`: a clock that only a test moves on."""
 
     ahead: float = 0.0
 
     def monotonic(self) -> float:
-        return time.monotonic() + self.ahead
+        return self.ahead
 
 
 @dataclass
@@ -59,7 +59,12 @@ class Served:
     def within(self, act: Callable[[], object]) -> None:
         """Does something in the server's event loop, and returns when it is done."""
         done = threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (act(), done.set()))
+
+        def acted() -> None:
+            act()
+            done.set()
+
+        self.loop.call_soon_threadsafe(acted)
         assert done.wait(_HANGS_S)
 
     def stages(self) -> list[Stage]:

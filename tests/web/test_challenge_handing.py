@@ -171,7 +171,7 @@ def test_uploads_under_way_have_their_room_on_the_disk(
     anna = logged_in(site, "anna")
     room = 10_000
     disk = SimpleNamespace(f_bavail=2**30 + room, f_frsize=1)
-    monkeypatch.setattr(web_uploads.os, "statvfs", lambda _: disk)
+    monkeypatch.setattr("proctor.web.uploads.os.statvfs", lambda _: disk)
     other = site.challenge.uploads / f".incoming-{room}-of-another-process"
     other.write_bytes(bytes(100))  # what it may still write is reserved
     full = handed(anna, b"x" * 200)

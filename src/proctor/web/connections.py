@@ -232,6 +232,7 @@ class GuardedProtocol(H11Protocol):
         super().__init__(**given)
         self.address = address
         self.opening: asyncio.Task[None] | None = None
+        self.is_open = False  # after TLS
         self._guard, self._takes_files = guard, takes_files
         self._total = self._before = 0
         self._drained, self._upload = 0, False
@@ -241,6 +242,7 @@ class GuardedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Waits for the first request."""
         super().connection_made(transport)
+        self.is_open = True
         self._mark, self._since = (Stage.HEADERS, None, 0), time.monotonic()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -281,7 +283,7 @@ class GuardedProtocol(H11Protocol):
         return Progress(stage, now - self._since, self._total - self._before, upload=self._upload)
 
     def _stage(self) -> Stage:
-        if self.transport is None:
+        if not self.is_open:
             return Stage.HANDSHAKE
         if self.transport.is_closing():
             return Stage.CLOSING
@@ -295,7 +297,7 @@ class GuardedProtocol(H11Protocol):
 
     def end(self, *, told: bool) -> None:
         """Closes it, at once or, `told`, with status 408 if a request was begun and not answered."""
-        if self.transport is None:
+        if not self.is_open:
             if self.opening is not None:
                 self.opening.cancel()
             return
@@ -386,7 +388,7 @@ class Listener:
             self._guard.tally["handshakes that failed"] += 1
         finally:
             protocol.opening = None
-            if protocol.transport is None:
+            if not protocol.is_open:
                 self._guard.leave(protocol)
 
 
