@@ -46,7 +46,6 @@ from tests.support.web_site import PASSWORD
 from tests.web.test_serve import certificate
 
 WANTED_MS, WANTED_LOG = 300.0, 1_000_000
-DESCRIPTORS = 1024
 PAGES = ("/", "/phase/pre-evaluation", "/submissions", "/team", "/terms")
 OPENED_S = 10.0  # the slow sockets are opened over this time
 CONTEXT = without_checks()
@@ -234,7 +233,7 @@ def run_storm(folder: Path, options: argparse.Namespace) -> None:
     place, cookies, fitting = prepare_storm(folder, options.people, options.hostile)
     cert, key = certificate(folder)
     tls = ("--same-user", "--tls-cert", str(cert), "--tls-key", str(key))
-    server, storm = Server(place, None, *tls, files=DESCRIPTORS), Storm()
+    server, storm = Server(place, None, *tls, files=options.descriptors), Storm()
     server.start()
     before, begun = server.cpu_s(), time.monotonic()
     asyncio.run(storm_over(storm, server, place, cookies, fitting, options))
@@ -269,6 +268,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--descriptors", type=int, default=1024, help="file descriptors of the server")
     parser.add_argument("--slow", type=int, default=1100, help="slow sockets")
     parser.add_argument("--hostile", type=int, default=6, help="teams with hostile uploads")
     options = parser.parse_args()

@@ -16,17 +16,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
-from proctor.web.connections import (
-    ConnectionLimits,
-    Guard,
-    Listener,
-    NoiseFilter,
-    PerVisitor,
-    Progress,
-    Stage,
-    proxy_addresses,
-    report,
-)
+from proctor.web.connections import ConnectionLimits, Guard, Listener, NoiseFilter, Progress, Stage, report
+from proctor.web.proxies import PerVisitor, proxy_addresses
 from proctor.web.site import Site
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
 from tests.support.web_open import OpenSite, open_site

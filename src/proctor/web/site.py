@@ -168,15 +168,8 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
     import uvicorn
 
     from proctor.web.app import create_app
-    from proctor.web.connections import (
-        ConnectionLimits,
-        Guard,
-        GuardedServer,
-        NoiseFilter,
-        PerVisitor,
-        proxy_addresses,
-        raise_descriptor_limit,
-    )
+    from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
+    from proctor.web.proxies import PerVisitor, proxy_addresses
 
     raise_descriptor_limit()
     limits, app = ConnectionLimits.of_process(), create_app(site)
