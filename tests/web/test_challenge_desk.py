@@ -182,3 +182,14 @@ def test_many_questions_allow_a_larger_file(tmp_path: Path) -> None:
     rest = sum(one.stat().st_size for one in file.parent.rglob("*.json"))
     assert upload_size(site.challenge, phase, "file") == 10 * rest > LEAST_FILE
     site.engine.dispose()
+
+
+def test_a_check_has_little_memory_and_says_so(site: ChallengeSite, tmp_path: Path) -> None:
+    """Nested objects of 64 MB took gigabytes."""
+    phase, file = site.challenge.settings.phase(HIDDEN), tmp_path / "answers.json"
+    file.write_bytes(b"[" + b"{}," * 12_000_000 + b"{}]")
+    found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
+    assert found in (
+        ["found a file that takes more than 512 MB of memory, expected a smaller one"],
+        [uploads._TOO_MUCH],
+    )

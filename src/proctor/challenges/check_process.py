@@ -18,7 +18,7 @@ from proctor.containers import image_digest
 from proctor.core import ProctorError, limit_resources
 
 MAX_MEMORY = {"file": 512 * 2**20, "image": 4 * 2**30}
-"""The memory of a check in bytes, by the kind of upload."""
+"""The memory of a check in bytes, by the kind of upload, beside that of the program itself."""
 
 NICENESS = 10
 MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
@@ -45,12 +45,21 @@ def problems_of(request: dict[str, Any]) -> list[str]:
     return errors or lines  # without warnings, what was not checked, and counts
 
 
+def _own_memory() -> int:
+    """The address space of this process in bytes."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+    return int(pages) * resource.getpagesize()
+
+
 def main() -> None:
     """Reads the request, sets the limits, checks, and prints the problems."""
     request = json.load(sys.stdin)
+    from proctor.api import validate
+
+    del validate  # what it imports is the program's own memory
     memory = MAX_MEMORY[request["kind"]]
     os.nice(NICENESS)  # pages come first
-    limit_resources(seconds=int(request["seconds"]), memory=memory, final=True)
+    limit_resources(seconds=int(request["seconds"]), memory=_own_memory() + memory, final=True)
     for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
         resource.setrlimit(kind, (0, 0))
     try:
