@@ -7,6 +7,8 @@ python bench/web.py --kills 50 --reviewers 40 --every 0.5
 Each reviewer does one thing every few seconds: opens the next item, keeps two drafts, seals. Who is cut off sends the
 same save again. In the end every acknowledged draft and seal must be in the database. The server runs in a process of
 its own; this program, which plays the reviewers, has the other core.
+
+On the open internet, beside those who want it to end: `bench/storm.py`.
 """
 
 from __future__ import annotations
@@ -100,12 +102,15 @@ def prepare(folder: Path, store: str | None, count: int, items: int) -> list[Rev
 class Server:
     """`proctor serve` in a process of its own, on one port for all of its lives."""
 
-    def __init__(self, folder: Path, store: str | None) -> None:
+    def __init__(self, folder: Path, store: str | None, *more: str, files: int = 0) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
-        more = ["--store", store] if store else []
+        more = (*more, "--store", store) if store else more
         self._command = [sys.executable, "-m", "proctor", "serve", str(folder), "--port", str(self.port), *more]
+        if files:
+            self._command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "serve", *self._command]
+        self.base = f"{'https' if '--tls-cert' in more else 'http'}://127.0.0.1:{self.port}"
         self._log = folder / "server.log"
 
     def start(self) -> None:
@@ -114,7 +119,7 @@ class Server:
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
         for _ in range(1200):
             with contextlib.suppress(httpx2.TransportError):
-                if httpx2.get(f"http://127.0.0.1:{self.port}/login", timeout=30).status_code == 200:
+                if httpx2.get(f"{self.base}/login", timeout=30, verify=False).status_code == 200:
                     return
             if self.process.poll() is not None:
                 break

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
+import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +16,10 @@ import pytest
 
 from proctor.challenges import check_process, uploads
 from proctor.challenges.admission import Admission
-from proctor.challenges.pages import phases
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import submissions_of
+from proctor.web import uploads as web_uploads
 from tests.support.challenge_site import HIDDEN, answers, challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, csrf_of, join
 
@@ -153,11 +155,12 @@ def test_a_team_sends_one_file_at_a_time(site: ChallengeSite, unchecked: list[st
     assert unchecked == []
     anna = logged_in(site, "anna")
     under_way = anna.app.state.desk.teams  # type: ignore[attr-defined]
-    under_way[1] = 0
-    assert handed(anna, b"second").status_code == 409
+    under_way.add(1)
+    answer = handed(anna, b"second")
+    assert (answer.status_code, "still being checked" in answer.text) == (409, True)
     under_way.clear()
     assert handed(anna, b"second").status_code == 303
-    assert under_way == {}
+    assert under_way == set()
     assert len(kept(site)) == 1
 
 
@@ -169,14 +172,40 @@ def test_uploads_under_way_have_their_room_on_the_disk(
     anna = logged_in(site, "anna")
     room = 10_000
     disk = SimpleNamespace(f_bavail=2**30 + room, f_frsize=1)
-    monkeypatch.setattr(phases, "os", SimpleNamespace(statvfs=lambda _: disk))
-    under_way = anna.app.state.desk.teams  # type: ignore[attr-defined]
-    under_way[7] = room - 100  # another team's, of which the disk has nothing yet
+    monkeypatch.setattr("proctor.web.uploads.os.statvfs", lambda _: disk)
+    other = site.challenge.uploads / f".incoming-{room}-of-another-process"
+    other.write_bytes(bytes(100))  # what it may still write is reserved
     full = handed(anna, b"x" * 200)
-    assert full.status_code == 503
-    assert kept(site) == []
-    del under_way[7]
+    assert (full.status_code, full.headers["retry-after"], "no room" in full.text) == (503, "5", True)
+    assert kept(site) == [other.name]
+    other.unlink()
     assert handed(anna, b"x" * 200).status_code == 303
+
+
+def test_what_a_killed_process_left_is_deleted_and_what_a_living_one_writes_stays(site: ChallengeSite) -> None:
+    folder = site.challenge.uploads
+    (folder / ".incoming-9-killed").write_bytes(b"x")
+    handle, living = web_uploads._reserved(folder, 9, 0)
+    web_uploads.remove_unfinished(folder)
+    assert kept(site) == [living.name]
+    os.close(handle)
+    web_uploads.remove_unfinished(folder)
+    assert kept(site) == []
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(
+    site: ChallengeSite, unchecked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else filled it meanwhile."""
+    assert unchecked == []
+
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(web_uploads, "_to_disk", full)
+    answer = handed(logged_in(site, "anna"), b"x")
+    assert (answer.status_code, "no room" in answer.text) == (503, True)
+    assert kept(site) == []
 
 
 def test_a_file_that_is_too_large_is_refused_by_its_kind(tmp_path: Path, unchecked: list[str]) -> None:

@@ -8,6 +8,7 @@ object. It is a module of its own since it must start fast and import little.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,10 @@ from proctor.core import ProctorError, limit_resources
 if TYPE_CHECKING:
     from proctor.challenges.admission import Admission
 
-MAX_MEMORY = 4 * 2**30
+MAX_MEMORY = {"file": 512 * 2**20, "image": 4 * 2**30}
+"""The memory of a check in bytes, by the kind of upload, beside that of the program itself."""
+
+NICENESS = 10
 MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
 
 
@@ -46,17 +50,28 @@ def _named(lines: Sequence[str], path: Path) -> tuple[str, ...]:
     return tuple(line.replace(f"{path.parent}/", "") for line in lines)
 
 
+def _own_memory() -> int:
+    """The address space of this process in bytes."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+    return int(pages) * resource.getpagesize()
+
+
 def main() -> None:
     """Reads the request, sets the limits, checks, and prints the problems."""
     request = json.load(sys.stdin)
-    limit_resources(seconds=int(request["seconds"]), memory=MAX_MEMORY, final=True)
+    from proctor.api import validate
+
+    del validate  # what it imports is the program's own memory
+    memory = MAX_MEMORY[request["kind"]]
+    os.nice(NICENESS)  # pages come first
+    limit_resources(seconds=int(request["seconds"]), memory=_own_memory() + memory, final=True)
     for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
         resource.setrlimit(kind, (0, 0))
     try:
         found = checked(request)
         told = {"problems": _short(found.problems), "wrong": _short(found.wrong), "count": found.count}
     except MemoryError:
-        line = f"found a file that takes more than {MAX_MEMORY // 2**30} GB of memory, expected a smaller one"
+        line = f"found a file that takes more than {memory // 2**20} MB of memory, expected a smaller one"
         told = {"problems": [line], "wrong": [], "count": 0}
     json.dump(told, sys.stdout)
 

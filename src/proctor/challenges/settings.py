@@ -255,10 +255,10 @@ class TeamRules(FrozenModel):
 
 
 class UploadSizes(FrozenModel):
-    """The maximum sizes of uploads: a `file` of answers, the archive of an `image`, and the `description` of a
-    method."""
+    """The maximum sizes of uploads: a `file` of answers (None: by the size of the phase's questions), the archive of an
+    `image`, and the `description` of a method."""
 
-    file: Size = "64m"
+    file: Size | None = None
     image: Size = "20g"
     description: Size = "10m"
 

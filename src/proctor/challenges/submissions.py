@@ -33,7 +33,8 @@ REASONS = MappingProxyType(
         "quota_scored": "The team has as many results as the phase allows; submissions in progress are included.",
         "quota_attempted": "The team has as many attempts as the phase allows; waiting submissions are included.",
         "quota_day": "The team has as many attempts in 24 hours as the phase allows.",
-        "too_many": "The team has submitted too often in 24 hours.",
+        "too_many": "The team has submitted too often in 24 hours; a refused file counts five times.",
+        "checking": "The team's last upload is still being checked. Wait for its result.",
         "gate": "The team has not passed the previous phase.",
         "identical": "The team has submitted this file in this phase before.",
         "invalid": "The submission is invalid and does not count. Its problems are listed.",
@@ -54,6 +55,9 @@ REASONS = MappingProxyType(
 DAILY = 100
 """The maximum number of uploads of a team in a phase within 24 hours (or twice its attempts, if that is more), so that
 invalid uploads can't fill the disk."""
+
+REFUSED_COST = 5
+"""How many uploads of that number one with an invalid file costs: checking it took time that others waited for."""
 
 _DAY = timedelta(days=1)
 _S = SubmissionState
@@ -115,7 +119,7 @@ def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
         raise HandInError(reason)
     if entry.once:
         _check_new(connection, entry)
-    if _used(connection, entry.team, phase.name, now)["handed_in"] >= max(DAILY, 2 * phase.quota.attempted):
+    if uploads_left(connection, challenge, entry.team, entry.phase) <= 0:
         raise HandInError("too_many")
     values = {
         "team": entry.team,
@@ -147,6 +151,26 @@ def _check_new(connection: Connection, entry: HandIn) -> None:
     query = select(table.number, table.state).where(*same, ~ended).order_by(table.id.desc()).limit(1)
     if (before := connection.execute(query).first()) is not None:
         raise IdenticalError(before.number, before.state)
+
+
+def uploads_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> int:
+    """How many uploads of a team in a phase are accepted within 24 hours from now back, if none of them is refused."""
+    rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.now())
+    return max(DAILY, 2 * rule.attempted) - used["handed_in"] - (REFUSED_COST - 1) * used["invalid"]
+
+
+def is_checked(connection: Connection, team: int, since: datetime, *, but: int = 0) -> bool:
+    """Whether an upload of a team waits for its check or is being checked, in any phase and by any process: it was
+    received or renewed (`renew_check`) `since` a time. The submission `but` is left out."""
+    table = submissions.c
+    waits = (table.team == team, table.state == _S.RECEIVED.value, table.changed > utc_text(since), table.id != but)
+    return connection.execute(select(table.id).where(*waits).limit(1)).first() is not None
+
+
+def renew_check(connection: Connection, challenge: Challenge, submission: int) -> None:
+    """Notes that a received submission still waits for its check, or is being checked, so that it does not expire."""
+    mine = (submissions.c.id == submission, submissions.c.state == _S.RECEIVED.value)
+    connection.execute(update(submissions).where(*mine).values(changed=utc_text(challenge.now())))
 
 
 def settle(
@@ -312,6 +336,7 @@ def _used(
         "attempts": or_(table.attempted > 0, table.state.in_(_WAITING), checked),
         "today": and_(recent, or_(table.attempted > 0, holds)),
         "handed_in": recent,
+        "invalid": and_(recent, table.state == _S.REFUSED.value, table.reason == "invalid"),
     }
     sums = [func.coalesce(func.sum(case((which, 1), else_=0)), 0).label(name) for name, which in counts.items()]
     found = connection.execute(select(*sums).where(charged, table.phase == phase)).mappings().one()

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, and_, or_, select
@@ -23,7 +25,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import is_member
 from proctor.challenges.publishing import passed_gate
 from proctor.challenges.schema import submissions
-from proctor.challenges.settings import Kind, Phase
+from proctor.challenges.settings import Kind, Phase, size_of
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import (
     REASONS,
@@ -32,18 +34,29 @@ from proctor.challenges.submissions import (
     StaleError,
     cancel,
     hand_in,
+    is_checked,
     settle,
     submission_row,
 )
 from proctor.challenges.teams import named_team
 from proctor.core import ConfigurationError, InputError, replacing
 from proctor.interchange import file_hash
+from proctor.web import BusyError
+
+RENEWED_S = 30.0
+"""How often a submission that waits for its check is renewed (`renew_check`)."""
+
+CHECK_SILENT = timedelta(seconds=4 * RENEWED_S)
+"""A check that was not renewed for so long no longer keeps its team from the next upload: its process was killed."""
 
 _IMAGES = (".tar", ".gz", ".tgz", ".xz", ".zst")
 _SHELL = 0  # the account of submissions from the shell
 _FILES = threading.Lock()  # an upload is kept or removed together with its submission
-_SECONDS = 120
-_BYTES_PER_SECOND = 20 * 2**20  # of a compressed archive
+_FILES_S = 2.0
+_SECONDS, _IMAGE_SECONDS = 30, 120
+_BYTES_PER_SECOND, _IMAGE_BYTES_PER_SECOND = 2**20, 20 * 2**20  # of JSON; of a compressed archive
+_QUESTION_FILES = {".csv", ".json", ".jsonl", ".parquet", ".tsv", ".txt", ".xlsx", ".yaml", ".yml"}
+LEAST_FILE, ANSWERS_PER_QUESTION = 4 * 2**20, 10
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
 _TOO_MUCH = Admission(("found a file that takes too long to check, or too much memory, expected a smaller one",))
 
@@ -61,7 +74,9 @@ def suffix_of(name: str) -> str:
 def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, suffix: str) -> Admission:
     """Whether an upload is a submission, and what of it will be wrong. Nothing of it is unpacked, run or kept. Raises
     `ConfigurationError` when the check itself fails."""
-    seconds = _SECONDS + upload.stat().st_size // _BYTES_PER_SECOND
+    size = upload.stat().st_size
+    image = kind == "image"
+    seconds = _IMAGE_SECONDS + size // _IMAGE_BYTES_PER_SECOND if image else _SECONDS + size // _BYTES_PER_SECOND
     with tempfile.TemporaryDirectory(prefix="proctor-check-") as folder:
         named = Path(folder) / f"submission{suffix}"
         named.symlink_to(upload.resolve())
@@ -102,14 +117,44 @@ def _run_check(request: dict[str, object], timeout_s: float) -> Admission:
     return Admission(tuple(map(str, told["problems"])), tuple(map(str, told["wrong"])), int(told["count"]))
 
 
+def upload_size(challenge: Challenge, phase: Phase, kind: Kind) -> int:
+    """The maximum size of an upload in bytes: as `challenge.yaml` says; a file of answers without a size there may have
+    ten times as many bytes as the phase's question files, or 4 MiB if that is more."""
+    said = getattr(challenge.settings.uploads, kind)
+    if said is not None:
+        return size_of(said)
+    return max(LEAST_FILE, ANSWERS_PER_QUESTION * _question_bytes(challenge.folder / phase.questions))
+
+
+@cache
+def _question_bytes(folder: Path) -> int:
+    """The bytes of a phase's question files, without media."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.suffix.lower() in _QUESTION_FILES)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """No other thread keeps or removes an upload within the block. Raises `BusyError` after a few seconds, so that
+    those who wait for a locked database don't wait for each other on top of that."""
+    if not _FILES.acquire(timeout=_FILES_S):
+        raise BusyError("locked")
+    try:
+        yield
+    finally:
+        _FILES.release()
+
+
 def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], object]) -> int:
     """Records a submission and calls `place` to store its bytes under the path that it gets: both, or neither. Returns
     its id. Raises `HandInError` when the team may not submit."""
-    with _FILES, challenge.writing() as connection:
+    with _alone(), challenge.writing() as connection:
         if entry.account != _SHELL and not is_member(connection, entry.account, entry.team):
             raise HandInError("left")
         passed = passed_gate(connection, challenge.settings, entry.phase, entry.team)
-        made = hand_in(connection, challenge, replace(entry, passed=passed))
+        made = hand_in(connection, challenge, replace(entry, passed=passed))  # it locks the quota: one after the other
+        recent = challenge.now() - CHECK_SILENT
+        if entry.account != _SHELL and is_checked(connection, entry.team, recent, but=made):
+            raise HandInError("checking")
         place(challenge.uploads / entry.upload)
     return made
 
@@ -117,20 +162,30 @@ def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], obj
 def check_handed_in(challenge: Challenge, submission: int) -> list[str]:
     """Checks a submission that was received, and queues or refuses it. Returns its problems, or the reason of a refusal
     for the quota. A refused upload is deleted unless another submission needs the same bytes."""
+    return settle_checked(challenge, submission, check_received(challenge, submission))
+
+
+def check_received(challenge: Challenge, submission: int) -> Admission:
+    """What the check of a received submission finds. Its state stays."""
     with challenge.reading() as connection:
         row = submission_row(connection, submission)
     file, phase = challenge.uploads / row["upload"], challenge.phase(row["phase"])
-    found, reason = check_upload(challenge, phase, row["kind"], file, row["suffix"]), ""
-    with _FILES, suppress(StaleError), challenge.writing() as connection:  # it may have been cancelled meanwhile
+    return check_upload(challenge, phase, row["kind"], file, row["suffix"])
+
+
+def settle_checked(challenge: Challenge, submission: int, found: Admission) -> list[str]:
+    """Queues or refuses a submission by what its check found; see `check_handed_in`."""
+    reason = ""
+    with _alone(), suppress(StaleError), challenge.writing() as connection:  # it may have been cancelled meanwhile
         reason = settle(connection, challenge, submission, found.problems, found)
-        _remove_unused(connection, challenge, row["upload"])
+        _remove_unused(connection, challenge, submission_row(connection, submission)["upload"])
     return [*found.problems] or ([REASONS[reason]] if reason else [])
 
 
 def cancel_upload(challenge: Challenge, submission: int, *, organiser: bool = False) -> None:
     """Cancels a submission. Its upload is deleted if it was never run, or a team could fill the disk with uploads that
     cost it nothing. Raises `StaleError` when it is being scored or has ended."""
-    with _FILES, challenge.writing() as connection:
+    with _alone(), challenge.writing() as connection:
         cancel(connection, challenge, submission, organiser=organiser)
         _remove_unused(connection, challenge, submission_row(connection, submission)["upload"])
 

@@ -67,7 +67,8 @@ def serve(
 
     For a review (DIR/review.yaml), studies are updated first: new items are added and assigned; readings stay. A
     challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless --same-user is given,
-    for a trial. Other machines can connect by TLS only.
+    for a trial. Other machines can connect by TLS only. Slow senders are disconnected, and the number of connections
+    follows ulimit -n; behind --proxy, the visitors' own addresses count.
 
     Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         people_table,
         read_trail,
     )
+    from proctor.web.busy import BusyError, WriterGate
     from proctor.web.pages import page
     from proctor.web.review import (
         EXPORTS,
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
     from proctor.web.site import Listening, Site, bound, private_store, serve, signing_key
     from proctor.web.trail import newest_change
     from proctor.web.trail import record as record_change
-    from proctor.web.uploads import Upload, receive_upload
+    from proctor.web.uploads import NoRoomError, Upload, receive_upload, remove_unfinished
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
-    "TrailReport", "Upload", "Visitor", "account_names", "add_person", "agreement_of", "bound", "change_role",
+    "EXPORTS", "ROLES", "AccountsPlace", "BusyError", "InvitationLink", "Listening", "NoRoomError", "Site", "StoredTables", "StudyUpdate",
+    "TrailReport", "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role",
     "current", "decisions_from", "disable_person", "export_study", "find_account", "invite_person", "new_token", "newest_change",
     "open_review", "page", "people_table", "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores",
-    "read_trail", "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve",
+    "read_trail", "reassign_work", "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve",
     "sheet_for", "signing_key", "site_of", "utc_text", "visitor_of",
 ]  # fmt: skip

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import MutableMapping
-from typing import Annotated, Any
-from urllib.parse import quote, urlsplit
+from typing import Annotated, Any, cast
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from proctor.web.busy import RETRY_AFTER_S, BusyError, WriterGate, busy_reason, limit_waits
 from proctor.web.pages import STATIC, page
 from proctor.web.routes import accounts
 from proctor.web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
@@ -23,7 +28,10 @@ from proctor.web.site import Site, upload_limit
 MOST_BYTES = 1_000_000
 """The maximum size of a body in bytes, except for paths that take files (`Site.uploads`)."""
 
-_ERRORS = (400, 403, 404, 405, 409, 413, 422, 429)
+_SAFE = {"GET", "HEAD", "OPTIONS"}
+_SECRET = ("password", "again")  # fields that no page repeats
+_BODY = "proctor.body"
+_ERRORS = (400, 403, 404, 405, 409, 413, 422, 429, 503)
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -50,18 +58,25 @@ def create_app(site: Site) -> FastAPI:
         dependencies=[Depends(_check_origin)],
         middleware=[
             Middleware(_SecurityHeaders, tls=site.tls),
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
             Middleware(_BodyLimit, site=site),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
+            Middleware(_Changes, site=site),
         ],
     )
     for kind, handler in (
         (LoginNeededError, _login_needed),
         (StarletteHTTPException, _http_error),
         (RequestValidationError, _invalid_request),
+        (SQLAlchemyError, _database_error),
+        (BusyError, _database_error),
+        (ClientDisconnect, _gone),
         (Exception, _server_error),
     ):
         app.add_exception_handler(kind, handler)
+    limit_waits(site.engine)
     app.state.site = site
+    app.state.tally = Counter()
+    app.state.gate = WriterGate(app.state.tally)
     app.include_router(accounts.router)
     site.mount(app)
     app.mount("/static", StaticFiles(directory=STATIC))
@@ -93,6 +108,44 @@ def _server_error(request: Request, error: Exception) -> Response:
     del request, error  # the server's log has it, with its traceback
     text = "The server could not answer. What was saved before is kept."
     return PlainTextResponse(text, 500, _HEADERS | {"cache-control": "no-store"})
+
+
+async def _database_error(request: Request, error: Exception) -> Response:
+    """503 for a busy database, without a traceback; for any other error as usual."""
+    reason = busy_reason(error)
+    if not reason:
+        raise error
+    cast("WriterGate", request.app.state.gate).refuse(reason)
+    return await run_in_threadpool(_busy_page, request)
+
+
+def _busy_page(request: Request) -> Response:
+    """Status 503, with a form that sends what was typed again; passwords have to be typed again."""
+    later = {"retry-after": str(RETRY_AFTER_S)}
+    if not _wants_page(request):
+        return PlainTextResponse("503", 503, later)
+    fields = _typed(request)
+    kept = [(name, value) for name, value in fields if name not in _SECRET]
+    secret = [name for name, _ in fields if name in _SECRET]
+    path = quote(request.url.path) + (f"?{request.url.query}" if request.url.query else "")
+    here = path if not path.startswith("//") else "/"
+    posted = request.method == "POST"
+    return page(request, "busy", status=503, headers=later, kept=kept, secret=secret, path=here, posted=posted)
+
+
+def _typed(request: Request) -> list[tuple[str, str]]:
+    """The fields of the form in a request."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body: bytes = request.scope.get(_BODY, b"")
+    if kind != "application/x-www-form-urlencoded":
+        return []
+    return parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=1000)
+
+
+def _gone(request: Request, error: Exception) -> Response:
+    """For nobody: the sender has left before all of the request was here."""
+    del request, error
+    return PlainTextResponse("gone", 400)
 
 
 def _error_page(request: Request, status: int) -> Response:
@@ -170,13 +223,49 @@ class _BodyLimit:
         await self._app(scope, limited, send)
 
 
+class _Changes:
+    """Lets changes through the gate for writers once all of their body is here, so that no slow sender keeps a place.
+    Uploads, which stream, pass it where they write."""
+
+    def __init__(self, app: ASGIApp, *, site: Site) -> None:
+        self._app, self._site = app, site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _SAFE or upload_limit(self._site, scope["path"]) is not None:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            scope[_BODY] = await request.body()
+            async with cast("WriterGate", request.app.state.gate).entered():
+                await self._app(scope, _repeated(scope[_BODY], receive), send)
+            return
+        except ClientDisconnect:
+            return
+        except HTTPException as error:  # too large
+            response = await run_in_threadpool(_http_error, request, error)
+        except BusyError:  # of the gate, which counted it
+            response = await run_in_threadpool(_busy_page, request)
+        await response(scope, receive, send)
+
+
+def _repeated(body: bytes, receive: Receive) -> Receive:
+    """Receives a body that was received before."""
+    parts = [body]
+
+    async def again() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": parts.pop(), "more_body": False} if parts else await receive()
+
+    return again
+
+
 async def _check_origin(request: Request, visitor: Annotated[Visitor | None, Depends(visitor_of)]) -> None:
     """Refuses a change that does not come from the visitor's own pages.
 
     A change needs the visitor's token (header `X-CSRF-Token` or form field `csrf`) and must come from this origin. A
     page may name its account in the header `X-Account`: after another account has logged in, its changes are refused.
     """
-    if request.method in {"GET", "HEAD", "OPTIONS"}:
+    if request.method in _SAFE:
         return
     if _is_foreign(request) or _is_other_account(request, visitor):
         raise HTTPException(403)
@@ -189,6 +278,7 @@ async def _token_field(request: Request) -> str:
     if kind not in {"application/x-www-form-urlencoded", "multipart/form-data"}:
         return ""
     found = (await request.form()).get("csrf")
+    await request.close()  # no page reads a file of such a form
     return found if isinstance(found, str) else ""
 
 

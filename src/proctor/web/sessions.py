@@ -19,6 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_,
 
 from proctor.core import InputError
 from proctor.web.accounts import account_name, account_row, is_password
+from proctor.web.busy import change_if_free
 from proctor.web.schema import Role, accounts, logins, new_token, sessions, token_hash, utc_text
 from proctor.web.site import Site
 
@@ -101,9 +102,8 @@ def _find_visitor(site: Site, request: Request) -> Visitor | None:
     if row is None:
         return None
     if row["seen"] < utc_text(now - _SEEN_EVERY):
-        with site.writing() as connection:
-            seen = update(sessions).where(sessions.c.token_hash == row["token_hash"])
-            connection.execute(seen.values(seen=utc_text(now)))
+        seen = update(sessions).where(sessions.c.token_hash == row["token_hash"]).values(seen=utc_text(now))
+        change_if_free(site.engine, lambda connection: connection.execute(seen))  # readers wait for no writer
     names = ("name", "pseudonym", "role", "language", "csrf", "token_hash")
     return Visitor(account=row["account"], **{name: row[name] for name in names})
 

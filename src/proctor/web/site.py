@@ -7,10 +7,12 @@ of the same name in this room, and its `nav.html` fills the bar at the top.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -161,27 +163,38 @@ class Listening:
 
 
 def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) -> None:
-    """Serves the site until the process is stopped; running requests are completed."""
+    """Serves the site until the process is stopped; running requests are completed. Connections are limited in number
+    and time (`ConnectionLimits`); what is refused is logged once a minute."""
     import uvicorn
 
     from proctor.web.app import create_app
+    from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
+    from proctor.web.proxies import PerVisitor, proxy_addresses
 
+    raise_descriptor_limit()
+    limits, app = ConnectionLimits.of_process(), create_app(site)
+    tally: Counter[str] = app.state.tally
     config = uvicorn.Config(
-        create_app(site),
+        PerVisitor(app, limits.per_address, tally) if listening.proxy else app,
         access_log=False,  # addresses hold the secrets of invitations
         log_level="warning",
         server_header=False,
+        ws="none",
         proxy_headers=bool(listening.proxy),
         forwarded_allow_ips=listening.proxy or None,
         ssl_certfile=listening.tls_cert,
         ssl_keyfile=listening.tls_key,
-        timeout_keep_alive=75,  # a page saves every few seconds: its connection stays
+        timeout_keep_alive=limits.idle_s,  # a page saves every few seconds: its connection stays
         timeout_graceful_shutdown=10,
         lifespan="off",
     )
+    config.load()
+    logging.getLogger("uvicorn.error").addFilter(NoiseFilter(tally))
+    guard = Guard(limits, tally, proxy_addresses(listening.proxy))
+    takes_files = lambda path: upload_limit(site, path) is not None  # noqa: E731
     threading.Thread(target=lambda: [import_module(name) for name in site.slow_modules], daemon=True).start()
     try:
-        uvicorn.Server(config).run(sockets=list(sockets))
+        GuardedServer(config, guard, takes_files).run(sockets=list(sockets))
     finally:
         site.engine.dispose()
 

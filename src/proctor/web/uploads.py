@@ -1,16 +1,21 @@
 """Uploads: a form with one file, streamed to disk.
 
-Fields must come before the file: the visitor's token is checked before a byte of the file is written.
+Fields must come before the file: the visitor's token is checked before a byte of the file is written. Room on the disk
+is reserved before a byte is read: the name of each temporary file holds the bytes that it may need, and its process
+keeps it locked, so that all processes that share the folder see what is reserved and what was left by a killed one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,14 +25,22 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from proctor.web.sessions import check_token, visitor_of
+from proctor.web.sessions import check_token, site_of, visitor_of
+from proctor.web.site import upload_limit
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 _MOST_TEXT = 100_000  # of all fields together
 _MOST_PARTS = 40
-_IDLE_S = 60.0  # a sender who pauses longer is disconnected
+_INCOMING = ".incoming-"
+
+
+class NoRoomError(HTTPException):
+    """The disk has no room for an upload (503)."""
+
+    def __init__(self) -> None:
+        super().__init__(503)
 
 
 @dataclass
@@ -43,21 +56,72 @@ class Upload:
 
 
 @asynccontextmanager
-async def receive_upload(request: Request, folder: Path) -> AsyncIterator[Upload]:
+async def receive_upload(request: Request, folder: Path, *, keep_free: int = 0) -> AsyncIterator[Upload]:
     """Streams the form of a request into a temporary file in `folder`, which is removed afterwards unless it was moved.
 
     Raises `HTTPException`: 400 for another or an incomplete form, 403 where the visitor's token is missing or comes
-    after the file, 413 for fields that are too long. The site limits the size of the body (`Site.uploads`).
+    after the file, 413 for fields that are too long, and `NoRoomError` where the disk has no room for the body beside
+    `keep_free` bytes and all other uploads under way. The site limits the size of the body (`Site.uploads`).
     """
-    handle, name = tempfile.mkstemp(prefix=".incoming-", dir=folder)
-    upload = Upload(Path(name))
+    needed = min(_stated(request), upload_limit(site_of(request), request.url.path) or sys.maxsize)
+    handle, path = await asyncio.to_thread(_reserved, folder, needed, keep_free)
+    upload = Upload(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            await _read(request, _Form(request, upload, file))
-            await asyncio.to_thread(_to_disk, file)
-        yield upload
+        with os.fdopen(handle, "wb") as file:  # open, and so locked, until it was moved
+            try:
+                await _read(request, _Form(request, upload, file))
+                await asyncio.to_thread(_to_disk, file)
+            except OSError as error:
+                if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                    raise NoRoomError from error
+                raise
+            yield upload
     finally:
         upload.path.unlink(missing_ok=True)
+
+
+def _stated(request: Request) -> int:
+    """The length of the body that a request states; without one it may be of any length."""
+    stated = request.headers.get("content-length", "")
+    return int(stated) if stated.isdecimal() else sys.maxsize
+
+
+def _reserved(folder: Path, needed: int, keep_free: int) -> tuple[int, Path]:
+    """A new temporary file for which the disk has room."""
+    door = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(door, fcntl.LOCK_EX)  # one process at a time
+        if _free_bytes(folder) - _outstanding(folder) < needed + keep_free:
+            raise NoRoomError
+        handle, name = tempfile.mkstemp(prefix=f"{_INCOMING}{needed}-", dir=folder)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return handle, Path(name)
+    finally:
+        os.close(door)
+
+
+def _free_bytes(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+def _outstanding(folder: Path) -> int:
+    """The bytes that uploads under way may still write."""
+    total = 0
+    for file in folder.glob(f"{_INCOMING}*"):
+        reserved = file.name.removeprefix(_INCOMING).partition("-")[0]
+        if reserved.isdecimal():
+            with suppress(FileNotFoundError):  # it has ended
+                total += max(0, int(reserved) - file.stat().st_size)
+    return total
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Deletes what killed processes have left of uploads; those of living ones stay."""
+    for file in folder.glob(f"{_INCOMING}*"):
+        with suppress(OSError), file.open("rb") as opened:  # it has ended, or somebody holds it
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.unlink(missing_ok=True)
 
 
 async def _read(request: Request, form: _Form) -> None:
@@ -65,14 +129,10 @@ async def _read(request: Request, form: _Form) -> None:
     if kind != b"multipart/form-data" or not 0 < len(options.get(b"boundary", b"")) <= 200:
         raise HTTPException(400)
     parser = MultipartParser(options[b"boundary"], form.callbacks())
-    pieces = request.stream()
     try:
-        while True:
-            piece = await asyncio.wait_for(anext(pieces), _IDLE_S)
+        async for piece in request.stream():  # slow senders are disconnected by the server
             parser.write(piece)
-    except StopAsyncIteration:
-        pass
-    except (MultipartParseError, ClientDisconnect, TimeoutError):
+    except (MultipartParseError, ClientDisconnect):
         raise HTTPException(400) from None
     form.check()
 

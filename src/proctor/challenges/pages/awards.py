@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
@@ -18,12 +18,13 @@ from proctor.challenges.descriptions import (
     kind_of_description,
 )
 from proctor.challenges.pages.access import Anybody, KnownPhase, LoggedIn, Number, Participant, Viewer, challenge_of
-from proctor.challenges.pages.phases import phase_response
+from proctor.challenges.pages.desk import UploadDesk
+from proctor.challenges.pages.phases import SPARE_BYTES, fault_of, phase_response
 from proctor.challenges.prizes import prize_table
 from proctor.challenges.schema import descriptions
 from proctor.challenges.settings import Phase
 from proctor.core import InputError
-from proctor.web import Upload, page, receive_upload
+from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
 
@@ -48,14 +49,20 @@ def prizes(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
 async def submit_description(request: Request, phase: KnownPhase, viewer: Participant) -> Response:
     """Receives the description of a team's method. Nothing of it is rendered."""
     challenge = challenge_of(request)
-    viewer.own_team()
+    team, desk = viewer.own_team(), cast("UploadDesk", request.app.state.desk)
+    if team in desk.teams:
+        return await run_in_threadpool(_refused, request, phase, viewer, "reason.checking", 409)
     try:
-        async with receive_upload(request, challenge.uploads) as upload:
-            await run_in_threadpool(_keep, challenge, phase, viewer, upload)
+        with desk.occupied(team):
+            async with receive_upload(request, challenge.uploads, keep_free=SPARE_BYTES) as upload:
+                await desk.gate.run(_keep, challenge, phase, viewer, upload)
     except DescriptionError as error:
-        fault = f"description.problem.{error.reason}"
-        return await run_in_threadpool(_refused, request, phase, viewer, fault)
-    return RedirectResponse(f"/phase/{phase.name}", 303)
+        fault, status = f"description.problem.{error.reason}", 422
+    except (NoRoomError, BusyError) as error:
+        fault, status = fault_of(error), 503
+    else:
+        return RedirectResponse(f"/phase/{phase.name}", 303)
+    return await run_in_threadpool(_refused, request, phase, viewer, fault, status)
 
 
 def _keep(challenge: Challenge, phase: Phase, viewer: Viewer, upload: Upload) -> None:
@@ -66,8 +73,8 @@ def _keep(challenge: Challenge, phase: Phase, viewer: Viewer, upload: Upload) ->
     keep_description(challenge, entry, upload.path.replace)
 
 
-def _refused(request: Request, phase: Phase, viewer: Viewer, fault: str) -> Response:
-    return phase_response(request, phase, viewer, fault=fault, status=422)
+def _refused(request: Request, phase: Phase, viewer: Viewer, fault: str, status: int) -> Response:
+    return phase_response(request, phase, viewer, fault=fault, status=status)
 
 
 @router.get("/description/{number}")

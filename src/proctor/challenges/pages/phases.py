@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -18,18 +17,30 @@ from starlette.concurrency import run_in_threadpool
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import description_of
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
+from proctor.challenges.pages.desk import UploadDesk
 from proctor.challenges.prizes import prize_table
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state, was_open
-from proctor.challenges.submissions import HandIn, HandInError, IdenticalError, QuotaLeft, quota_left, submissions_of
-from proctor.challenges.uploads import check_handed_in, keep_upload, suffix_of
-from proctor.web import Upload, page, receive_upload
+from proctor.challenges.submissions import (
+    HandIn,
+    HandInError,
+    IdenticalError,
+    QuotaLeft,
+    quota_left,
+    submissions_of,
+    uploads_left,
+)
+from proctor.challenges.uploads import keep_upload, suffix_of, upload_size
+from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
 
-_CONCURRENT_CHECKS = 2
-_SPARE_BYTES = 2**30  # of the disk, kept free
+SPARE_BYTES = 2**30
+"""Of the disk, kept free for the databases on it."""
+
+_ANSWER_S = 15.0  # a check that takes longer goes on while its page is shown
+_TRIES, _RETRY_S = 5, 5
 _WIDTH = 200  # of an interval's drawing
 _MARGIN = 0.04
 _OPTIONAL = (
@@ -86,7 +97,7 @@ def phase_response(
     request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", again: int = 0, status: int = 200
 ) -> Response:
     """`fault` is the key of the text that says why an upload was not accepted; `again` is the number of a submission of
-    the same file, which its team has to confirm."""
+    the same file, which its team has to confirm. With status 503 the answer says when to try again."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
@@ -96,12 +107,13 @@ def phase_response(
             phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
         )
         files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
-    sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
+    sizes = {kind: upload_size(challenge, phase, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
     box = {"memory": size_of(limits.memory), "scratch": size_of(limits.scratch), "cpus": limits.cpus, "gpu": limits.gpu}
     shown: dict[str, Any] = {"card": card, "team": team, "mine": mine, "sizes": sizes, "box": box, "files": files}
     shown |= {"fault": fault, "again": again, "description": description, "prizes": prizes}
-    return page(request, "phase", status=status, **shown)
+    headers = {"retry-after": str(_RETRY_S)} if status == 503 else {}
+    return page(request, "phase", status=status, headers=headers, **shown)
 
 
 def _description(connection: Connection, challenge: Challenge, phase: Phase, viewer: Viewer) -> dict[str, Any]:
@@ -113,10 +125,6 @@ def _description(connection: Connection, challenge: Challenge, phase: Phase, vie
     row = description_of(connection, phase, viewer.own_team()) if asked else None
     most = size_of(challenge.settings.uploads.description)
     return {"asked": asked, "row": row, "open": opened and viewer.team is not None, "most": most}
-
-
-def _max_upload(challenge: Challenge, kind: Kind) -> int:
-    return size_of(getattr(challenge.settings.uploads, kind))
 
 
 @router.get("/phase/{name}/files/{path:path}")
@@ -154,19 +162,11 @@ def _is_plain(file: Path, top: Path) -> bool:
     return file.is_file() and not any(path.is_symlink() for path in inside)
 
 
-@dataclass
-class UploadDesk:
-    """What is in progress in this process: the teams that are uploading, with the bytes that each may still need on the
-    disk, and the checks."""
-
-    teams: dict[int, int] = field(default_factory=dict)
-    checks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_CHECKS))
-
-
 @router.post("/phase/{name}/{kind}")
 async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind: Literal["file", "image"]) -> Response:
     """Receives an upload, checks it in a process of its own, and queues or refuses it. A team uploads one file at a
-    time; an upload that could not be accepted anyway is not read."""
+    time, and the next one once the check of the last has ended; an upload that could not be accepted anyway is not
+    read. A check that takes longer than a few seconds goes on while the page of the submission is shown."""
     challenge, team = challenge_of(request), viewer.own_team()
     desk: UploadDesk = request.app.state.desk
 
@@ -176,45 +176,39 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
 
     if kind not in phase.accepts:
         raise HTTPException(404)
-    if not await run_in_threadpool(_may_submit, challenge, phase, viewer):
-        return await refused("phase.no_more", 409)
+    if fault := await run_in_threadpool(_hindrance, challenge, phase, viewer):
+        return await refused(fault, 409)
     if team in desk.teams:
-        raise HTTPException(409)
-    needed = min(_max_upload(challenge, kind), _stated(request))
-    if not _has_room(challenge, needed + sum(desk.teams.values())):
-        return await refused("phase.full", 503)
-    desk.teams[team] = needed  # no other request ran since the look at the disk
+        return await refused("reason.checking", 409)
     try:
-        async with receive_upload(request, challenge.uploads) as upload:
-            if not upload.size:
-                return await refused("phase.empty", 422)
-            number = await run_in_threadpool(_keep, challenge, _entry(phase, viewer, kind, upload), upload)
-    except IdenticalError as error:
-        return await refused("reason.identical", 409, error.number)
+        with desk.occupied(team):  # no other request ran since the look at it
+            async with receive_upload(request, challenge.uploads, keep_free=SPARE_BYTES) as upload:
+                if not upload.size:
+                    return await refused("phase.empty", 422)
+                number = await _kept(desk, _entry(phase, viewer, kind, upload), upload)
+            check = desk.check(team, number)
     except HandInError as error:
-        return await refused(f"reason.{error.reason}", 409)
-    finally:
-        del desk.teams[team]
-    async with desk.checks:
-        await run_in_threadpool(check_handed_in, challenge, number)
+        return await refused(f"reason.{error.reason}", 409, error.number if isinstance(error, IdenticalError) else 0)
+    except (NoRoomError, BusyError) as error:
+        return await refused(fault_of(error), 503)
+    done, _ = await asyncio.wait({check}, timeout=_ANSWER_S)
+    for task in done:
+        task.result()  # raises what ended it
     return RedirectResponse(f"/submission/{number}", 303)
 
 
-def _may_submit(challenge: Challenge, phase: Phase, viewer: Viewer) -> bool:
+def fault_of(error: NoRoomError | BusyError) -> str:
+    """Why an upload may be accepted in a moment, as a key of the pages' texts."""
+    return "phase.full" if isinstance(error, NoRoomError) else "phase.busy"
+
+
+def _hindrance(challenge: Challenge, phase: Phase, viewer: Viewer) -> str:
+    """Why the team can't submit now, as a key of the pages' texts; "" if it can."""
     with challenge.reading() as connection:
-        return card_of(connection, challenge, phase, viewer).takes
-
-
-def _stated(request: Request) -> int:
-    """The length of the body that a request states; without one it may be of any length."""
-    stated = request.headers.get("content-length", "")
-    return int(stated) if stated.isdecimal() else sys.maxsize
-
-
-def _has_room(challenge: Challenge, needed: int) -> bool:
-    """Whether the disk has room for that number of bytes, those of uploads under way included."""
-    disk = os.statvfs(challenge.uploads)
-    return disk.f_bavail * disk.f_frsize > needed + _SPARE_BYTES
+        if not card_of(connection, challenge, phase, viewer).takes:
+            return "phase.no_more"
+        left = uploads_left(connection, challenge, viewer.own_team(), phase.name)
+    return "" if left > 0 else "reason.too_many"
 
 
 def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
@@ -230,6 +224,16 @@ def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
         description=upload.fields.get("description", "")[:20_000],
         once=upload.fields.get("again", "") != "yes",
     )
+
+
+async def _kept(desk: UploadDesk, entry: HandIn, upload: Upload) -> int:
+    """Records the submission and stores its bytes. Since they took long to arrive, it waits longer for the database
+    than other changes do. Raises `BusyError`."""
+    for _ in range(_TRIES):
+        with suppress(BusyError):
+            return await desk.gate.run(_keep, desk.challenge, entry, upload)
+        await asyncio.sleep(_RETRY_S)
+    return await desk.gate.run(_keep, desk.challenge, entry, upload)
 
 
 def _keep(challenge: Challenge, entry: HandIn, upload: Upload) -> int:

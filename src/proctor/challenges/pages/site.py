@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.settings import CHALLENGE_FILE, read_challenge, size_of
-from proctor.web import AccountsPlace, Listening, Site, signing_key
+from proctor.challenges.uploads import upload_size
+from proctor.web import AccountsPlace, Listening, Site, remove_unfinished, signing_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -40,17 +42,26 @@ class ChallengeSite(Site):
     @property
     def uploads(self) -> Mapping[Pattern[str], int]:
         """The largest request for each path that takes uploads, in bytes."""
-        sizes = self.challenge.settings.uploads
-        kinds = {"file": sizes.file, "image": sizes.image, "description": sizes.description}
-        return {re.compile(rf"/phase/[\w.-]+/{kind}"): size_of(size) + _FORM for kind, size in kinds.items()}
+        return self._uploads
+
+    @cached_property
+    def _uploads(self) -> Mapping[Pattern[str], int]:
+        sizes: dict[str, int] = {}
+        description = size_of(self.challenge.settings.uploads.description)
+        for phase in self.challenge.settings.phases:
+            place = f"/phase/{re.escape(phase.name)}/"
+            sizes |= {place + kind: upload_size(self.challenge, phase, kind) for kind in phase.accepts}
+            sizes[place + "description"] = description
+        return {re.compile(path): size + _FORM for path, size in sizes.items()}
 
     def mount(self, app: FastAPI) -> None:
         """Adds the pages of this folder."""
         from fastapi.staticfiles import StaticFiles
 
         from proctor.challenges.pages import awards, organisers, phases, team
+        from proctor.challenges.pages.desk import UploadDesk
 
-        app.state.desk = phases.UploadDesk()
+        app.state.desk = UploadDesk(self.challenge, app.state.gate)
         for module in (organisers, awards, phases, team):
             app.include_router(module.router)
         app.mount("/static/challenge", StaticFiles(directory=_HERE / "static"))
@@ -65,8 +76,7 @@ def open_challenge(
     tls = at.tls(address, CHALLENGE_FILE)
     challenge = Challenge.open(folder, "web", store=store, same_user=same_user)
     challenge.uploads.mkdir(exist_ok=True)
-    for unfinished in challenge.uploads.glob(".incoming-*"):  # of a process that was killed
-        unfinished.unlink(missing_ok=True)
+    remove_unfinished(challenge.uploads)
     return ChallengeSite(
         folder=folder,
         title=challenge.settings.title or challenge.name,
