@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -186,10 +188,17 @@ def test_many_questions_allow_a_larger_file(tmp_path: Path) -> None:
 
 
 def test_a_check_has_little_memory_and_says_so(site: ChallengeSite, tmp_path: Path) -> None:
-    """Nested objects of 64 MB took gigabytes."""
-    phase, file = site.challenge.settings.phase(HIDDEN), tmp_path / "answers.json"
-    file.write_bytes(b"[" + b"{}," * 12_000_000 + b"{}]")
-    assert uploads.check_upload(site.challenge, phase, "file", file, ".json") in (
-        Admission(("found a file that takes more than 512 MB of memory, expected a smaller one",)),
-        uploads._TOO_MUCH,
+    """36 MB of empty lists would take 1 GB."""
+    file = tmp_path / "answers.json"
+    file.write_bytes(b'[{"qID": "v00-q00", "content": [' + b"[]," * 12_000_000 + b"[]]}]")
+    phase = site.challenge.settings.phase(HIDDEN)
+    request = {"kind": "file", "path": str(file), "seconds": 600, "benchmark": "focus", "track": "procedure"}
+    request |= {"data": str(site.folder / phase.questions), "budget": phase.budget.model_dump(mode="json")}
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor.challenges.check_process"],
+        input=json.dumps(request).encode(),
+        capture_output=True,
+        check=True,
     )
+    told = "found a file that takes more than 512 MB of memory, expected a smaller one"
+    assert json.loads(done.stdout)["problems"] == [told]
