@@ -165,7 +165,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class LeastSquaresGain:
+class Leak:
     """A pair of files that show the same. `how` is "the same file", "alike", "mirrored" or how much is cropped;
     `share` of the pictures of one are in the other, `distance` is that of the nearest two, at `places`."""
 
@@ -230,12 +230,10 @@ def _look_at_all(
     return looked, problems
 
 
-def find_leaks(
-    first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()
-) -> list[LeastSquaresGain]:
+def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()) -> list[Leak]:
     """The pairs that show the same, most shared pictures first, then nearest. A file is not compared with itself, and
     two files that both sets hold are one pair."""
-    found: dict[frozenset[Path], LeastSquaresGain] = {}
+    found: dict[frozenset[Path], Leak] = {}
     for block in _blocks(second):
         ends = np.cumsum([0, *(len(looked.looks) for looked in block)])
         rows = _joined([looked.looks for looked in block])
@@ -247,7 +245,7 @@ def find_leaks(
     return sorted(found.values(), key=lambda leak: (-leak.share, leak.distance, leak.first.path))
 
 
-def write_page(leaks: Sequence[LeastSquaresGain], out: Path, *, title: str) -> None:
+def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
     """One self-contained HTML file with the pairs side by side (the first 500). Raises `InputError` where it
     can't be written or would replace anything but an earlier page."""
     from jinja2 import Environment
@@ -284,10 +282,10 @@ def _blocks(looked: Sequence[Looked]) -> Iterator[list[Looked]]:
 
 def _leaks_of(
     looked: Looked, second: Sequence[Looked], rows: Fingerprint, ends: NDArray[np.int64], tolerance: Tolerance
-) -> Iterator[LeastSquaresGain]:
+) -> Iterator[Leak]:
     for other in second:
         if other.identity == looked.identity:
-            yield LeastSquaresGain(looked, other, "the same file", 1.0, 0.0, (0, 0))
+            yield Leak(looked, other, "the same file", 1.0, 0.0, (0, 0))
     if not len(looked.looks):
         return
     for how, mine, theirs in _ways(looked.looks, rows):
@@ -300,7 +298,7 @@ def _leaks_of(
                 continue
             row, column = np.unravel_index(int(apart[:, part].argmin()), apart[:, part].shape)
             places = int(looked.looks.places[row]), int(other.looks.places[column])
-            yield LeastSquaresGain(looked, other, how, float(share), float(apart[:, part].min()), places)
+            yield Leak(looked, other, how, float(share), float(apart[:, part].min()), places)
 
 
 def _ways(mine: Fingerprint, rows: Fingerprint) -> Iterator[tuple[str, Hashes, Hashes]]:
