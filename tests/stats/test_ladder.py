@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm, t
 
 from proctor.core import InputError
-from proctor.stats import HiddenSet, Leak, ShownMeans, least_squares, luck
+from proctor.stats import HiddenSet, LeastSquaresGain, ShownMeans, least_squares, luck
 
 
 def exact_luck(size: int, accuracy: float, submissions: int) -> float:
@@ -123,7 +123,7 @@ def test_all_is_known_after_as_many_results_as_unknowns() -> None:
 
 def test_one_result_gives_nothing_away() -> None:
     for rule in ("all", "ladder"):
-        assert least_squares(ShownMeans.of_all([2] * 100), 1, rule, draws=20) == Leak(0.0, 0.0)
+        assert least_squares(ShownMeans.of_all([2] * 100), 1, rule, draws=20) == LeastSquaresGain(0.0, 0.0)
 
 
 def test_more_options_give_less_away() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
-    from proctor.stats.ladder import HiddenSet, Leak, Optimism, ShownMeans, least_squares, luck
+    from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import (
         Difference,
@@ -85,7 +85,7 @@ __all__ += [
     "TIE_RULES",
     "AnnotationTolerance",
     "HiddenSet",
-    "Leak",
+    "LeastSquaresGain",
     "Optimism",
     "PreferenceModel",
     "PreferredSystem",

@@ -22,8 +22,11 @@ Entry = TypeVar("Entry")
 MOST_PLACED = 500
 """The maximum number of boxes of one annotator in one frame."""
 
-FEWEST_DIFFERENCES, FEWEST_GROUPS = 20, 5
-"""The fewest differences, and the fewest groups that they come from, for a tolerance."""
+FEWEST_DIFFERENCES = 20
+"""The fewest differences between annotators for a tolerance."""
+
+FEWEST_GROUPS = 5
+"""The fewest groups (videos) that the differences for a tolerance come from."""
 
 _SLACK = 1e-9  # tolerance for rounding errors, in seconds or as a share of overlap
 

@@ -161,11 +161,11 @@ class ShownMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class Leak:
+class LeastSquaresGain:
     """What an attack by least squares gets above chance: on average from the means alone (`value`), and at most in 95 of
     100 attacks if every other number of a result told as much as a mean (`high`).
 
-    >>> Leak(0.1, 0.2).high
+    >>> LeastSquaresGain(0.1, 0.2).high
     0.2
     """
 
@@ -175,7 +175,7 @@ class Leak:
 
 def least_squares(
     shown: ShownMeans, submissions: int, rule: ShownBy = "all", *, groups: int = 2, draws: int = _DRAWS, seed: int = 0
-) -> Leak:
+) -> LeastSquaresGain:
     """What the results of a phase give away to least squares, which needs no model.
 
     All submissions but the last are random answers. Each of their means is a linear equation for the unknown right
@@ -209,7 +209,7 @@ def least_squares(
     of_all, errors = zip(*(_gains(shown, shown.numbers * equations) for equations in known), strict=True)
     reach = np.mean(of_all, axis=0) + _Z95 * np.hypot(np.mean(errors, axis=0), np.std(of_all, axis=0))
     most = np.where(np.mean(of_all, axis=0) > 0, np.minimum(reach, 1 - shown.weights @ (1 / shown.options)), 0.0)
-    return Leak(float(np.mean(of_means, axis=0).max()), float(most.max()))
+    return LeastSquaresGain(float(np.mean(of_means, axis=0).max()), float(most.max()))
 
 
 def _gains(shown: ShownMeans, equations: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -253,7 +253,7 @@ def _chance_right(options: NDArray[np.float64], signal: NDArray[np.float64]) -> 
 
 def _told_by_ladder(shown: ShownMeans, probes: int, groups: int, draws: int, seed: int) -> NDArray[np.float64]:
     """The squared standardized scores of the random submissions that the ladder shows, summed, in each draw: as much as
-    so many equations tell."""
+    that number of equations tells."""
     if probes < 1:
         return np.zeros(draws)
     rng = generator(seed, "optimism by least squares", "ladder")

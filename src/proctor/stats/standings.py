@@ -353,7 +353,7 @@ def _tied(score: Floats, rate: Floats) -> list[Ints]:
 def _removals(
     sums: BucketSums, sampled: SampledScores, known: KnownTests, names: list[str], place: Ints, plan: RankingPlan
 ) -> dict[int, Removal]:
-    """What changes without each system: only adjustments, rules and ties are worked out anew."""
+    """What changes without each system: only adjustments, rules and ties are computed again."""
     found = {}
     for removed in range(len(names)) if len(names) > 1 else ():
         kept = np.delete(np.arange(len(names)), removed)

@@ -88,7 +88,8 @@ def build(
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
-    measured = None if second is None else _measured(tracks, second, ReadDefaults(fps, procedure))
+    other = [] if second is None else completed([second], ReadDefaults(fps, procedure), fill, steps)
+    measured = None if second is None else _measured(completions, other, second)
     tolerances = (None, None) if measured is None else (measured.time_s, measured.share_pp)
     plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s, *tolerances)
     undecided = sum(len(completion.open) for completion in completions)
@@ -114,16 +115,12 @@ def build(
     return PluginReport(made, tuple(shown), tuple(notes), ok=not (stop and undecided))
 
 
-def _measured(tracks: list[Path], second: Path, defaults: ReadDefaults) -> MeasuredTolerances:
-    """The tolerances from the tracks as read and those of a second annotator. Raises `InputError` for videos that one of
-    them lacks."""
+def _measured(completions: Sequence[Completion], other: Sequence[Completion], second: Path) -> MeasuredTolerances:
+    """The tolerances from the tracks and those of a second annotator. Raises `InputError` for videos that one of them
+    lacks."""
     from proctor.construction.annotators import compare_tracks, measured_tolerances
-    from proctor.construction.files import read_annotations
 
-    mine, theirs = (
-        {annotation.video.id: annotation for annotation in read_annotations(files_of(paths), defaults)}
-        for paths in (tracks, [second])
-    )
+    mine, theirs = ({one.annotation.video.id: one.annotation for one in some} for some in (completions, other))
     if alone := sorted(mine.keys() ^ theirs.keys()):
         raise InputError(second, found=f"video {alone[0]!r} of one annotator alone", expected="the same videos of both")
     return measured_tolerances([(one, theirs[name], compare_tracks(one, theirs[name])) for name, one in mine.items()])
