@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from proctor.api import validate
 from proctor.challenges.settings import Budget
@@ -30,9 +31,9 @@ class Admission:
 def admission(benchmark: str, track: str, data: Path, budget: Budget, file: Path) -> Admission:
     """Checks a file of answers by a phase's time limit and rule for latencies. `data` is the folder with the phase's
     questions; references are not needed."""
-    rules = {"budget_s": budget.question_s, "latency": budget.latency}
+    rules: dict[str, Any] = {"budget_s": budget.question_s, "latency": budget.latency}
     try:
-        found = validate(benchmark, file, data=data, track=track, every=True, **rules)  # type: ignore[arg-type]
+        found = validate(benchmark, file, data=data, track=track, every=True, **rules)
     except ProctorError as error:
         return Admission((str(error),))
     lines = [line for line in found.shown if isinstance(line, str)]
