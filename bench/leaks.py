@@ -38,9 +38,10 @@ def main() -> None:
     parser.add_argument("--results", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--how", nargs="+", default=list(get_args(How)))
     parser.add_argument("--rule", nargs="+", default=["all", "ladder"])
+    parser.add_argument("--benchmark", nargs="+", default=["focus", "own-questions"])
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    for benchmark in ("focus", "own-questions"):
+    for benchmark in arguments.benchmark:
         for rule in arguments.rule:
             for results in arguments.results:
                 for how in arguments.how if rule == "all" else arguments.how[:1]:
