@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import errno
 import logging
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -20,6 +24,7 @@ from proctor.web.connections import ConnectionLimits, Guard, Listener, NoiseFilt
 from proctor.web.proxies import PerVisitor, proxy_addresses
 from proctor.web.site import Site
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
+from tests.support.web_folder import invitations, review_folder
 from tests.support.web_open import OpenSite, open_site
 from tests.web.test_serve import certificate
 
@@ -380,3 +385,35 @@ def test_behind_a_proxy_the_visitors_address_counts() -> None:
     asyncio.run(all_of_them())
     assert seen == [503]
     assert tally == {"requests refused: too many from one address": 1}
+
+
+# -- the program
+
+
+def test_a_server_with_few_descriptors_outlasts_more_slow_sockets_than_it_has(tmp_path: Path) -> None:
+    """By `proctor serve`, with 200 descriptors; 300 sockets from 30 addresses send half of their headers. It wrote 25 MB
+    of tracebacks a minute and served nobody."""
+    folder = review_folder(tmp_path / "review")
+    invitations(folder)
+    command = [sys.executable, "-m", "proctor", "serve", str(folder), "--port", "0"]
+    limited = ["bash", "-c", 'ulimit -n 200; exec "$@"', "serve", *command]
+    with subprocess.Popen(limited, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(next(line for line in process.stdout if line.startswith("Serving")).split(":")[-1].split(" ")[0])
+        slow = [
+            socket.create_connection(("127.0.0.1", port), 60, (f"127.0.1.{place % 30 + 1}", 0)) for place in range(300)
+        ]
+        for one in slow:
+            with suppress(ConnectionError):
+                one.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\nX-a: ")
+        for place in range(20):
+            with socket.create_connection(("127.0.0.1", port), 60, (f"127.0.2.{place + 1}", 0)) as visitor:
+                visitor.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+                assert read_all(visitor).startswith(b"HTTP/1.1 200 ")
+        for one in slow:
+            one.close()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(60)
+    assert "closed to make room" in log
+    assert "Traceback" not in log
+    assert len(log) < 2000
