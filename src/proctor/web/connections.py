@@ -33,7 +33,7 @@ _REPORT_TICKS = 600  # of a tenth of a second
 _MOST = 2048
 _OTHER_FILES = 64  # descriptors of the database, of checks and of the program itself
 _SHARE = 16  # a sixteenth of those without a request makes room at once: looking for them takes time
-_YOUNG_S = 3.0
+_YOUNG_S, _OLD_S = 3.0, 6.0
 _SLOW_AFTER_S = 5.0  # a sender or a reader who is slow for so long may have to make room
 
 
@@ -196,7 +196,7 @@ class Guard:
         if not ranked:
             return False
         ranked.sort(key=lambda entry: entry[0])
-        more = [entry for entry in ranked[1 : len(among) // _SHARE] if not entry[0][0]]
+        more = [entry for entry in ranked[1 : len(among) // _SHARE] if _is_costly(*entry[0])]
         for _, progress, connection in (ranked[0], *more):
             self.tally[f"closed to make room ({progress.stage})"] += 1
             connection.end(told=False)
@@ -210,6 +210,11 @@ class Guard:
             if progress.is_overdue(self.limits):
                 self.tally[f"closed after its time was over ({progress.stage})"] += 1
                 connection.end(told=progress.stage in {Stage.HEADERS, Stage.BODY})
+
+
+def _is_costly(rank: int, minus_count: int, minus_seconds: float) -> bool:
+    """Whether a connection makes room before it has to: without a request, and one of many or old."""
+    return rank == 0 and (minus_count < -1 or minus_seconds < -_OLD_S)
 
 
 def report(tally: Counter[str]) -> None:
