@@ -205,7 +205,7 @@ def test_no_content_is_no_answer(tmp_path: Path) -> None:
     assert found.notes[0] == "1 of 1 questions have no answer and are wrong"
     lint = validate_submission(tmp_path / "r.json", benchmark)
     assert [str(one) for one in lint.findings] == [
-        "error: entry: q1: found None as 'content' (entry 1), expected a text"
+        "wrong: missing: q1: found None as 'content' (entry 1), expected a text"
     ]
 
 

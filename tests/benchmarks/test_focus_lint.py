@@ -37,7 +37,7 @@ GOOD = [entry("q1"), entry("q2", "to hold it"), entry("q3", "none")]
 
 CASES: list[tuple[str, list[Any], list[Finding]]] = [
     ("nothing wrong", GOOD, []),
-    ("missing", GOOD[:2], [Finding("missing", "q3", "no answer", "an answer to every question")]),
+    ("missing", GOOD[:2], [Finding("missing", "q3", "no answer", "an answer to every question", "wrong")]),
     (
         "duplicate",
         [*GOOD, entry("q1", "no")],
@@ -47,7 +47,7 @@ CASES: list[tuple[str, list[Any], list[Finding]]] = [
     (
         "format",
         [entry("q1", "Answer: yes"), *GOOD[1:]],
-        [Finding("format", "q1", "'Answer: yes'", "yes or no and nothing else")],
+        [Finding("format", "q1", "'Answer: yes'", "yes or no and nothing else", "wrong")],
     ),
     (
         "an unknown class",
@@ -59,16 +59,36 @@ CASES: list[tuple[str, list[Any], list[Finding]]] = [
                 "'Grasper'",
                 "some of Absorbable Hemostatic Agent, Clip, External Drain, Gallstone, Mesh, Needle, "
                 "Silicone Loop, Specimen, Specimen Bag, Sponge, or none",
+                "wrong",
             )
         ],
     ),
     (
         "too long",
         [GOOD[0], entry("q2", "x" * 301), GOOD[2]],
-        [Finding("too-long", "q2", "301 characters", "at most 300 characters")],
+        [Finding("too-long", "q2", "301 characters", "at most 300 characters", "wrong")],
     ),
-    ("late", [entry("q1", "yes", 30.001), *GOOD[1:]], [Finding("late", "q1", "30.001 s", "at most 30 s")]),
-    ("no text", [entry("q1", None), *GOOD[1:]], [Finding("entry", "q1", "None as 'content' (entry 1)", "a text")]),
+    ("late", [entry("q1", "yes", 30.001), *GOOD[1:]], [Finding("late", "q1", "30.001 s", "at most 30 s", "wrong")]),
+    (
+        "late by less than is shown",
+        [entry("q1", "yes", 30.0000001), *GOOD[1:]],
+        [Finding("late", "q1", "30.0000001 s", "at most 30 s", "wrong")],
+    ),
+    (
+        "no text",
+        [entry("q1", None), *GOOD[1:]],
+        [Finding("missing", "q1", "None as 'content' (entry 1)", "a text", "wrong")],
+    ),
+    (
+        "again, without a text",
+        [*GOOD, entry("q1", None)],
+        [Finding("duplicate", "q1", "entry 4 again", "one answer; the first is entry 1")],
+    ),
+    (
+        "unknown, without a text",
+        [*GOOD, entry("q9", None)],
+        [Finding("unknown", "q9", "entry 4", "a question of the benchmark")],
+    ),
     ("no entry", [*GOOD, 3], [Finding("entry", "", "3 (entry 4)", "an object with qID and content")]),
     ("a field is missing", [{"qID": "q1"}, *GOOD[1:]], [Finding("entry", "q1", "no field 'content' (entry 1)", "one")]),
     (
@@ -129,6 +149,7 @@ def test_every_rule(case: tuple[str, list[Any], list[Finding]], folder: Path) ->
     found = validate_submission(file, READER.load(folder))
     assert list(found.findings) == case[2]
     assert found.errors == sum(one.severity == "error" for one in case[2])
+    assert found.wrong == len({one.place for one in case[2] if one.severity == "wrong"})
 
 
 def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) -> None:
@@ -157,6 +178,7 @@ def test_what_a_file_names_twice_is_told_and_not_read_as_its_last(folder: Path) 
         ("", "line 1, column 1: found nothing, expected JSON"),
         ("[" * 100_000, "found lists or objects nested too deep, expected JSON"),
         ("[" + "9" * 5000 + "]", "found a number of thousands of digits, expected JSON"),
+        ("[]", "found no answer, expected answers to the benchmark's questions"),
         ("[" + "9," * 10_000 + "9]", "found 10,001 entries, expected an answer to each of 3 questions"),
     ],
 )
@@ -174,26 +196,29 @@ def test_an_id_moves_no_cursor(folder: Path) -> None:
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_the_program_says_it_and_ends_with_one(folder: Path) -> None:
+def test_the_program_says_what_will_be_wrong_and_ends_with_three(folder: Path) -> None:
+    """What is no submission ends it with one: see `test_an_id_moves_no_cursor`."""
     file = folder / "answer.json"
     file.write_text(json.dumps([entry("q1", "maybe"), entry("q2", "score: 5")]))
     arguments = ("validate", "focus", file, "--data", folder, "--track", "procedure")
     done = proctor(*arguments, "--format", "json")
-    assert done.returncode == 1
+    assert done.returncode == 3
     found = json.loads(done.stdout)
-    assert (found["errors"], found["warnings"]) == (2, 1)
+    assert (found["errors"], found["wrong"], found["warnings"]) == (0, 2, 1)
     assert found["by_rule"] == {"format": 1, "missing": 1, "suspicious": 1}
     assert found["findings"][0] == {
         "rule": "format",
         "question": "q1",
         "found": "'maybe'",
         "expected": "yes or no and nothing else",
-        "error": True,
+        "severity": "wrong",
+        "error": False,
     }
     shown = proctor(*arguments)
-    assert shown.returncode == 1
-    assert "error: format: q1: found 'maybe', expected yes or no and nothing else" in shown.stdout
-    assert "2 answers to 3 questions: 2 errors, 1 warning (format 1, missing 1, suspicious 1)" in shown.stdout
+    assert shown.returncode == 3
+    assert "wrong: format: q1: found 'maybe', expected yes or no and nothing else" in shown.stdout
+    counts = "2 answers to 3 questions: 0 errors, 2 counted as wrong, 1 warning (format 1, missing 1, suspicious 1)"
+    assert counts in shown.stdout
     file.write_text(json.dumps(GOOD))
     assert proctor(*arguments).returncode == 0
 
@@ -214,8 +239,30 @@ def test_a_latency_that_others_have_is_missing(folder: Path) -> None:
     file = folder / "answer.json"
     file.write_text(json.dumps([entry("q1", latency=None), *GOOD[1:]]))
     found = validate_submission(file, READER.load(folder))
-    assert found.findings == (Finding("no-latency", "q1", "no latency", "seconds, as the other answers have"),)
-    assert found.errors == 1
+    expected = "seconds, as the other answers have"
+    assert found.findings == (Finding("no-latency", "q1", "no latency", expected, "wrong"),)
+    optional = validate_submission(file, READER.load(folder), "optional")
+    assert optional.findings == (Finding("no-latency", "q1", "no latency", expected, "warning"),)
+
+
+def test_where_a_latency_is_required_every_answer_without_one_is_late(folder: Path) -> None:
+    file = folder / "answer.json"
+    file.write_text(json.dumps([{"qID": one["qID"], "content": one["content"]} for one in GOOD]))
+    found = validate_submission(file, READER.load(folder), "required")
+    assert [(one.rule, one.place, one.severity) for one in found.findings] == [
+        ("no-latency", name, "wrong") for name in FORMATS
+    ]
+    code, printed = within("validate", "focus", file, "--data", folder, "--latency", "required")
+    assert (code, "found no latency, expected seconds, at most 30" in printed) == (3, True)
+
+
+def test_the_time_limit_is_that_of_the_phase(folder: Path) -> None:
+    file = folder / "answer.json"
+    file.write_text(json.dumps([entry("q1", latency=7.5), *GOOD[1:]]))
+    assert within("validate", "focus", file, "--data", folder)[0] == 0
+    code, printed = within("validate", "focus", file, "--data", folder, "--budget", "5")
+    assert code == 3
+    assert "wrong: late: q1: found 7.500 s, expected at most 5 s" in printed
 
 
 # Without references
@@ -240,11 +287,11 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
     )
     found = validate_submission(file, benchmark)
     assert [(one.rule, one.place, one.severity) for one in found.findings] == [
-        ("format", "q1", "error"),
+        ("format", "q1", "wrong"),
         ("too-long", "q2", "warning"),
         ("duplicate", "q2", "error"),
         ("unknown", "q9", "error"),
-        ("late", "q3", "error"),
+        ("late", "q3", "wrong"),
     ]
     assert found.findings[1].expected == "at most 300 characters if it is free text"
     assert found.unchecked == (
@@ -254,7 +301,7 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
     file.write_text(json.dumps([entry("q1", "no"), entry("q2", "any"), entry("q3", "")]))
     assert [one.rule for one in validate_submission(file, benchmark).findings] == ["format"], "empty is no format"
     code, printed = within("validate", "focus", file, "--data", blind)
-    assert code == 1
+    assert code == 3
     assert "not checked: whether answers are right: no reference for 3 questions" in printed
 
 
@@ -297,17 +344,17 @@ def test_many_findings_of_one_cause_are_one_line(folder: Path) -> None:
     file.write_text(json.dumps([entry(name, f"perhaps {name}") for name in names[:40]]))
     code, printed = within("validate", "focus", file, "--data", folder)
     lines = printed.splitlines()
-    assert code == 1
+    assert code == 3
     assert lines == [
         (
-            "error: format: 40 times: expected yes or no and nothing else; found n000: 'perhaps n000'; "
+            "wrong: format: 40 times: expected yes or no and nothing else; found n000: 'perhaps n000'; "
             "n001: 'perhaps n001'; n002: 'perhaps n002'; and 37 more (--all)"
         ),
         (
-            "error: missing: 10 times: found no answer, expected an answer to every question "
+            "wrong: missing: 10 times: found no answer, expected an answer to every question "
             "(n040, n041, n042 and 7 more (--all))"
         ),
-        "40 answers to 50 questions: 50 errors, 0 warnings (format 40, missing 10)",
+        "40 answers to 50 questions: 0 errors, 50 counted as wrong, 0 warnings (format 40, missing 10)",
     ]
     _, every = within("validate", "focus", file, "--data", folder, "--all")
     assert len(every.splitlines()) == 51

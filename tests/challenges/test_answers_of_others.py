@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges.check_process import problems_of
+from proctor.challenges.check_process import checked
 from proctor.challenges.settings import read_challenge
 from tests.support.whole_challenge import PRE, TEST, whole_folder_of
 
@@ -26,7 +26,8 @@ def found_in(folder: Path, file: Path, names: list[str]) -> list[str]:
     file.write_text(json.dumps([{"qID": one, "content": "yes"} for one in names]))
     settings, phase = read_challenge(folder), read_challenge(folder).phase(PRE)
     asked = {"kind": "file", "path": str(file), "benchmark": settings.benchmark, "track": settings.track}
-    return problems_of(asked | {"data": str(folder / phase.questions)})
+    budget = phase.budget.model_dump(mode="json")
+    return [*checked(asked | {"data": str(folder / phase.questions), "budget": budget}).problems]
 
 
 def test_answers_to_the_phase_s_own_questions_fit(folder: Path, tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.challenges.boards import BoardFigure, BoardMaker, Figures, given_away
+from proctor.challenges.boards import BoardFigure, BoardMaker, Figures, HiddenQuestions, given_away
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.runs import Options, Store, leaderboard
+from proctor.stats import HiddenSet, ShownMeans
 from tests.support.contest import NAME, contest_store, skilled, write_run
 
 PHASE = Phase(name="test", questions="public/test", counts="best")
@@ -119,7 +120,8 @@ def test_in_buckets_the_lead_is_the_difference_of_the_means_over_them(tmp_path: 
 def test_given_away_names_the_questions_that_there_are() -> None:
     """The simulation takes groups of equal size, so it has 80 here."""
     board = BoardFigure(name="technical", title="All", mean=0.8, low=0.7, high=0.9, questions=78, groups=4)
-    told = given_away(Phase(name="test", questions="q"), [Figures(boards=(board,), statuses={})], COUNTS, shares=True)
+    hidden = HiddenQuestions(HiddenSet(4, 20, 0.8), ShownMeans.of_all([2] * 78))
+    told = given_away(Phase(name="test", questions="q"), [Figures(boards=(board,), statuses={})], COUNTS, hidden)
     assert (told["questions"], told["groups"]) == (78, 4)
 
 
@@ -136,7 +138,8 @@ def test_given_away_names_the_questions_that_there_are() -> None:
 def test_what_is_given_away_is_known_of_shares_of_right_answers_alone(
     tmp_path: Path, metric: Metric, values: Mapping[str, Callable[[int], float]], known: bool
 ) -> None:
-    (board,) = maker(judged_store(tmp_path, metric, values)).made(("A#1", "B#1"))
+    made = maker(judged_store(tmp_path, metric, values))
+    (board,) = made.made(("A#1", "B#1"))
     assert board.facts["shares"] is known
     figures = [
         Figures(
@@ -156,7 +159,7 @@ def test_what_is_given_away_is_known_of_shares_of_right_answers_alone(
         )
         for row in board.rows
     ]
-    told = given_away(PHASE, figures, COUNTS, shares=board.facts["shares"])
+    told = given_away(PHASE, figures, COUNTS, made.hidden("A#1") if known else None)
     assert [(row["who"], row["results"]) for row in told["rows"]] == [*COUNTS.items()]
     assert [row["all"] is None and row["ladder"] is None for row in told["rows"]] == [not known, not known]
     if known:  # of 24 questions, the best of five equal systems is some points too good
@@ -165,5 +168,5 @@ def test_what_is_given_away_is_known_of_shares_of_right_answers_alone(
 
 def test_without_a_mean_nothing_is_known_of_what_was_given_away() -> None:
     board = BoardFigure(name="technical", title="All", mean=None, low=None, high=None, questions=24)
-    told = given_away(PHASE, [Figures(boards=(board,), statuses={})], COUNTS, shares=True)
+    told = given_away(PHASE, [Figures(boards=(board,), statuses={})], COUNTS, None)
     assert {row["all"] for row in told["rows"]} == {None}

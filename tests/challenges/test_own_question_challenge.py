@@ -52,7 +52,7 @@ def test_answers_are_a_table(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("id,answer\n" + "".join(f"{item.id},{text}\n" for item, text in zip(items, right, strict=True)))
     report = validate("own-questions", file, data=folder / "public" / PHASE)
-    assert report.shown[-1] == "25 answers to 25 items, 0 missing"
+    assert report.shown[-1] == "25 answers to 25 items: 0 errors, 0 warnings"
     figures = mark_entrant(sealed, PHASE, Entrant("A#1", file, ".csv"))
     assert (figures.boards[0].mean, figures.statuses) == (1.0, {"readable": 25})
     file.write_text("id,answer\nq99,yes\n")

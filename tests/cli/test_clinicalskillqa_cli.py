@@ -76,8 +76,8 @@ def test_without_references_a_run_is_kept_and_scored_when_they_come(task: Path, 
         {"id": "i03", "order": [], "rationale": entries[2]["rationale"]},
     ]
     code, said = within("validate", "clinicalskillqa", out, "--data", task)
-    assert code == 1
-    assert "error: missing-label: item 'i02': found" in said
+    assert code == 3
+    assert "wrong: missing-label: item 'i02': found" in said
     code, said = within("score", "clinicalskillqa", out, "--references", with_references(task), "--format", "json")
     assert code == 0, said
     assert (first_json(said)["items"], first_json(said)["task_accuracy"]) == (3, 1 / 3)
@@ -137,16 +137,16 @@ def test_lint_groups_what_is_wrong(task: Path, tmp_path: Path) -> None:
         "error: entry",
         "error: duplicate",
         "error: unknown",
-        "error: no-answer",
-        "error: missing-label",
-        "error: repeated-label",
-        "error: unknown-label",
+        "wrong: no-answer",
+        "wrong: missing-label",
+        "wrong: repeated-label",
+        "wrong: unknown-label",
         "warning: no-rationale",
     ]
-    assert lines[4] == ("error: missing-label: item 'i01': found C missing, expected each label of the instance once")
-    assert lines[-1] == "5 answers to 3 instances: 7 errors, 1 warning"
+    assert lines[4] == ("wrong: missing-label: item 'i01': found C missing, expected each label of the instance once")
+    assert lines[-1] == "5 answers to 3 instances: 3 errors, 3 counted as wrong, 1 warning"
     code, said = within("validate", "clinicalskillqa", file, "--data", task, "--format", "json")
-    assert (code, first_json(said)["errors"]) == (1, 7)
+    assert (code, first_json(said)["errors"], first_json(said)["wrong"]) == (1, 3, 3)
     rows = [{key: value for key, value in one.items() if key != "video"} for one in KEYS]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert within("validate", "clinicalskillqa", file, "--data", task)[0] == 0

@@ -59,6 +59,21 @@ WAYS = (
     Way("challenge close", "folder test", "challenges:Challenge.open challenges:close_phase"),
     Way("challenge status", "folder", "challenges:Challenge.open challenges:phase_rows", FORMAT),
     Way("challenge submit", "folder test a.json --team t", "challenges:Challenge.open challenges:submit_file"),
+    Way("challenge teams", "folder", "challenges:Challenge.open challenges:team_rows", FORMAT),
+    Way("challenge team", "add folder t", "challenges:Challenge.open challenges:TeamChange challenges:change_team"),
+    Way("challenge submissions", "folder", "challenges:Challenge.open challenges:submission_rows", FORMAT),
+    Way("challenge submission", "cancel folder test t#1", "challenges:Challenge.open challenges:change_submission"),
+    Way(
+        "challenge receipt",
+        "folder test t#1",
+        "challenges:Challenge.open challenges:signed_receipt",
+        {"out": "where it is written"},
+    ),
+    Way("challenge questions", "folder test", "challenges:write_public_questions"),
+    Way("challenge prizes", "folder test", "challenges:Challenge.open challenges:prizes_of", FORMAT),
+    Way(
+        "challenge description", "submit folder test t a.pdf", "challenges:Challenge.open challenges:change_description"
+    ),
     Way(
         "challenge boards",
         "folder test --out b.html",

@@ -81,7 +81,14 @@ def test_two_boards_with_baselines_and_the_line(folder: Path) -> None:
     technical, clinical = rank(folder)
     assert (technical["board"], technical["questions"], technical["groups"]) == ("technical", 300, 20)
     assert (clinical["board"], clinical["questions"]) == ("clinical", 200)
-    assert technical["settings"] == {"alpha": 0.05, "correction": "holm", "draws": 500, "stability": 100, "seed": 0}
+    assert technical["settings"] == {
+        "alpha": 0.05,
+        "correction": "holm",
+        "ties": "tied",
+        "draws": 500,
+        "stability": 100,
+        "seed": 0,
+    }
     assert clinical["empty_buckets"] == ["aggregation / in"]
     systems = {one["system"]: one for one in technical["systems"]}
     # Ranked ones first, then baselines, by their mean; nobody stands twice.

@@ -114,6 +114,13 @@ def test_an_article_in_a_set_of_options_is_no_option() -> None:
         read("A Foley catheter")
 
 
+def test_an_option_within_the_one_that_is_named_is_not_named() -> None:
+    needles = ["The needle", "The Veress needle", "The trocar"]
+    assert ChoiceFormat().parse("I see a Veress needle.", needles) == "B"
+    assert ChoiceFormat().parse("I see a needle.", needles) == "A"
+    assert ChoicesFormat().parse("I see a Veress needle and a trocar.", needles) == ["B", "C"]
+
+
 def test_the_pronoun_i_is_no_option() -> None:
     ten = [f"finding {number}" for number in range(8)] + ["Kocher incision", "Pfannenstiel incision"]
     assert ChoiceFormat().parse("I", ten) == "I"
@@ -213,12 +220,3 @@ def test_any_text_parses_to_a_checked_value_or_a_parse_error(text: str, form: Fo
 def _check_message(message: str) -> None:
     assert "\n" not in message
     assert len(message) < 400
-
-
-def test_parsing_stays_fast_on_hostile_text() -> None:
-    for text in ("answer " * 6_000, "(" * 30_000, "A " * 15_000, "1." * 15_000, "*" * 30_000, "answer is " * 3_000):
-        for form in FORMATS:
-            try:
-                form.parse(text, ORGANS)
-            except ParseError:
-                continue

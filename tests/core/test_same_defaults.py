@@ -23,7 +23,7 @@ COMMON = {
 OTHERS = {
     "proctor.stats.standings.RankingPlan.draws": 10_000,  # as the published ranking has it
     "proctor.stats.ladder.luck.draws": 400,  # whole competitions, not resamples
-    "proctor.stats.ladder.boosting.draws": 400,
+    "proctor.stats.ladder.least_squares.draws": 400,
     "proctor.audits.power.PowerPlan.level": 0.05,  # of significance
     "proctor.reports.metric_ranking.metric_board_table.level": "95 %",  # as a text
     "proctor.metrics.ordering.orders.overall_score.alpha": 0.7,  # a weight of the published score

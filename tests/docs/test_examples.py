@@ -1,5 +1,6 @@
 """Every block of the documentation that is marked `run` is run, in its page's order: what a `console` or a `pycon`
-block shows is compared, `python` blocks run as they stand, all in one namespace."""
+block shows is compared, `python` blocks run as they stand, all in one namespace, and a block with a title is the file of
+that name."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ from proctor.cli.main import main
 from tests.support.markdown import Block, blocks, commands
 from tools.docs import ROOT, pages
 
+_FILE = re.compile(r'\w+ run title="(?P<path>[\w./-]+)"')
+
 
 def runnable(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.info in {"console run", "python run", "pycon run"}]
+    kinds = {"console run", "python run", "pycon run"}
+    return [block for block in blocks(page) if block.info in kinds or _FILE.fullmatch(block.info)]
 
 
-PAGES = [page for page in pages() if runnable(page)]
+PAGES = [page for page in pages() if any(not _FILE.fullmatch(block.info) for block in runnable(page))]
 
 
 def called(words: list[str]) -> tuple[int, str]:
@@ -72,6 +76,9 @@ def test_a_page_shows_what_happens(page: Path, data: Path, tmp_path: Path, monke
     code = 0
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in runnable(page):
+        if (file := _FILE.fullmatch(block.info)) is not None:
+            (tmp_path / file["path"]).write_text(block.body, encoding="utf-8")
+            continue
         if block.info != "console run":
             run_python(page, block, names)
             continue

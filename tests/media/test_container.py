@@ -18,7 +18,7 @@ from PIL import Image
 from proctor.core import InputError, Item, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, Picture, Redaction, inspect_video, redact
-from proctor.media.container import Cropping, turn_of
+from proctor.media.container import Cropping, _matroska_cropping, turn_of
 from proctor.media.decode import sampled
 from proctor.media.video import probe, read_container
 from tests.conftest import missing
@@ -183,6 +183,25 @@ def test_cropping_comes_before_turning(tmp_path: Path) -> None:
     with_cropping(path, *CROPPED)
     assert apart(shown(path), moved(scene()[6:-2, 10:-4], *ORIENTATIONS["turned clockwise"])) < 3
     assert (probe(path).width, probe(path).height) == (HEIGHT - 8, WIDTH - 14)
+
+
+class Counted(io.BytesIO):
+    """Remembers the most bytes that were asked for at once."""
+
+    most = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.most = max(self.most, 10**9 if size is None or size < 0 else size)
+        return super().read(size)
+
+
+def test_an_element_that_ends_before_it_begins_is_empty() -> None:
+    """A track's type, whose length lies behind the end of its track: not all of the file is its number."""
+    entry = b"\xae\x81" + b"\x83"
+    tracks = b"\x16\x54\xae\x6b" + bytes([0x80 + len(entry)]) + entry
+    file = Counted(b"\x18\x53\x80\x67" + bytes([0x80 + len(tracks)]) + tracks + b"\x81" * 10_000)
+    assert _matroska_cropping(file, 0) == Cropping()
+    assert file.most <= 12
 
 
 @pytest.mark.parametrize("told", [(0, 1, 40, 1), (64, 0, 48, 1), (80, 1, 48, 1), (20, 1, 20, 1, 60, 1, 0, 1)])

@@ -6,13 +6,14 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from proctor.core import InfrastructureError, ProctorError
-from proctor.models import ModelClient, ModelSpec, rejection
+from proctor.core import ConfigurationError, InfrastructureError, ProctorError
+from proctor.models import ModelClient, ModelSpec, RejectionWatch, rejection, rejections
 from proctor.models.faults import told_in
 from proctor.models.rejections import meaning_of
 
@@ -112,6 +113,33 @@ def test_the_way_out_is_told(said: str, way: str) -> None:
     told = str(rejection(said))
     assert told.startswith(said.rstrip(". "))
     assert way in told
+
+
+def test_the_items_that_are_counted_are_those_of_the_words_that_are_told() -> None:
+    """Seven questions on one long video are one item's fault; five rejections of a setting end the run."""
+    watch = RejectionWatch(groups=5)
+
+    async def ask(names: str, kind: str, reason: str) -> None:
+        for name in names:
+            await watch.begin()
+            watch.rejected(name, "one video", kind=kind, reason=reason)
+
+    async def run() -> None:
+        await ask("abcdefg", "item", "the context is too long")
+        await ask("hijkl", "request", "bad hair")
+        await watch.begin()
+
+    with pytest.raises(ConfigurationError, match=r"^bad hair \(the same for the first 5 items asked, and no answer: "):
+        asyncio.run(run())
+
+
+def test_no_more_of_codes_is_read_than_of_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule is tried at every character, while the other requests wait."""
+    read: list[str] = []
+    rule = SimpleNamespace(under={"rejected"}, says=SimpleNamespace(search=read.append))
+    monkeypatch.setattr(rejections, "_rules", lambda: (rule,))
+    assert meaning_of("m" * 10**6, "c" * 10**6) is None
+    assert len(read[0]) == 2 * 1500 + len("; ")
 
 
 def test_a_failing_server_is_looked_into_for_some_words_alone() -> None:

@@ -45,6 +45,7 @@ PARTS: tuple[tuple[list[Any], str], ...] = (
     ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "A"}], "A"),
     ([{"type": "reasoning", "text": "B?"}, {"text": "A"}], "A"),
     ([{"type": "output_text", "text": "A", "annotations": []}], "A"),
+    ([{"type": ["text"], "text": "Answer: "}, {"type": {"a": None}, "text": "A"}], "Answer: A"),
     ([], ""),
 )
 COUNTS: tuple[tuple[Any, int | None], ...] = (

@@ -302,7 +302,7 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
         np.stack(list(right.values())), list(right), groups, buckets, ["x", "y"], RankingPlan(draws=100)
     )
     ranked = [RankedRun(one, None) for one in standings.systems]
-    board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets))
+    board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets, np.arange(20)))
     places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
     assert places["a", "copeland"] == (1, 1.0)
     assert places["b", "borda"] == (2, -1.0)

@@ -286,7 +286,7 @@ def cause(one: Given, *, baseline: bool) -> str:
 
 def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict[str, Rows]:
     """The tables that say what the board says."""
-    plan = {"draws": 10_000, "stability": way["stability"], "seed": way.get("seed", 0)}
+    plan = {"draws": 10_000, "stability": way["stability"], "seed": way.get("seed", 0), "leave_out": True}
     wanted: Ranked = recomputed_boards.board(made, unranked=unranked, **way | plan)
     own, board = wanted.standings, {"board": "technical"}
     systems = own.systems
@@ -299,6 +299,7 @@ def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict
         mean = sum(place * share for place, share in enumerate(chances, start=1))
         spread = sum(share * (place - mean) ** 2 for place, share in enumerate(chances, start=1)) ** 0.5
         names = ("place", "score", "mean", "win_rate", "place_low", "place_high", "won", "lost", "tied", "below_line")
+        names += ("win_rate_tied", "head_to_head", "first_without")  # type: ignore[assignment]
         more = {name: row.get(name) for name in (*names, "rank_by_mean", "rank_low", "rank_high", "system", "baseline")}
         ranking.append(board | more | {"place_sd": spread if chances else None, "tau": own.tau if one else None})
     pairs = [(one, other) for place, one in enumerate(systems) for other in systems[place + 1 :]]
@@ -359,7 +360,8 @@ def every_table(made: Fuzzed, way: dict[str, Any]) -> tuple[dict[str, Rows], dic
         **board_tables(made, way, unranked),
     }
     told = {"draws": way["draws"], "two_level": way.get("two_level", False), "stability": way["stability"]}
-    told |= {"seed": way.get("seed", 0), "alpha": 0.05, "marked_by": JUDGE, "failed": way["failed"]}
+    told |= {"seed": way.get("seed", 0), "alpha": 0.05, "ties": "tied"}
+    told |= {"marked_by": JUDGE, "failed": way["failed"]}
     wanted["settings"] = [{"setting": name, "value": value} for name, value in told.items()]
     return found, wanted
 
@@ -380,7 +382,7 @@ def test_without_options(made: Fuzzed) -> None:
         row["setting"]: row["value"]
         for row in analyse(made.store, NAME, Contest(baselines=("none",))).tables["settings"]
     }
-    wanted = {"draws": 2000, "two_level": False, "stability": 1000, "seed": 0, "alpha": 0.05}
+    wanted = {"draws": 2000, "two_level": False, "stability": 1000, "seed": 0, "alpha": 0.05, "ties": "tied"}
     assert settings == wanted | {"marked_by": JUDGE, "failed": "wrong"}
 
 

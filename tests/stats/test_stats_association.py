@@ -281,6 +281,10 @@ def test_alpha_edges() -> None:
     assert krippendorff_alpha([], [], []).value is None
     assert krippendorff_alpha([1, 2], ["a", "b"], ["a", "b"]).n == 0
     assert krippendorff_alpha([1, 1], ["a", "a"], ["a", "a"]).value is None
+    with pytest.raises(
+        InputError, match=r"^groups: found ratings of one item in two groups, expected one group for each"
+    ):
+        krippendorff_alpha([1, 2, 1, 1], list("aabb"), ["v1", "v2", "v2", "v2"])
     with pytest.raises(InputError, match=r"^scale: found 'ratio', expected 'nominal', 'ordinal' or 'interval'$"):
         krippendorff_alpha([1, 1], ["a", "a"], ["a", "a"], "ratio")  # type: ignore[arg-type]
 

@@ -76,8 +76,8 @@ def test_a_tie_in_the_first_places_is_broken_by_the_win_rate() -> None:
     best = found.systems[0]
     assert best.tie_broken
     # a equals b where the one video is not drawn, (11/12)^12 = 0.352 of samples, and shares the win then.
-    assert best.duel_rate == pytest.approx(1 - 0.352 / 2, abs=0.02)
-    assert best.win_rate == best.duel_rate
+    assert best.win_rate_tied == pytest.approx(1 - 0.352 / 2, abs=0.02)
+    assert best.win_rate == best.win_rate_tied
 
 
 def test_a_cycle_of_real_differences_is_a_tie_that_no_win_rate_breaks() -> None:
@@ -88,7 +88,7 @@ def test_a_cycle_of_real_differences_is_a_tie_that_no_win_rate_breaks() -> None:
     )
     assert {one.name: one.ranks for one in found.systems} == {"a": (1, 3, 2), "b": (2, 1, 3), "c": (3, 2, 1)}
     assert order(found) == [("a", 1, 0.0), ("b", 1, 0.0), ("c", 1, 0.0)]
-    assert [one.duel_rate for one in found.systems] == pytest.approx([1 / 3] * 3)
+    assert [one.win_rate_tied for one in found.systems] == pytest.approx([1 / 3] * 3)
     assert not any(one.tie_broken for one in found.systems)
     assert found.systems[0].ahead == {"b": 2, "c": 1}  # a beats b, c beats a
 

@@ -114,7 +114,17 @@ class Ranked:
     unbucketed: int
 
 
-STANDING = ("place", "score", "mean", "win_rate", "tie_broken", "duel_rate", "rank_low", "rank_high")
+STANDING = (
+    "place",
+    "score",
+    "mean",
+    "win_rate",
+    "win_rate_tied",
+    "head_to_head",
+    "tie_broken",
+    "rank_low",
+    "rank_high",
+)
 
 
 def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (), **way: Any) -> Ranked:
@@ -126,6 +136,7 @@ def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (),
     right = {name: one[inside] for name, one in found.right.items()}
     groups = [one for one, here in zip(found.groups, inside, strict=True) if here]
     ranked = [name for name in found.contestants if name not in unranked]
+    way = {"leave_out": True} | way
     plan = RankingPlan(**{name: way[name] for name in way if name in RankingPlan.__dataclass_fields__})
     table = np.array([right[name] for name in ranked]).reshape(len(ranked), len(code))
     standings = rank_buckets(table, ranked, groups, code, names, plan)
@@ -134,6 +145,8 @@ def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (),
     means = {name: _mean(_means(right[name], code, len(names))) for name in right}
     bases = sorted(found.baselines, key=lambda name: (-(means[name] or 0.0), name))
     rows = [_row(one, right, code, len(names), bases) | lacks[one.name] for one in standings.systems]
+    for removal, row in zip(standings.removals, rows, strict=False):
+        row["first_without"] = "; ".join(removal.first)
     for name in unranked:
         ends = {
             f"mean_if_{told}": _mean(_means(made_right, code, len(names)))

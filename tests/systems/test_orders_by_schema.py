@@ -128,6 +128,8 @@ def test_the_rationale_stands_where_the_prompt_names_it() -> None:
     assert asks_for_rationale(f"Give your rationale. {instruction}", instruction) == "first"
     assert asks_for_rationale(f"{instruction} Then give the Rationale.", instruction) == "last"
     assert asks_for_rationale(instruction, instruction) == ""
+    german = "Größe, Größe und größere Größe: " * 20  # "ß" is two letters in "SS"
+    assert asks_for_rationale(f"{german} Give your rationale. {instruction}", instruction) == "first"
     for place, names in (("first", ["rationale", "order"]), ("last", ["order", "rationale"]), ("", ["order"])):
         assert [*order_form(LABELS, place).model_json_schema()["properties"]] == names
 

@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from proctor.challenges import uploads
+from proctor.challenges.admission import Admission
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages import open_challenge
 from proctor.challenges.pages.site import ChallengeSite
@@ -39,7 +40,7 @@ _TRIED = (
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChallengeSite]:
     """Two teams have handed something in, whose every text is theirs and hostile; a third has nothing."""
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: [f"canary-problem {HOSTILE}"])
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission((f"canary-problem {HOSTILE}",)))
     made = challenge_site(tmp_path)
     (tmp_path / "sealed" / "secret").write_text("canary-sealed")
     for team, person in (("Hand Surgeons", "anna"), ("Tray Watchers", "cleo"), ("Bone Setters", "dan")):

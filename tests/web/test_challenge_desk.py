@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from proctor.challenges import uploads
+from proctor.challenges.admission import Admission
 from proctor.challenges.pages.desk import FairQueue
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.queue import RECEIVED_S, expire
@@ -81,10 +82,10 @@ def test_a_team_has_one_check_at_a_time_in_all_processes(site: ChallengeSite, mo
     """Anna's file is being checked. Ben's next one is refused here unread, and by another server once it is here."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def check(*_: object) -> list[str]:
+    def check(*_: object) -> Admission:
         begun.set()
         assert go_on.wait(60)
-        return []
+        return Admission()
 
     monkeypatch.setattr(uploads, "check_upload", check)
     anna, ben = logged_in(site, "anna"), logged_in(site, "ben")
@@ -109,7 +110,7 @@ def test_a_team_has_one_check_at_a_time_in_all_processes(site: ChallengeSite, mo
 def test_a_killed_check_keeps_its_team_from_nothing_for_long(
     site: ChallengeSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: [])
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission())
     with site.writing() as connection:
         from proctor.challenges.submissions import HandIn, hand_in
 
@@ -142,7 +143,7 @@ def test_waiting_for_a_check_is_no_checking(site: ChallengeSite) -> None:
 
 
 def test_a_refused_file_costs_five_uploads_of_the_day(site: ChallengeSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: ["error"])
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission(("error",)))
     anna = logged_in(site, "anna")
 
     def left() -> int:
@@ -152,10 +153,10 @@ def test_a_refused_file_costs_five_uploads_of_the_day(site: ChallengeSite, monke
     assert left() == DAILY == 100
     handed(anna, b"bad")
     assert left() == 100 - REFUSED_COST == 95
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: [])
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission())
     handed(anna, b"good")
     assert left() == 94
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: ["error"])
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission(("error",)))
     for number in range(19):
         assert handed(anna, b"bad%d" % number).status_code == 303
     assert left() == -1
@@ -190,11 +191,12 @@ def test_a_check_has_little_memory_and_says_so(site: ChallengeSite, tmp_path: Pa
     """36 MB of empty lists would take 1 GB."""
     file = tmp_path / "answers.json"
     file.write_bytes(b'[{"qID": "v00-q00", "content": [' + b"[]," * 12_000_000 + b"[]]}]")
-    data = site.folder / site.challenge.settings.phase(HIDDEN).questions
+    phase = site.challenge.settings.phase(HIDDEN)
     request = {"kind": "file", "path": str(file), "seconds": 600, "benchmark": "focus", "track": "procedure"}
+    request |= {"data": str(site.folder / phase.questions), "budget": phase.budget.model_dump(mode="json")}
     done = subprocess.run(
         [sys.executable, "-m", "proctor.challenges.check_process"],
-        input=json.dumps(request | {"data": str(data)}).encode(),
+        input=json.dumps(request).encode(),
         capture_output=True,
         check=True,
     )

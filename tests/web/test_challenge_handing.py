@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from proctor.challenges import check_process, uploads
+from proctor.challenges.admission import Admission
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import submissions_of
@@ -37,7 +38,7 @@ def site(tmp_path: Path) -> Iterator[ChallengeSite]:
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """No process is started for a check: these are its problems."""
     problems: list[str] = []
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: problems)
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission(tuple(problems)))
     return problems
 
 
@@ -140,9 +141,9 @@ def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[st
 
 
 def test_what_was_cancelled_while_it_was_checked_stays_so(site: ChallengeSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cancelled(*_: object) -> list[str]:
+    def cancelled(*_: object) -> Admission:
         assert posted(logged_in(site, "ben"), "/submission/1/cancel").status_code == 303
-        return []
+        return Admission()
 
     monkeypatch.setattr(uploads, "check_upload", cancelled)
     anna = logged_in(site, "anna")
@@ -234,8 +235,8 @@ def archive(*names: str) -> bytes:
 def test_what_is_cancelled_before_it_ran_is_not_kept(site: ChallengeSite, unchecked: list[str]) -> None:
     """Or a team could fill the disk with uploads that cost it nothing."""
     anna = logged_in(site, "anna")
-    for content in (b"one", b"two", b"two"):
-        handed(anna, content)
+    for content, again in ((b"one", ""), (b"two", ""), (b"two", "yes")):
+        handed(anna, content, again=again)
     for number in (1, 2):
         assert posted(anna, f"/submission/{number}/cancel", f"/submission/{number}").status_code == 303
     assert kept(site) == [hashlib.sha256(b"two").hexdigest()], "the third one has the same bytes"
@@ -255,7 +256,7 @@ def test_an_archive_is_looked_at_and_never_unpacked(tmp_path: Path, case: str) -
     made, told = IMAGES[case]
     file = tmp_path / "image.tar"
     file.write_bytes(made)
-    found = check_process.problems_of({"kind": "image", "path": str(file), "track": ""})
+    found = check_process.checked({"kind": "image", "path": str(file), "track": ""}).problems
     assert [told in one for one in found] == ([True] if told else [])
     assert str(tmp_path) not in "".join(found)
     assert [one.name for one in tmp_path.iterdir()] == ["image.tar"]
@@ -269,15 +270,20 @@ def test_a_check_that_takes_too_much_is_a_problem_of_the_file(
     file.write_bytes(b"[]")
     monkeypatch.setattr(uploads, "_SECONDS", 0)
     found = uploads.check_upload(site.challenge, site.challenge.phase(HIDDEN), "file", file, ".json")
-    assert found == [uploads._TOO_MUCH]
+    assert found == uploads._TOO_MUCH
 
 
 def test_problems_are_errors_alone_and_the_last_line_counts_the_rest(site: ChallengeSite, tmp_path: Path) -> None:
     file, phase = tmp_path / "answers.json", site.challenge.phase(HIDDEN)
-    questions = len(json.loads((site.folder / phase.questions / "requests.json").read_text()))
+    questions = json.loads((site.folder / phase.questions / "requests.json").read_text())
     file.write_bytes(b"[]")
     found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
-    assert [one.partition(": v")[0] for one in found] == questions * ["error: missing"]
-    file.write_text(json.dumps([{"qID": f"x{number}", "content": "A"} for number in range(150)]))
+    assert found.problems == ("submission.json: found no answer, expected answers to the benchmark's questions",)
+    file.write_text(json.dumps([{"qID": questions[0]["qID"], "content": "yes", "latency": 31}]))
     found = uploads.check_upload(site.challenge, phase, "file", file, ".json")
-    assert (len(found), found[-1]) == (100, f"… and {150 + questions - 99} more")
+    assert (found.problems, found.count) == ((), len(questions))
+    assert found.wrong[0] == f"wrong: late: {questions[0]['qID']}: found 31.000 s, expected at most 30 s"
+    assert {one.partition(": v")[0] for one in found.wrong[1:]} == {"wrong: missing"}
+    file.write_text(json.dumps([{"qID": f"x{number}", "content": "A"} for number in range(150)]))
+    problems = uploads.check_upload(site.challenge, phase, "file", file, ".json").problems
+    assert (len(problems), problems[-1]) == (100, "… and 51 more")

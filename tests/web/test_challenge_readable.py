@@ -11,6 +11,7 @@ from itsdangerous import Signer
 from sqlalchemy import update
 
 from proctor.challenges import uploads
+from proctor.challenges.admission import Admission
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.schema import submissions
 from proctor.web.accounts import find_account
@@ -45,7 +46,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChallengeSite:
         join(made, name, role, "de")
     anna = logged_in(made, "anna")
     problems = ["error: missing: v00-q00: found no answer, expected an answer to every question"]
-    monkeypatch.setattr(uploads, "check_upload", lambda *_: problems)
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: Admission(tuple(problems)))
     handed(anna, b"bad", name="A name that is rather long for a table, " * 4, description="Two\nlines")
     problems.clear()
     handed(anna, b"good")

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from proctor.challenges import check_process, uploads
+from proctor.challenges.admission import Admission
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import open_phase
 from proctor.challenges.pages import open_challenge
@@ -106,7 +107,7 @@ class Host:
             return [one["state"] for one in reversed(submissions_of(connection, team))]
 
 
-def checked_here(challenge: Challenge, phase: Phase, kind: str, upload: Path, suffix: str) -> list[str]:
+def checked_here(challenge: Challenge, phase: Phase, kind: str, upload: Path, suffix: str) -> Admission:
     """The same check without a process of its own, which the tests of handing in start."""
     named = challenge.folder.parent / f"checked{suffix}"
     named.unlink(missing_ok=True)
@@ -114,7 +115,7 @@ def checked_here(challenge: Challenge, phase: Phase, kind: str, upload: Path, su
     settings = challenge.settings
     data = str(challenge.folder / phase.questions)
     asked = {"kind": kind, "path": str(named), "benchmark": settings.benchmark, "track": settings.track, "data": data}
-    return check_process.problems_of(asked)
+    return check_process.checked(asked | {"budget": phase.budget.model_dump(mode="json")})
 
 
 @pytest.mark.parametrize("runs", ["process", pytest.param("podman", marks=pytest.mark.podman)])

@@ -110,9 +110,9 @@ def rank(
     given = filled("rank", RankOptions, options)
     where = stored(source, benchmark, given["systems"])
     contest = Contest(**_contest(where, given), all_items=given["all_items"])
-    names = ("rule", "alpha", "correction", "stability", "draws", "seed")
+    names = ("rule", "alpha", "correction", "ties", "stability", "draws", "seed")
     drawn: dict[str, Any] = {name: value for name, value in given.items() if name in names}
-    by, plan = tuple(listed(given["by"])), RankingPlan(**drawn)
+    by, plan = tuple(listed(given["by"])), RankingPlan(**drawn, leave_out=True)
     return RankingTable(tuple(rank_runs(where.store, where.benchmark, contest, by=by, plan=plan)))
 
 

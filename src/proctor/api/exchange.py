@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from proctor import core
 from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
 from proctor.api.execution import baseline_notes
-from proctor.api.options import ExportOptions, Files, ImportOptions, filled
+from proctor.api.options import ExportOptions, ImportOptions, ValidateOptions, filled
 from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ async def import_answers_async(
             raise core.UsageError("--epoch", f"none: files of {loaded.name} have one answer to an item", found="it")
         recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
         core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
+        recorded = _as_submission(recorded, loaded) if given["submission"] else recorded
         name = name or recorded.system
         if not name:
             raise core.UsageError("--name", "one: the file does not name its system")
@@ -158,6 +159,22 @@ async def import_answers_async(
 
 
 import_answers = sync_twin(import_answers_async)
+
+
+def _as_submission(recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
+    """The answers as a challenge counts them: one to each item, where a missing one is not submitted, and one above the
+    benchmark's time limit is late."""
+    given, limit = {answer.item_id: answer for answer in recorded.answers}, benchmark.budget_s
+    answers = []
+    for item in benchmark.items:
+        answer = given.get(item.id)
+        if answer is None:
+            answer = core.Answer(item_id=item.id, reason=core.NO_ANSWER, problem=core.NO_ANSWER)
+        elif limit is not None and answer.timing is not None and answer.timing.model_s > limit:
+            late = f"took {answer.timing.model_s:.1f} s of {limit:g} s"
+            answer = answer.model_copy(update={"status": core.Status.TIMED_OUT, "reason": late, "parsed": None})
+        answers.append(answer)
+    return replace(recorded, answers=tuple(answers))
 
 
 def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers) -> list[str]:
@@ -225,22 +242,27 @@ def validate(
     media: str | Path | None = None,
     every: bool = False,
     options: Mapping[str, Any] | None = None,
-    **files: Unpack[Files],
+    **files: Unpack[ValidateOptions],
 ) -> core.PluginReport:
     """Check a submission, or another file that a task can check, before it is sent.
+
+    The report is not `ok` if the file is no submission: a challenge would refuse it. It is `partial` if the file would
+    be accepted and some answers are counted as wrong: those that are missing, late, or not in their format.
 
     The benchmark's own files are those that the store remembers, unless `data` is given. For a benchmark without a
     validator, the file is read as recorded answers in any known format, and nothing is stored. Raises `InputError` for
     a file that can't be read at all. The command is `proctor validate`.
     """
-    given = filled("validate", Files, files)
+    given = filled("validate", ValidateOptions, files)
     data, track, path, known = given["data"], given["track"], Path(file), None
     if data is None and benchmark in core.BENCHMARKS.names():
         with suppress(core.UsageError):  # a check may do without
             known, media, track = recalled(benchmark, store, None, media, track)
     folder = None if data is None else Path(data)
     remembered = None if known is None else Path(known)
-    request = core.ValidationRequest(folder, media_at(media), track, every, dict(options or {}), remembered)
+    request = core.ValidationRequest(
+        folder, media_at(media), track, every, dict(options or {}), remembered, given["budget_s"], given["latency"]
+    )
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
         validate = core.VALIDATORS.get(benchmark)
         return core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
@@ -254,11 +276,43 @@ def validate(
     else:
         found = _own_recorded(reader, path, loaded, path.stem)
     core.admit_recorded(found, loaded, path if form else _read_by(reader, path))
-    counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
-    counts["missing"] = len(loaded.items) - len({answer.item_id for answer in found.answers})
-    answers, items = core.count_of(counts["answers"], "answer"), core.count_of(counts["items"], "item")
-    line = f"{answers} to {items}, {counts['missing']} missing"
-    return core.PluginReport(counts, (*found.notes, line))
+    return _recorded_report(path, loaded, found, request)
+
+
+def _recorded_report(
+    path: Path, benchmark: core.Benchmark, recorded: RecordedAnswers, request: core.ValidationRequest
+) -> core.PluginReport:
+    """What is wrong with recorded answers as a submission: to unknown items and repeated ones are errors; those that are
+    missing, late, or not in their format are counted as wrong."""
+    limit = benchmark.budget_s if request.budget_s is None else request.budget_s
+    counted = _as_submission(recorded, replace(benchmark, budget_s=limit)).answers
+    findings = [core.Finding("unknown", name, "an answer", "an item of the benchmark") for name in recorded.unknown]
+    findings += [core.Finding("duplicate", name, "several answers", "one answer") for name in recorded.repeated]
+    findings += [finding for answer in counted if (finding := _counted_as_wrong(answer)) is not None]
+    missing = sum(finding.rule == "missing" for finding in findings)
+    json: dict[str, Any] = {"missing": missing, "notes": [*recorded.notes]}
+    json["findings"] = [
+        {"rule": one.rule, "item": one.place, "found": one.found, "expected": one.expected, "severity": one.severity}
+        for one in findings
+    ]
+    check = core.FileCheck(path, tuple(findings), {"answer": len(counted) - missing, "item": len(counted)})
+    report = check.report(json, every=request.every)
+    return replace(report, shown=(*recorded.notes, *report.shown))
+
+
+def _counted_as_wrong(answer: core.Answer) -> core.Finding | None:
+    """Why an answer is wrong whatever the reference is; None if it may be right."""
+    name = answer.item_id
+    if answer.reason == core.NO_ANSWER:
+        return core.Finding("missing", name, "no answer", "an answer to every item", "wrong")
+    if answer.status is core.Status.TIMED_OUT:
+        return core.Finding("late", name, answer.reason, "an answer in time", "wrong")
+    if answer.status is not core.Status.ANSWERED:
+        return core.Finding("no-answer", name, answer.reason or answer.status.value, "an answer", "wrong")
+    if answer.parsed is None:
+        expected, _, found = answer.problem.removeprefix("expected ").rpartition(", found ")
+        return core.Finding("format", name, found or "an answer that can't be read", expected or "its format", "wrong")
+    return None
 
 
 TABLE_FORMATS = ("jsonl", "csv", "parquet")

@@ -102,6 +102,15 @@ Cache = Annotated[
     str | Path | None, Option("The cache of frames: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path)
 ]
 
+LatencyRule = Annotated[
+    Literal["required", "optional"] | None,
+    Option("Answers without a latency: late, or in time. [default: late, where others have one]"),
+]
+
+QuestionSeconds = Annotated[
+    float | None, Option("Seconds for a question. [default: the benchmark's own]", "--budget", low=0)
+]
+
 Columns = Annotated[
     Mapping[str, str | Sequence[str]],
     Option(
@@ -220,10 +229,7 @@ class ContestOptions(Counting, total=False):
     condition: Annotated[str, Option("Rank the answers under it. [default: video]", default="", names=condition_names)]
     systems: Systems
     baselines: Baselines
-    latency: Annotated[
-        Literal["required", "optional"] | None,
-        Option("Answers without a latency: late, or in time. [default: late, where others have one]"),
-    ]
+    latency: LatencyRule
     stability: Annotated[int, Option("Bootstrap samples used to estimate rank stability.", default=1000, low=0)]
 
 
@@ -245,6 +251,7 @@ class RankOptions(ContestOptions, total=False):
     correction: Annotated[
         Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
     ]
+    ties: Annotated[Literal["all", "tied"], Option("Ties: win rate over tied or over all systems.", "", "tied")]
 
 
 class LeaderboardOptions(Counting, total=False):
@@ -310,7 +317,8 @@ class ImportOptions(Files, total=False):
     with the `track` and `seed` of the questions. `answers_only` ignores people's ratings in the file. `scorer` is the
     automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (by default
     recognised from the content), with `id_column`, `answer_column` and the `epoch` to read, where a system answered each
-    item several times."""
+    item several times. `submission` reads the file as a challenge does: an item without an answer has one that is wrong,
+    and an answer above the benchmark's time limit is late."""
 
     name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
     condition: Annotated[str, Option("What the system saw. [default: as the files say, else video]", default="")]
@@ -331,6 +339,15 @@ class ImportOptions(Files, total=False):
     id_column: Annotated[str, Option('The column with item ids; "position": the row number, from 0.', default="")]
     answer_column: Annotated[str, Option("The column with the answer.", default="")]
     epoch: Annotated[int | None, Option("Which answer of several to each item. [default: the first]", low=1)]
+    submission: Annotated[bool, Option("Missing answers are wrong, as in a challenge.", default=False)]
+
+
+class ValidateOptions(Files, total=False):
+    """By what a submission is checked: the time limit of a question in seconds (by default the benchmark's own), and
+    whether answers without a `latency` are late."""
+
+    budget_s: QuestionSeconds
+    latency: LatencyRule
 
 
 class ExportOptions(Selection, total=False):

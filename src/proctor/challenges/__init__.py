@@ -8,11 +8,24 @@ if TYPE_CHECKING:
     from proctor.challenges.challenge import Challenge
     from proctor.challenges.demonstration import demonstrate
     from proctor.challenges.execution import Trial, examine_machine, try_image
-    from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
+    from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge, write_public_questions
     from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
+    from proctor.challenges.organising import (
+        DESCRIPTION_ACTIONS,
+        SUBMISSION_ACTIONS,
+        TEAM_ACTIONS,
+        TeamChange,
+        change_description,
+        change_submission,
+        change_team,
+        signed_receipt,
+        submission_rows,
+        team_rows,
+    )
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
-    from proctor.challenges.publishing import board_tables, seen_boards, write_boards
+    from proctor.challenges.prizes import prize_tables, prizes_of
+    from proctor.challenges.publishing import board_lines, board_tables, seen_boards, write_boards
     from proctor.challenges.receipts import verify_commitment, verify_receipt
     from proctor.challenges.uploads import submit_file
     from proctor.challenges.worker import WorkPlan, rerun, work_on
@@ -20,8 +33,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "board_tables", "challenge_accounts",
-    "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "new_challenge", "open_challenge",
-    "open_phase", "pack_folder", "phase_rows", "rerun", "seen_boards", "status_tables", "submit_file", "try_image",
-    "verify_commitment", "verify_receipt", "work_on", "write_boards", "write_pack",
+    "DESCRIPTION_ACTIONS", "PLATFORMS", "SUBMISSION_ACTIONS", "TEAM_ACTIONS", "Challenge",
+    "NewChallenge", "TeamChange", "Trial", "WorkPlan", "board_lines", "board_tables", "challenge_accounts",
+    "change_description", "change_submission", "change_team", "check_challenge", "check_pack", "close_phase",
+    "demonstrate", "examine_machine", "new_challenge", "open_challenge", "open_phase", "pack_folder", "phase_rows",
+    "prize_tables", "prizes_of", "rerun", "seen_boards", "signed_receipt", "status_tables", "submission_rows",
+    "submit_file", "team_rows", "try_image", "verify_commitment", "verify_receipt", "work_on", "write_boards",
+    "write_pack", "write_public_questions",
 ]  # fmt: skip

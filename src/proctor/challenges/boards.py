@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,26 +16,38 @@ from sqlalchemy import Connection, select
 from proctor.challenges.schema import results, submissions, team_charges
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
+from proctor.metrics import chance_of
 from proctor.runs import (
     Board,
     Contest,
     Leaderboard,
     LeaderboardRow,
+    Marks,
     Options,
     Store,
     board_rows,
     chosen_runs,
     compare_runs,
     leaderboard,
+    load_items,
     rank_runs,
 )
-from proctor.stats import Estimate, HiddenSet, Optimism, RankingPlan, Resampling, boosting, bucket_mean_interval, luck
+from proctor.stats import (
+    Estimate,
+    Floats,
+    HiddenSet,
+    RankingPlan,
+    Resampling,
+    ShownMeans,
+    bucket_mean_interval,
+    least_squares,
+    luck,
+)
 
 _INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and places have draws of their own
 _ROUNDING = 1e-12  # a difference that is only rounding
 _MAX_RESULTS = 500  # that are simulated; more change little
 _LUCK_DRAWS, _ATTACK_DRAWS = 400, 60
-_MAX_ICC = 0.9
 _RULES: tuple[Literal["all", "ladder"], ...] = ("all", "ladder")
 
 
@@ -75,6 +87,15 @@ class Figures(FrozenModel):
 
 
 @dataclass(frozen=True)
+class HiddenQuestions:
+    """The questions of a phase, as far as the optimism of its results depends on them: how `alike` the answers of the best
+    system are within a group, and what the means of each result are made of (`shown`)."""
+
+    alike: HiddenSet
+    shown: ShownMeans
+
+
+@dataclass(frozen=True)
 class MadeBoard:
     """One board as data. `facts` hold for the whole board; `rows` are best first and baselines last, each with the
     interval of its mean, `low` and `high`."""
@@ -105,9 +126,12 @@ class BoardMaker:
         if not self._in_buckets:
             return [self._headline_board(systems)]
         choice = self.ranking
-        plan = RankingPlan(alpha=choice.alpha, draws=choice.draws, stability=choice.stability, seed=choice.seed)
+        plan = RankingPlan(
+            alpha=choice.alpha, ties=choice.ties, draws=choice.draws, stability=choice.stability, seed=choice.seed,
+            leave_out=True,
+        )  # fmt: skip
         if quick:
-            plan = RankingPlan(alpha=choice.alpha, draws=1, seed=choice.seed)
+            plan = RankingPlan(alpha=choice.alpha, ties=choice.ties, draws=1, seed=choice.seed)
         return [self._bucket_board(board) for board in self._ranked(systems, plan)]
 
     def lead(self, system: str, other: str) -> Estimate:
@@ -125,6 +149,36 @@ class BoardMaker:
             return Estimate(found.value, found.ci_low, found.ci_high, found.n, found.groups)
         value, low, high = (None if end is None else -end for end in (found.value, found.ci_high, found.ci_low))
         return Estimate(value, low, high, found.n, found.groups)
+
+    def hidden(self, system: str) -> HiddenQuestions | None:
+        """What the results on this phase's questions may reveal, if `system` is the best one and means are shares of right
+        answers; None without a score."""
+        items = load_items(self.store, self.store.card(self.benchmark))
+        if self._in_buckets:
+            marks = [board.marks for board in self._ranked((system,), RankingPlan(draws=1)) if board.items]
+            if not marks:
+                return None
+            right, group = marks[0].right[system], marks[0].group
+            used, weights = np.unique(np.concatenate([one.item for one in marks])), _weights(marks)
+        else:
+            ranked = self._leaderboard((system,))
+            run = chosen_runs(self.store, self.benchmark, (system,), (self.phase.condition,))[0]
+            rows = self.store.score_rows(run, scorer=ranked.scorer, metric=ranked.metric.name)
+            value = {row.item_id: row.value for row in rows}
+            used = np.array([place for place, name in enumerate(items.ids) if value.get(name) is not None])
+            right = np.array([value[items.ids[place]] for place in used.tolist()])
+            group, weights = items.group[used], np.full((1, len(used)), 1 / max(1, len(used)))
+        scored = ~np.isnan(right)
+        if not scored.any():
+            return None
+        options = self._options([items.ids[place] for place in used.tolist()])
+        shown = ShownMeans(options, weights, self.phase.results.digits)
+        return HiddenQuestions(HiddenSet.of(right[scored], group[scored]), shown)
+
+    def _options(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The number of answers to each of these items, of which one is right; 2 if there is no chance level."""
+        chances = {item.id: chance_of(item) for item in self.store.items(self.benchmark)}
+        return np.array([_options_at(chances[name]) for name in names], dtype=np.int64)
 
     @property
     def _in_buckets(self) -> bool:
@@ -154,6 +208,9 @@ class BoardMaker:
             "buckets": list(standings.buckets),
             "shares": True,
             "rule": standings.rule,
+            "ties": standings.ties,
+            "tie_orders": [asdict(order) for order in standings.tie_orders],
+            "removals": [asdict(one) for one in standings.removals],
             "alpha": board.alpha,
             "marked_by": board.judge,
             "left_out": board.left_out,
@@ -202,6 +259,20 @@ class BoardMaker:
         return leaderboard(self.store, self.benchmark, condition=self.phase.condition, options=options)
 
 
+def _options_at(chance: float | None) -> int:
+    return 2 if not chance else max(2, round(1 / chance))
+
+
+def _weights(marks: Sequence[Marks]) -> Floats:
+    """The weight of each item in the mean over the buckets of each board: boards × items in use."""
+    places = np.unique(np.concatenate([one.item for one in marks]))
+    weights = np.zeros((len(marks), len(places)))
+    for row, one in zip(weights, marks, strict=True):
+        _, bucket, size = np.unique(one.bucket, return_inverse=True, return_counts=True)
+        row[np.searchsorted(places, one.item)] = 1 / (len(size) * size[bucket])
+    return weights
+
+
 def _row(row: LeaderboardRow) -> dict[str, Any]:
     return {
         "system": row.system,
@@ -235,48 +306,39 @@ def result_counts(connection: Connection, phase: str, version: int) -> dict[str,
     return {"one team": max(known.values(), default=0), "all teams": len(teams)}
 
 
-def given_away(phase: Phase, figures: Sequence[Figures], counts: Mapping[str, int], *, shares: bool) -> dict[str, Any]:
+def given_away(
+    phase: Phase, figures: Sequence[Figures], counts: Mapping[str, int], hidden: HiddenQuestions | None
+) -> dict[str, Any]:
     """How far the best result may exceed its true accuracy because of the number of results on the same hidden
     questions (`counts`): for the team with the most results, and for all teams together.
 
-    `luck` is the optimism among systems as good as the best one; `attack` that of guesses that use each result and need
-    no system (`proctor.stats.boosting`). Each has its Monte Carlo error, by the phase's rule and by the other one. Both
-    are simulated for shares of right answers. Of any other metric they are not known (None), as without a mean.
+    `luck` is the optimism among systems as good as the best one, with its Monte Carlo error. `attack` is what guesses
+    get above chance that use each result and need no system: on average by least squares on the means, and its `bound`
+    in 95 of 100 attacks if every number of a result told as much as a mean (`proctor.stats.least_squares`). So a phase
+    has given away at least that much. Both are given for the phase's rule and for the other one, for shares of right
+    answers. Of any other metric (`hidden` is None) they are not known (None).
     """
-    best = max(
-        (figure.boards[0] for figure in figures), key=lambda board: -math.inf if board.mean is None else board.mean
-    )
-    hidden = hidden_set(best) if shares and best.mean is not None else None
+    best = best_figure(figures)
     rows: list[dict[str, Any]] = []
     for who, n_results in counts.items():
         by_rule = {str(rule): None if hidden is None else _optimism(hidden, n_results, rule) for rule in _RULES}
         rows.append({"who": who, "results": n_results} | by_rule)
     groups = best.groups or best.questions  # the simulated groups are of equal size
-    icc = None if hidden is None else hidden.icc
+    icc = None if hidden is None else hidden.alike.icc
     facts = {"rule": phase.results.rule, "questions": best.questions, "groups": groups, "icc": icc}
     return facts | {"rows": rows}
 
 
-def _optimism(hidden: HiddenSet, n_results: int, rule: Literal["all", "ladder"]) -> dict[str, dict[str, float]]:
+def best_figure(figures: Sequence[Figures]) -> BoardFigure:
+    """The best first board of several results."""
+    return max((figure.boards[0] for figure in figures), key=lambda one: -math.inf if one.mean is None else one.mean)
+
+
+def _optimism(hidden: HiddenQuestions, n_results: int, rule: Literal["all", "ladder"]) -> dict[str, dict[str, float]]:
     count = min(n_results, _MAX_RESULTS)
+    lucky = luck(hidden.alike, count, rule, draws=_LUCK_DRAWS, seed=0)
+    leak = least_squares(hidden.shown, n_results, rule, groups=hidden.alike.groups, draws=_ATTACK_DRAWS, seed=0)
     return {
-        "luck": _rounded(luck(hidden, count, rule, draws=_LUCK_DRAWS, seed=0)),
-        "attack": _rounded(boosting(hidden, count, rule=rule, draws=_ATTACK_DRAWS, seed=0)),
+        "luck": {"optimism": round(lucky.value, 4), "error": round(lucky.error, 4)},
+        "attack": {"optimism": round(leak.value, 4), "bound": round(leak.high, 4)},
     }
-
-
-def hidden_set(board: BoardFigure) -> HiddenSet:
-    """The hidden questions of a share of right answers, for the simulation: groups of equal size m, with the intraclass correlation that the width
-    of a result's interval implies (design effect = 1 + (m - 1) · icc: Kish 1965)."""
-    groups = max(2, board.groups or board.questions)
-    size = max(1, round(board.questions / groups))
-    accuracy = min(0.99, max(0.01, board.mean or 0.5))
-    if board.low is None or board.high is None or size == 1:
-        return HiddenSet(groups, size, accuracy)
-    error = (board.high - board.low) / (2 * 1.96)
-    design = error**2 * board.questions / (accuracy * (1 - accuracy))
-    return HiddenSet(groups, size, accuracy, icc=round(min(_MAX_ICC, max(0.0, (design - 1) / (size - 1))), 3))
-
-
-def _rounded(found: Optimism) -> dict[str, float]:
-    return {"optimism": round(found.value, 4), "error": round(found.error, 4)}

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from proctor.api import load
-from proctor.challenges.schema import CHALLENGE_VERSION, metadata
+from proctor.challenges.schema import CHALLENGE_VERSION, FORMER_VERSIONS, metadata
 from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
 from proctor.runs import Store, open_engine, reading, shown_url
@@ -37,6 +37,7 @@ TABLES = StoredTables(
     CHALLENGE_VERSION,
     tuple(metadata.tables.values()),
     tuple((name, "") for name in _LASTING),
+    former=FORMER_VERSIONS,
 )
 """The tables of a challenge, beside those of accounts."""
 

@@ -1,8 +1,8 @@
 """A program that checks an upload within limits of time and memory. A hostile file ends this process and no other.
 
-Standard input: a JSON object with `kind`, `path`, `seconds` and, for a file of answers, `benchmark`, `track` and `data`
-(the folder with the phase's public questions). Standard output: a JSON object with the `problems`. It is a module of
-its own since it must start fast and import little.
+Standard input: a JSON object with `kind`, `path`, `seconds` and, for a file of answers, `benchmark`, `track`, `data`
+(the folder with the phase's public questions) and the phase's `budget`. Standard output: the `Admission` as a JSON
+object. It is a module of its own since it must start fast and import little.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.containers import image_digest
 from proctor.core import ProctorError, limit_resources
+
+if TYPE_CHECKING:
+    from proctor.challenges.admission import Admission
 
 MAX_MEMORY = {"file": 512 * 2**20, "image": 4 * 2**30}
 """The memory of a check in bytes, by the kind of upload, beside that of the program itself."""
@@ -24,25 +28,26 @@ NICENESS = 10
 MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
 
 
-def problems_of(request: dict[str, Any]) -> list[str]:
-    """The problems of a file of answers, by `proctor validate`, or of an archive with an image, which is not
-    unpacked."""
-    from proctor.api import validate
+def checked(request: dict[str, Any]) -> Admission:
+    """The admission of a file of answers, or of an archive with an image, which is not unpacked. No line names the folder
+    that the file is checked in."""
+    from proctor.challenges.admission import Admission, admission
+    from proctor.challenges.settings import Budget
 
     path = Path(request["path"])
-    given = {"track": request["track"]} if request["track"] else {}
-    try:
-        if request["kind"] == "image":
+    if request["kind"] == "image":
+        try:
             image_digest(path)
-            return []
-        found = validate(request["benchmark"], path, data=Path(request["data"]), every=True, **given)
-    except ProctorError as error:
-        return [str(error).replace(f"{path.parent}/", "")]
-    if found.ok:
-        return []
-    lines = [one for one in found.shown if isinstance(one, str)]
-    errors = [line for line in lines if line.startswith("error")]
-    return errors or lines  # without warnings, what was not checked, and counts
+        except ProctorError as error:
+            return Admission(_named((str(error),), path))
+        return Admission()
+    budget = Budget.model_validate(request["budget"])
+    found = admission(request["benchmark"], request["track"], Path(request["data"]), budget, path)
+    return Admission(_named(found.problems, path), _named(found.wrong, path), found.count)
+
+
+def _named(lines: Sequence[str], path: Path) -> tuple[str, ...]:
+    return tuple(line.replace(f"{path.parent}/", "") for line in lines)
 
 
 def _own_memory() -> int:
@@ -63,12 +68,20 @@ def main() -> None:
     for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
         resource.setrlimit(kind, (0, 0))
     try:
-        found = problems_of(request)
+        found = checked(request)
+        told = {"problems": _short(found.problems), "wrong": _short(found.wrong), "count": found.count}
     except MemoryError:
-        found = [f"found a file that takes more than {memory // 2**20} MB of memory, expected a smaller one"]
-    if len(found) > MAX_PROBLEMS:
-        found = [*found[: MAX_PROBLEMS - 1], f"… and {len(found) - MAX_PROBLEMS + 1} more"]
-    json.dump({"problems": [one[:MAX_CHARACTERS] for one in found]}, sys.stdout)
+        line = f"found a file that takes more than {memory // 2**20} MB of memory, expected a smaller one"
+        told = {"problems": [line], "wrong": [], "count": 0}
+    json.dump(told, sys.stdout)
+
+
+def _short(lines: Sequence[str]) -> list[str]:
+    """The first lines, each shortened."""
+    kept = list(lines)
+    if len(kept) > MAX_PROBLEMS:
+        kept = [*kept[: MAX_PROBLEMS - 1], f"… and {len(kept) - MAX_PROBLEMS + 1} more"]
+    return [line[:MAX_CHARACTERS] for line in kept]
 
 
 if __name__ == "__main__":

@@ -12,16 +12,19 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from proctor.api import load, validate
+from proctor.api import load
+from proctor.challenges.admission import checked_submission
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 from proctor.core import (
     Benchmark,
     InputError,
     Item,
+    ProblemsError,
     ProctorError,
     count_of,
     generator,
+    one_of,
     reader_of,
     reader_or_default,
     whole_folder,
@@ -50,7 +53,8 @@ _HEAD = """\
 class NewChallenge:
     """How to make a challenge: from a benchmark's files with references and media (None: text only), and with how many
     groups in each phase. If all are 0, training and pre-evaluation get a quarter each and the test the rest. `seed`
-    assigns the groups."""
+    assigns the groups. With `files_only`, no phase takes images, so that no machine needs containers, and participants
+    get the questions of the test, too, once it opens."""
 
     benchmark: str
     data: Path
@@ -61,6 +65,7 @@ class NewChallenge:
     pre_evaluation: int = 0
     test: int = 0
     seed: int = 0
+    files_only: bool = False
 
     def dealt(self, groups: Collection[str]) -> dict[str, set[str]]:
         """Assigns the groups to the phases. Raises `InputError` for too few groups."""
@@ -83,7 +88,7 @@ def new_challenge(folder: Path, plan: NewChallenge) -> dict[str, int]:
     """Makes the folder atomically; returns the number of questions of each phase.
 
     The training phase is public with its references. Participants get the questions of the pre-evaluation without
-    references, and nothing of the test, which takes images only. `challenge.yaml` is meant to be edited. Raises
+    references, and nothing of the test, which takes images only (unless `files_only`). `challenge.yaml` is meant to be edited. Raises
     `InputError` when the benchmark can't write its questions, when media are missing, and when the folder is not empty.
     """
     benchmark = load(plan.benchmark, plan.data, plan.media, track=plan.track)
@@ -111,7 +116,8 @@ def _phase(half: Path, plan: NewChallenge, benchmark: Benchmark, name: str, grou
     ids, reader = {item.id for item in items}, reader_of(plan.benchmark, plan.track)
     public, sealed = f"public/{name}", f"{SEALED}/{name}"
     settings: dict[str, Any] = {"name": name, "title": name.capitalize()}
-    for path, kept, references in ((public, name != TEST, name == TRAINING), (sealed, name != TRAINING, True)):
+    handed_out = name != TEST or plan.files_only
+    for path, kept, references in ((public, handed_out, name == TRAINING), (sealed, name != TRAINING, True)):
         if kept:
             (half / path).mkdir()
             reader.write_questions(plan.data, half / path, ids, references=references)
@@ -119,15 +125,44 @@ def _phase(half: Path, plan: NewChallenge, benchmark: Benchmark, name: str, grou
     if plan.media is None:
         settings["condition"] = "text-only"
     else:
-        settings["media"] = f"{sealed if name == TEST else public}/media"
+        settings["media"] = f"{public if handed_out else sealed}/media"
         sources = {medium.source for item in items for medium in item.media}
         _copy_media(MediaLibrary(plan.media), sources, half / settings["media"])
+    if plan.files_only:
+        settings["accepts"] = ["file"]
     if name == TEST:
-        settings |= {"accepts": ["image"], "quota": {"scored": 1, "attempted": 3}, "counts": "last"}
-        settings |= {"results": {"boards": "organisers"}}
+        settings |= {} if plan.files_only else {"accepts": ["image"]}
+        settings |= {"quota": {"scored": 1, "attempted": 3}, "counts": "last", "results": {"boards": "organisers"}}
     if benchmark.budget_s is not None:
         settings["budget"] = {"question_s": benchmark.budget_s}
     return settings
+
+
+def write_public_questions(folder: Path, phase: str) -> tuple[str, int]:
+    """Writes the questions of a hidden phase without references into its public folder (`questions`, or public/PHASE),
+    for a phase that was added by hand. Returns that folder, relative to the challenge's, and the number of questions.
+
+    Raises `InputError` for an unknown phase, one without a sealed part, a folder that is not empty, and a benchmark that
+    can't write its questions; `ProblemsError`, and writes nothing, if what was written differs from what is scored.
+    """
+    settings = read_challenge(folder, sealed=True, unwritten=phase)
+    rules = next((one for one in settings.phases if one.name == phase), None)
+    if rules is None:
+        raise InputError("phase", found=repr(phase[:80]), expected=one_of([one.name for one in settings.phases], phase))
+    if not rules.sealed:
+        raise InputError(
+            f"phase {phase}", found="no sealed questions", expected="some (sealed: …): the others are public"
+        )
+    place = rules.questions or f"public/{phase}"
+    sealed, reader = SealedPart(folder, settings), reader_of(settings.benchmark, settings.track)
+    marked = sealed.benchmark(phase)
+    with whole_folder(folder / place) as half:
+        ids = {item.id for item in marked.items}
+        reader.write_questions(folder / rules.sealed, half, ids, references=False)
+        given = load(settings.benchmark, half, folder / (rules.media or rules.sealed), track=settings.track)
+        if problems := list(handed_out_problems(marked, given)):
+            raise ProblemsError(folder / place, problems)
+    return place, len(marked.items)
 
 
 def _copy_media(library: MediaLibrary, sources: Collection[str], out: Path) -> None:
@@ -259,7 +294,7 @@ def _baselines(sealed: SealedPart, phase: Phase) -> Iterator[str]:
         file = sealed.answer_file(baseline.name, phase.name)
         if file is not None:
             try:
-                validate(settings.benchmark, file, data=data, track=settings.track)
+                checked_submission(settings.benchmark, settings.track, data, phase.budget, file)
             except ProctorError as error:
                 yield f"baseline {baseline.name}: {error}"
 

@@ -123,7 +123,8 @@ class _Marker:
 
     def _import(self, name: str, file: Path) -> Run:
         condition = self.sealed.settings.phase(self.phase).condition
-        return import_answers(self.benchmark, file, name=name, condition=condition, store=self.store).runs[0]
+        given: dict[str, Any] = {"name": name, "condition": condition, "submission": True}  # missing ones are wrong
+        return import_answers(self.benchmark, file, store=self.store, **given).runs[0]
 
     def _score(self, run: Run) -> None:
         """Scores by the present code, and by the judge what code can't score."""

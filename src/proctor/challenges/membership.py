@@ -19,7 +19,7 @@ from proctor.challenges.schema import account_charges, members, submissions, tea
 from proctor.challenges.states import PhaseState, phase_state
 from proctor.challenges.submissions import quota_exceeded_by
 from proctor.core import InputError, count_of
-from proctor.web import new_token, record_change, utc_text
+from proctor.web import find_account, new_token, record_change, utc_text
 
 
 class TeamError(InputError):
@@ -67,6 +67,27 @@ def move_member(connection: Connection, challenge: Challenge, by: int | None, ac
     _add_to(connection, challenge, account, team)
     for action, which in (("remove member", former), ("add member", team)):  # last: others wait for the trail
         record_change(connection, challenge.now(), by, action, f"team {which}", {"account": account})
+
+
+def place_member(connection: Connection, challenge: Challenge, by: int | None, name: str, team: int) -> None:
+    """An organiser puts the account of this name into a team; from another team it is moved. Raises `InputError` for an
+    unknown name, and `TeamError` for another role and as `move_member` does; the transaction is to be rolled back
+    then."""
+    account = find_account(connection, name)
+    if account["role"] != "participant":
+        raise TeamError("role", "account", found=account["role"], expected="a participant")
+    former = team_of(connection, account["id"])
+    change = add_member if former is None or former["id"] == team else move_member
+    change(connection, challenge, by, account["id"], team)
+
+
+def remove_member(connection: Connection, challenge: Challenge, by: int | None, name: str, team: int) -> None:
+    """An organiser takes the account of this name out of a team. Raises `InputError` for an unknown name, and
+    `TeamError` for an account that is not in this team."""
+    account = find_account(connection, name)
+    if not is_member(connection, account["id"], team):
+        raise TeamError("no_member", "account", found=repr(name[:80]), expected="a member of the team")
+    end_membership(connection, challenge, by, account["id"])
 
 
 def team_of(connection: Connection, account: int) -> RowMapping | None:

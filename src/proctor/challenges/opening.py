@@ -19,14 +19,27 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.execution import ONE_AT_A_TIME, boxed_system, plan_phase
 from proctor.challenges.folder import check_challenge
 from proctor.challenges.marking import scorer_fingerprint
-from proctor.challenges.publishing import visible_boards
+from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import results as figures
 from proctor.challenges.schema import scorers, submissions
 from proctor.challenges.settings import CHALLENGE_FILE, Phase
 from proctor.challenges.states import PhaseState, opening_of, phase_state, set_phase
-from proctor.containers import CHEAT_ORACLE, Executor, program_image
-from proctor.core import Benchmark, InputError, ProblemsError, ProctorError, Table, count_of, percent, plain_table
+from proctor.challenges.teams import all_teams
+from proctor.containers import CHEAT_ORACLE, BoxError, Executor, program_image
+from proctor.core import (
+    Benchmark,
+    ConfigurationError,
+    InfrastructureError,
+    InputError,
+    ProblemsError,
+    ProctorError,
+    Table,
+    count_of,
+    percent,
+    plain_table,
+    shell_word,
+)
 from proctor.runs import PlanOptions, Store, execute
 from proctor.web import record_change
 
@@ -58,7 +71,7 @@ def open_phase(
         if executor is None:
             checks.append("the cheat oracle was left out")
         else:
-            checks.append(asyncio.run(ask_oracle(challenge, one, executor, program)))
+            checks.append(_oracle_line(challenge, one, executor, program))
     key = write_public_key(challenge.sealed)
     checks.append(f"receipts are signed with the key {key}")
     if stale := _scored_otherwise(challenge):
@@ -66,6 +79,22 @@ def open_phase(
     commitment = challenge.sealed.commitment(phase)
     _set(challenge, one, PhaseState.OPEN, checks, commitment=commitment)
     return (*checks, f"commitment {commitment}")
+
+
+def _oracle_line(challenge: Challenge, phase: Phase, executor: Executor, program: Path) -> str:
+    """What the cheat oracle scored. Where no container starts, the error has notes on what to do."""
+    try:
+        return asyncio.run(ask_oracle(challenge, phase, executor, program))
+    except (ConfigurationError, InfrastructureError, BoxError) as error:
+        folder, name = shell_word(challenge.folder), phase.name
+        error.add_note(
+            f"If {name} takes files of answers alone: accepts: [file] in {CHALLENGE_FILE} (it needs no containers then)"
+        )
+        error.add_note(f"What containers lack on this machine: proctor challenge doctor {folder}")
+        error.add_note(
+            f"To open it without the cheating test, which is recorded: proctor challenge open {folder} {name} --no-oracle"
+        )
+        raise
 
 
 def _scored_otherwise(challenge: Challenge) -> str:
@@ -132,9 +161,9 @@ def _score(store: Store, benchmark: Benchmark) -> tuple[int, int, float]:
 
 
 def phase_rows(connection: Connection, challenge: Challenge) -> list[dict[str, Any]]:
-    """One row per phase: its state and dates, the number of submissions by state and of teams, and how much the results
-    may have revealed (`given_away`)."""
-    rows = []
+    """One row per phase: its state and dates, the number of submissions by state and of teams, how many of all teams have
+    passed its gate, and how much the results may have revealed (`given_away`)."""
+    rows, known = [], [int(team["id"]) for team in all_teams(connection) if team["withdrawn"] is None]
     for phase in challenge.settings.phases:
         own = submissions.c.phase == phase.name
         by_state = select(submissions.c.state, func.count()).where(own).group_by(submissions.c.state)
@@ -145,6 +174,11 @@ def phase_rows(connection: Connection, challenge: Challenge) -> list[dict[str, A
             "state": phase_state(connection, phase, challenge.now()).value,
             "opens": phase.opens.isoformat() if phase.opens else "",
             "closes": phase.closes.isoformat() if phase.closes else "",
+            "shown_from": phase.results.shown_from.isoformat() if phase.results.shown_from else "",
+            "description_due": phase.description.due.isoformat() if phase.description.due else "",
+            "gate": phase.gate.phase if phase.gate else "",
+            "passed": [passed_gate(connection, challenge.settings, phase.name, team) for team in known].count(True),
+            "registered": len(known),
             "teams": int(teams),
             "submissions": {state: int(count) for state, count in sorted(map(tuple, connection.execute(by_state)))},
             "given_away": None if boards is None else boards["given_away"],
@@ -155,12 +189,12 @@ def phase_rows(connection: Connection, challenge: Challenge) -> list[dict[str, A
 
 def status_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
     """The rows as tables: the phases, and how much those with boards may have revealed."""
-    names = ("phase", "state", "opens", "closes", "teams")
-    phases = plain_table(
-        "Phases",
-        ("phase", "state", "opens", "closes", ">teams", "submissions"),
-        tuple((*(str(row[name]) for name in names), _states(row["submissions"])) for row in rows),
-    )
+    names = ("phase", "state", "opens", "closes", "shown_from", "description_due")
+    shown = [name for name in names if name in names[:4] or any(row[name] for row in rows)]
+    heads = (*(name.replace("_", " ") for name in shown), "gate", ">teams", "submissions")
+    cells = ((*(str(row[name]) for name in shown), _gate(row), str(row["teams"])) for row in rows)
+    states = (_states(row["submissions"]) for row in rows)
+    phases = plain_table("Phases", heads, tuple((*own, state) for own, state in zip(cells, states, strict=True)))
     revealed = tuple(
         (
             row["phase"],
@@ -174,11 +208,16 @@ def status_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
         for line in row["given_away"]["rows"]
     )
     optimism = plain_table(
-        "What the phases have given away: optimism in percentage points, ± Monte Carlo error",
+        "What the phases have given away, at least: percentage points by luck (± Monte Carlo error), and by an attack (in 95 "
+        "of 100: up to)",
         ("phase", "rule", "by", ">results", ">luck", ">attack", ">luck by the ladder", ">attack by the ladder"),
         revealed,
     )
     return [phases, optimism] if revealed else [phases]
+
+
+def _gate(row: dict[str, Any]) -> str:
+    return f"{row['gate']}: {row['passed']} of {count_of(row['registered'], 'team')} passed" if row["gate"] else ""
 
 
 def _states(counts: dict[str, int]) -> str:
@@ -188,4 +227,6 @@ def _states(counts: dict[str, int]) -> str:
 def _points(by_rule: dict[str, dict[str, float]] | None, kind: str) -> str:
     if by_rule is None:
         return "not known"
-    return f"{100 * by_rule[kind]['optimism']:.1f} ± {100 * by_rule[kind]['error']:.1f}"
+    found = by_rule[kind]
+    more = f"({100 * found['bound']:.1f})" if "bound" in found else f"± {100 * found['error']:.1f}"
+    return f"{100 * found['optimism']:.1f} {more}"

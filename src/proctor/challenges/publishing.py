@@ -11,8 +11,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
+from proctor.challenges.awards import Contender, announced_teams
 from proctor.challenges.boards import Figures, MadeBoard, given_away, result_counts
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.descriptions import DESCRIBED, RULED, undescribed
 from proctor.challenges.marking import board_maker
 from proctor.challenges.receipts import issue_receipts
 from proctor.challenges.schema import boards, results, submissions, teams
@@ -35,27 +37,42 @@ from proctor.core import (
     rank_range,
     value,
 )
-from proctor.reports import ReportSummary, Section, Story, StoryAnswer, write_sections
+from proctor.reports import (
+    RANK_INTERVAL_LINE,
+    Prose,
+    ReportSummary,
+    Section,
+    Story,
+    StoryAnswer,
+    removal_lines,
+    tie_lines,
+    write_sections,
+)
+from proctor.stats import Removal, TieOrder
 from proctor.web import newest_change, utc_text
 
 Visitor = Literal["public", "participant", "organiser"]
 
 _MOVING = ("withdraw team", "readmit team", "disqualify", "reinstate")  # entries of the trail that change places
+
 _OUTDATED = "Places are from before the last decision on a team or submission; a worker recomputes them."
 _UNLISTED: dict[str, Any] = {"name": "", "institution": "", "number": None}  # a team as others see it
 _KEPT = (
     *("place", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
-    *("win_rate", "tie_broken", "place_low", "place_high", "p_first", "chances", "baseline", "below_line", "advances"),
-    *("mean_if_wrong", "mean_if_excluded"),
+    *("win_rate", "win_rate_tied", "head_to_head", "tie_broken", "place_low", "place_high", "p_first", "chances"),
+    *("baseline", "below_line", "advances", "mean_if_wrong", "mean_if_excluded"),
 )
 _HEADS = (
-    *("Team", ">Place", ">Mean", ">95 % CI", ">Rank by it (95 % CI)", ">Places in samples", ">First in samples"),
-    *(">Seconds (median)", "Remarks"),
+    *("Team", ">Place", ">Mean", ">95 % CI", ">Rank by it (95 % CI)", ">Win rate (all)", ">Win rate (tied)"),
+    *(">Places in samples", ">First in samples", ">Seconds (median)", "Remarks"),
 )
+_READINGS = ("all", "tied", "head_to_head")
+_NOT_LISTED = "a team that is not listed"
 _PLAIN = Metric("mean", "Mean")
 _CAPTION = (
     "Mean is that of the accuracies in the buckets, with its 95 % interval over whole groups; beside it the rank by the "
-    "mean with its simultaneous interval. Places in samples is the spread of the place over bootstrap samples of groups, "
+    "mean with its simultaneous interval. A win rate is the share of bootstrap samples in which a system is best of all or, of "
+    "those that share one of the first three places by the rule, best of the tied. Places in samples is the spread of the place over bootstrap samples of groups, "
     "no confidence interval; first in samples is the share of them in which it is first. Baselines have no place; "
     "the line across the drawing is the best of them."
 )
@@ -111,16 +128,22 @@ def publish(challenge: Challenge, phase: str) -> None:
         if _rescoring(connection, phase):
             return
         version = board_version(connection, phase)
-        counted = counted_submissions(connection, rules, version)
+        lacking = undescribed(connection, rules, challenge.now())
+        counted = [entry for entry in counted_submissions(connection, rules, version) if not lacking(entry.team)]
         counts = result_counts(connection, phase, version)
     if not counted:
         return
+    best = counted[0]
+    for entry in counted:
+        best = entry if entry.better_than(best) else best
     with sealed.store(phase) as store:
-        made = board_maker(sealed, store, phase).made([entry.system for entry in counted])
+        maker = board_maker(sealed, store, phase)
+        made = maker.made([entry.system for entry in counted])
+        hidden = maker.hidden(best.system) if made[0].facts["shares"] else None
     content = {
         "phase": phase,
         "boards": [_content(board, counted, rules.results.digits) for board in made],
-        "given_away": given_away(rules, [entry.figures for entry in counted], counts, shares=made[0].facts["shares"]),
+        "given_away": given_away(rules, [entry.figures for entry in counted], counts, hidden),
     }
     with challenge.writing() as connection:
         row = {"phase": phase, "scorer": version, "content": content, "at": utc_text(challenge.now())}
@@ -228,16 +251,47 @@ def visible_boards(
     found = connection.execute(newest).mappings().first()
     if found is None:
         return None
-    rulings = _rulings(connection, phase)
-    shown, outdated = [], newest_change(connection, _MOVING) > found["at"]
+    rules = settings.phase(phase)
+    rulings, lacking = _rulings(connection, phase), undescribed(connection, rules, now)
+    moving = (*_MOVING, DESCRIBED, RULED) if rules.description.required_for == "ranking" else _MOVING
+    shown, outdated = [], newest_change(connection, moving) > found["at"]
     for board in found["content"]["boards"]:
         rows = [row | rulings.get((row.get("team"), row.get("number")), {}) for row in board["rows"]]
-        kept = [_seen(row, visitor, team) for row in rows if not row.pop("out", False)]
+        there = [row for row in rows if not (row.pop("out", False) or ("team" in row and lacking(row["team"])))]
+        kept = _announced(there, rules, visitor, now)
         outdated = outdated or len(kept) < len(rows)
-        shown.append(board | {"rows": kept})
+        seen = [_seen(row, visitor, team) for row in kept]
+        names = {_system(row): one["name"] or _NOT_LISTED for row, one in zip(kept, seen, strict=True)}
+        first = {one["name"]: one["first"] for one in board["facts"].get("removals", ())}
+        for row, one in zip(kept, seen, strict=True):
+            without = [names.get(name) for name in first.get(_system(row), ())]
+            one["first_without"] = without if without and None not in without else None
+        facts = _named(board["facts"], names)
+        shown.append(board | {"facts": facts, "rows": seen})
     more = {"given_away": found["content"]["given_away"]} if visitor == "organiser" else {}
     facts = {"phase": phase, "at": found["at"], "scorer": found["scorer"], "outdated": outdated}
     return {**facts, "boards": shown, **more}
+
+
+def _system(row: Mapping[str, Any]) -> str:
+    """The name of a row's run."""
+    return f"{row['name']}#{row['number']}" if "number" in row else str(row["name"])
+
+
+def _named(facts: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The facts of a board with the names of systems as a visitor sees them. What concerns a system that is out is left
+    out, and so are the systems without which nothing changes."""
+    orders, removals = [], []
+    for order in facts.get("tie_orders", ()):
+        if all(name in names for tied in order["all"] for name in tied):
+            readings = {how: [[names[name] for name in tied] for tied in order[how]] for how in _READINGS}
+            orders.append({"place": order["place"], **readings})
+    for one in facts.get("removals", ()):
+        changes = one["moves_first"] or one["moves_top"]
+        if changes and {one["name"], *one["first"], *one["top"]} <= names.keys():
+            moved = {how: [names[name] for name in one[how]] for how in ("first", "top")}
+            removals.append(one | moved | {"name": names[one["name"]]})
+    return {**facts, "tie_orders": orders, "removals": removals}
 
 
 def _rulings(connection: Connection, phase: str) -> dict[tuple[Any, Any], dict[str, Any]]:
@@ -254,6 +308,16 @@ def _rulings(connection: Connection, phase: str) -> dict[tuple[Any, Any], dict[s
         }
         for row in connection.execute(query)
     }
+
+
+def _announced(rows: list[dict[str, Any]], rules: Phase, visitor: Visitor, now: datetime) -> list[dict[str, Any]]:
+    """The rows, those of announced teams marked so: for organisers at any time, for others once they are announced."""
+    prizes = rules.prizes
+    if prizes is None or (visitor != "organiser" and (prizes.at is None or now < prizes.at)):
+        return rows
+    teams = [Contender(row["name"], row["place"], not row.get("below_line")) for row in rows if not row["baseline"]]
+    first = announced_teams(teams, prizes.announced)
+    return [row | {"announced": True} if not row["baseline"] and row["name"] in first else row for row in rows]
 
 
 def _seen(row: dict[str, Any], visitor: Visitor, team: int | None) -> dict[str, Any]:
@@ -302,13 +366,29 @@ def board_tables(content: dict[str, Any]) -> list[Table]:
     return [replace(table, title=table.title + note) for table in map(_table, content["boards"])]
 
 
+def board_lines(board: Mapping[str, Any]) -> list[str]:
+    """What to know of a board, one sentence each: where the readings of the tie-break differ, what changes without a team,
+    and what the intervals of ranks promise."""
+    facts = board["facts"]
+    orders = [
+        TieOrder(one["place"], *(tuple(map(tuple, one[how])) for how in _READINGS)) for one in facts["tie_orders"]
+    ]
+    removals = [Removal(**one) for one in facts["removals"]]
+    first = [row["name"] or _NOT_LISTED for row in board["rows"] if row["place"] == 1]
+    lines = [*tie_lines(orders, facts.get("ties", "tied")), *removal_lines(removals, first)]
+    ranked = any(row.get("rank_low") is not None for row in board["rows"])
+    return [*lines, RANK_INTERVAL_LINE] if ranked else lines
+
+
 def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor = "public") -> ReportSummary:
     """Writes a stand-alone page with a phase's boards. Raises `InputError` as `seen_boards` does, and when `out` would
     replace anything but an earlier page."""
     output_file(out, PAGES)
     content, rules = seen_boards(challenge, phase, visitor), challenge.phase(phase)
     sections = [
-        Section(board["name"], table.title, "", (table,), opened=True)
+        Section(
+            board["name"], table.title, "", (table, Prose("Notes:", tuple(board_lines(board)), quiet=True)), opened=True
+        )
         for board, table in zip(content["boards"], board_tables(content), strict=True)
     ]
     first = content["boards"][0]
@@ -331,7 +411,7 @@ def leaders(board: dict[str, Any]) -> str:
     been disqualified since."""
     best = min((row["place"] for row in board["rows"] if row["place"]), default=None)
     first = [row for row in board["rows"] if best and row["place"] == best]
-    names = ", ".join(row["name"] or "a team that is not listed" for row in first)
+    names = ", ".join(row["name"] or _NOT_LISTED for row in first)
     if not first:
         return "Nobody has a place."
     if len(first) > 1:
@@ -361,7 +441,8 @@ def _table(board: dict[str, Any]) -> Table:
 def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
     seconds = row.get("seconds")
     ranked = row.get("rank_by_mean") is not None
-    remarks = ["not above every baseline"] if row.get("below_line") and not row["baseline"] else []
+    remarks = ["announced"] if row.get("announced") else []
+    remarks += ["not above every baseline"] if row.get("below_line") and not row["baseline"] else []
     if row.get("mean_if_wrong") is not None and row["mean"] is None:
         ends = (value(metric, row[name]) for name in ("mean_if_wrong", "mean_if_excluded"))
         remarks.append(f"incomplete: {' to '.join(ends)}")
@@ -371,6 +452,7 @@ def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
         value(metric, row["mean"]),
         interval(metric, row["low"], row["high"]),
         f"{row['rank_by_mean']} ({rank_range(row['rank_low'], row['rank_high'])})" if ranked else "",
+        *("" if row.get(name) is None else percent(row[name]) for name in ("win_rate", "win_rate_tied")),
         "" if row.get("place_low") is None else rank_range(row["place_low"], row["place_high"]),
         "" if row.get("p_first") is None else percent(row["p_first"]),
         "" if seconds is None else f"{seconds['median']:.1f}{'' if seconds['measured'] else ' (said)'}",

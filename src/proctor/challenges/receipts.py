@@ -17,7 +17,7 @@ from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.schema import receipts, results, scorers, submissions, teams
 from proctor.challenges.settings import Phase, read_challenge
-from proctor.core import FrozenModel, InputError, input_text, parse_model, read_text, write_whole
+from proctor.core import FrozenModel, InputError, input_text, parse_model, write_whole
 from proctor.web import utc_text
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def verify_receipt(file: Path, key: str | Path) -> Receipt:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     trusted = _named_key(key)
-    found = parse_model(file, read_text(file), SignedReceipt)
+    found = parse_model(file, input_text(file, "a receipt"), SignedReceipt)
     if found.key != trusted:
         raise InputError(file, "key", found=f"{found.key[:16]}…", expected=f"{trusted[:16]}…, the challenge's")
     try:
@@ -167,7 +167,7 @@ def _named_key(key: str | Path) -> str:
     path = Path(key)
     if path.is_dir():
         return public_key(path)
-    return _checked_key(read_text(path).strip() if path.is_file() else str(key), path)
+    return _checked_key(input_text(path, "a public key").strip() if path.is_file() else str(key), path)
 
 
 def _checked_key(text: str, place: Path) -> str:

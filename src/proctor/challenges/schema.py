@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from proctor.runs import id_column, time_column
 
-CHALLENGE_VERSION = 1
+CHALLENGE_VERSION = 2
+FORMER_VERSIONS = (1,)  # without descriptions, and without the reason of a team's disqualification
 
 metadata = sa.MetaData()
 
@@ -30,6 +31,7 @@ teams = sa.Table(
     sa.Column("join_hash", sa.String(64), nullable=False, unique=True),  # of the secret by which members join
     time_column("created"),
     time_column("withdrawn", nullable=True),
+    sa.Column("disqualified", sa.Text),  # the reason, if an organiser withdrew it with one
 )
 
 members = sa.Table(
@@ -76,6 +78,22 @@ submissions = sa.Table(
     sa.UniqueConstraint("team", "phase", "number"),
 )
 sa.Index("submissions_by_state", submissions.c.state, submissions.c.id)
+
+descriptions = sa.Table(
+    "descriptions",  # of methods, one after the other: see `proctor.challenges.descriptions` for which one counts
+    metadata,
+    id_column(),
+    sa.Column("team", sa.ForeignKey("teams.id"), nullable=False),
+    sa.Column("account", sa.Integer, nullable=False),
+    sa.Column("phase", sa.String(80), nullable=False),
+    sa.Column("kind", sa.String(10), nullable=False),  # text, pdf
+    sa.Column("name", sa.String(200), nullable=False),  # of its file, given by its team
+    sa.Column("upload", sa.String(64), nullable=False),  # SHA-256 of the bytes, which are its file's name
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("insufficient", sa.Text),  # why an organiser ruled that it does not suffice
+    time_column("submitted"),
+)
+sa.Index("descriptions_by_team", descriptions.c.team, descriptions.c.phase, descriptions.c.id)
 
 quotas = sa.Table(
     "quotas",

@@ -124,11 +124,12 @@ class ResultsPolicy(FrozenModel):
 
 class RankingChoice(FrozenModel):
     """The options of `proctor rank` for boards: bootstrap draws for win rates and intervals, samples for the
-    probabilities of places (`stability`), the level of the tests, and the seed."""
+    probabilities of places (`stability`), the level of the tests, whose win rate breaks ties (`ties`), and the seed."""
 
     draws: int = Field(default=10_000, ge=100, le=100_000)
     stability: int = Field(default=500, ge=0, le=10_000)
     alpha: float = Field(default=0.05, gt=0, lt=1)
+    ties: Literal["all", "tied"] = "tied"
     seed: int = Field(default=0, ge=0)
 
 
@@ -139,6 +140,45 @@ class JudgeChoice(FrozenModel):
     name: str = ""
     models: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = Field(min_length=1)
     base_url: str = ""
+
+
+class DescriptionRule(FrozenModel):
+    """What a team's description of its method is required for: "nothing", its share of the "prizes", or a place in the
+    "ranking" (then no board shows a result without one). It counts if it arrives before `due`, and the requirement holds
+    from then on (None: always)."""
+
+    required_for: Literal["nothing", "prizes", "ranking"] = "nothing"
+    due: AwareDatetime | None = None
+
+    def holds(self, now: datetime) -> bool:
+        """Whether something is withheld from who has none."""
+        return self.required_for != "nothing" and (self.due is None or self.due <= now)
+
+
+class Prizes(FrozenModel):
+    """The prizes of a phase. The `amount` (None: shares only) in `currency` is divided among the `boards` (by default in
+    equal parts), and the part of a board by `split`, in percent, among its first teams that beat every baseline, are
+    eligible for awards, and have the description that the phase requires. Teams that share a place share the sum of the
+    percentages of the places that they take up.
+
+    Of all teams that beat every baseline of a board, the first `announced` are announced, at the time `at` (None: not
+    yet); until then only organisers see the table. Who beats every baseline of at least one board may name `coauthors`.
+    """
+
+    amount: float | None = Field(default=None, gt=0)
+    currency: str = Field(default="", max_length=10)
+    split: tuple[Annotated[float, Field(gt=0, le=100)], ...] = Field(default=(50, 30, 20), min_length=1, max_length=20)
+    boards: dict[ChallengeName, Annotated[float, Field(gt=0, le=100)]] = Field(default_factory=dict)
+    announced: int = Field(default=3, ge=1, le=20)
+    coauthors: int = Field(default=3, ge=0, le=100)
+    at: AwareDatetime | None = None
+
+    @model_validator(mode="after")
+    def _at_most_all(self) -> Self:
+        for name, parts in (("split", self.split), ("boards", tuple(self.boards.values()))):
+            if sum(parts) > 100 + 1e-9:
+                raise ValueError(f"{name}: found {sum(parts):g} % in all, at most 100 % is expected")
+        return self
 
 
 class Phase(FrozenModel):
@@ -164,6 +204,8 @@ class Phase(FrozenModel):
     gate: Gate | None = None
     budget: Budget = Budget()
     results: ResultsPolicy = ResultsPolicy()
+    description: DescriptionRule = DescriptionRule()
+    prizes: Prizes | None = None
 
     @property
     def hidden(self) -> bool:
@@ -197,20 +239,28 @@ class BaselineEntry(FrozenModel):
 
 
 class TeamRules(FrozenModel):
-    """`members` is the maximum size of a team. `registration` is "open" to all or by "invitation" only. Teams from
-    `excluded_countries` (ISO 3166, two letters) may not take part."""
+    """`members` is the maximum size of a team. `registration` is "open" to all or by "invitation" only, from `opens` until
+    `closes`; organisers may register teams at any time. Teams from `excluded_countries` (ISO 3166, two letters) may not
+    take part."""
 
     members: int = Field(default=10, ge=1, le=100)
     registration: Literal["open", "invitation"] = "open"
+    opens: AwareDatetime | None = None
+    closes: AwareDatetime | None = None
     excluded_countries: tuple[Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")], ...] = ()
+
+    def registers(self, now: datetime) -> bool:
+        """Whether the dates allow a team to register."""
+        return (self.opens is None or self.opens <= now) and (self.closes is None or now < self.closes)
 
 
 class UploadSizes(FrozenModel):
-    """The maximum sizes of uploads: a `file` of answers (None: by the size of the phase's questions), and the archive
-    of an `image`."""
+    """The maximum sizes of uploads: a `file` of answers (None: by the size of the phase's questions), the archive of an
+    `image`, and the `description` of a method."""
 
     file: Size | None = None
     image: Size = "20g"
+    description: Size = "10m"
 
 
 class ChallengeSettings(FrozenModel):
@@ -261,24 +311,26 @@ class ChallengeSettings(FrozenModel):
         return {phase.name: phase for phase in self.phases}[name]
 
 
-def read_challenge(folder: Path, *, sealed: bool = False) -> ChallengeSettings:
+def read_challenge(folder: Path, *, sealed: bool = False, unwritten: str = "") -> ChallengeSettings:
     """The settings of a challenge's folder. Raises `ProblemsError` for invalid fields and missing files; those of the
-    sealed part are checked only with `sealed`, since only the scorer can see them."""
+    sealed part are checked only with `sealed`, since only the scorer can see them. The public questions of the phase
+    `unwritten` need not be there yet."""
     file = folder / CHALLENGE_FILE
     try:
         settings = ChallengeSettings.model_validate(read_yaml(file, "a challenge (its challenge.yaml)"))
     except ValidationError as error:
         raise ProblemsError(file, problem_texts(error, ChallengeSettings)) from error
-    if problems := list(_absent_parts(folder, settings, sealed=sealed)):
+    if problems := list(_absent_parts(folder, settings, sealed=sealed, unwritten=unwritten)):
         raise ProblemsError(file, problems)
     return settings
 
 
-def _absent_parts(folder: Path, settings: ChallengeSettings, *, sealed: bool) -> Iterator[str]:
+def _absent_parts(folder: Path, settings: ChallengeSettings, *, sealed: bool, unwritten: str) -> Iterator[str]:
     if settings.terms and not (folder / settings.terms).is_file():
         yield f"terms: found no file {settings.terms!r}, expected the terms that teams agree to"
     for number, phase in enumerate(settings.phases, start=1):
-        named = {"questions": phase.questions, "sealed": phase.sealed, "media": phase.media}
+        named = {"sealed": phase.sealed, "media": phase.media}
+        named |= {} if phase.name == unwritten else {"questions": phase.questions}
         for field, path in named.items():
             inside = bool(path) and Path(path).parts[0] == SEALED
             if path and (sealed or not inside) and not (folder / path).exists():

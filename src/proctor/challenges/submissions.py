@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, case, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from proctor.challenges.admission import Admission
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.schema import account_charges, events, quotas, submissions, team_charges, teams
 from proctor.challenges.settings import Kind, Phase
@@ -35,6 +36,7 @@ REASONS = MappingProxyType(
         "too_many": "The team has submitted too often in 24 hours; a refused file counts five times.",
         "checking": "The team's last upload is still being checked. Wait for its result.",
         "gate": "The team has not passed the previous phase.",
+        "identical": "The team has submitted this file in this phase before.",
         "invalid": "The submission is invalid and does not count. Its problems are listed.",
         "interrupted": "The check was interrupted. Submit again; this submission does not count.",
         "cancelled": "Cancelled by the team.",
@@ -66,9 +68,17 @@ _LEASED = (_S.LEASED, _S.RUNNING, _S.SCORING)
 class HandInError(ProctorError):
     """A team may not submit now; `reason` is a key of `REASONS`."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(REASONS[reason])
+    def __init__(self, reason: str, more: str = "") -> None:
+        super().__init__(f"{REASONS[reason]} {more}")
         self.reason = reason
+
+
+class IdenticalError(HandInError):
+    """The team has submitted the same bytes in this phase before: as `number`, which is now in `state`."""
+
+    def __init__(self, number: int, state: str) -> None:
+        super().__init__("identical", f"It is number {number} ({state}); --again submits it again, for another result.")
+        self.number, self.state = number, state
 
 
 class StaleError(ProctorError):
@@ -78,7 +88,8 @@ class StaleError(ProctorError):
 @dataclass(frozen=True)
 class HandIn:
     """What a team submits. `upload` is the SHA-256 of the bytes, `suffix` the suffix of the file's name (".json"), for
-    readers that depend on it; `passed` says whether the team passed the phase's gate, if it has one."""
+    readers that depend on it; `passed` says whether the team passed the phase's gate, if it has one. With `once`, bytes
+    that the team has submitted before are not taken."""
 
     team: int
     account: int
@@ -90,11 +101,12 @@ class HandIn:
     suffix: str = ""
     description: str = ""
     passed: bool = True
+    once: bool = False
 
 
 def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
     """Records a submission as `received`; returns its id. Nothing is counted until `settle`, after its check. Raises
-    `HandInError` when the team may not submit."""
+    `HandInError` when the team may not submit, and `IdenticalError`."""
     now, phase = challenge.now(), challenge.phase(entry.phase)
     if phase_state(connection, phase, now) is not PhaseState.OPEN:
         raise HandInError("not_open")
@@ -105,6 +117,8 @@ def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
     number = _locked_quota(connection, entry.team, entry.phase)["submitted"]
     if reason := _refusal(connection, entry.team, phase, now):
         raise HandInError(reason)
+    if entry.once:
+        _check_new(connection, entry)
     if uploads_left(connection, challenge, entry.team, entry.phase) <= 0:
         raise HandInError("too_many")
     values = {
@@ -129,6 +143,16 @@ def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
     return made
 
 
+def _check_new(connection: Connection, entry: HandIn) -> None:
+    """Raises `IdenticalError` if the team has a submission of the same bytes that may have a result."""
+    table = submissions.c
+    same = (table.team == entry.team, table.phase == entry.phase, table.upload == entry.upload)
+    ended = table.state.in_((_S.REFUSED.value, _S.CANCELLED.value, _S.LOST.value))
+    query = select(table.number, table.state).where(*same, ~ended).order_by(table.id.desc()).limit(1)
+    if (before := connection.execute(query).first()) is not None:
+        raise IdenticalError(before.number, before.state)
+
+
 def uploads_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> int:
     """How many uploads of a team in a phase are accepted within 24 hours from now back, if none of them is refused."""
     rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.now())
@@ -149,19 +173,32 @@ def renew_check(connection: Connection, challenge: Challenge, submission: int) -
     connection.execute(update(submissions).where(*mine).values(changed=utc_text(challenge.now())))
 
 
-def settle(connection: Connection, challenge: Challenge, submission: int, problems: Sequence[str] = ()) -> str:
-    """Ends the check of a received submission: `refused` for problems or an exhausted quota, else `queued`. Returns the
-    reason of a refusal, or "". Of 200 concurrent submissions for a quota of ten, ten are queued."""
+def settle(
+    connection: Connection,
+    challenge: Challenge,
+    submission: int,
+    problems: Sequence[str] = (),
+    admitted: Admission | None = None,
+) -> str:
+    """Ends the check of a received submission: `refused` for problems or an exhausted quota, else `queued`, with what its
+    team is told of the answers that will be wrong (`admitted`). Returns the reason of a refusal, or "". Of 200 concurrent
+    submissions for a quota of ten, ten are queued."""
     row = submission_row(connection, submission, locked=True)  # before the quota, as in all moves: no deadlocks
     _locked_quota(connection, row["team"], row["phase"], submitted=0)
     phase, now = challenge.phase(row["phase"]), challenge.now()
     reason = "invalid" if problems else _refusal(connection, row["team"], phase, now)
-    log: dict[str, Any] = (
-        {"log": {"problems": [kept_text(problem)[:1000] for problem in problems[:100]]}} if problems else {}
-    )
+    log: dict[str, Any] = {}
+    if problems:
+        log = {"log": {"problems": _kept_lines(problems)}}
+    elif admitted is not None and admitted.wrong:
+        log = {"log": {"wrong": {"count": admitted.count, "lines": _kept_lines(admitted.wrong)}}}
     after = _S.REFUSED if reason else _S.QUEUED
     move(connection, submission, after, now=now, reason=reason, **log)
     return reason
+
+
+def _kept_lines(lines: Sequence[str]) -> list[str]:
+    return [kept_text(line)[:1000] for line in lines[:100]]
 
 
 def cancel(connection: Connection, challenge: Challenge, submission: int, *, organiser: bool = False) -> None:

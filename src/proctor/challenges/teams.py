@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import TeamError, enter_team, secret_hash
 from proctor.challenges.schema import teams
-from proctor.core import kept_text
+from proctor.core import InputError, kept_text, one_of
 from proctor.web import new_token, record_change, utc_text
 
 _MARKS = " -_.&'()+"
@@ -34,8 +34,11 @@ class TeamEntry:
 def register_team(
     connection: Connection, challenge: Challenge, account: int | None, entry: TeamEntry
 ) -> tuple[int, str]:
-    """Registers a team with this account as its first member (None: without members, from the shell). Returns its id
-    and the secret by which others join. Raises `TeamError` for invalid values and a name that is taken."""
+    """Registers a team with this account as its first member (None: without members, by an organiser). Returns its id
+    and the secret by which others join. Raises `TeamError` for invalid values, a name that is taken, and an account
+    outside the dates of registration."""
+    if account is not None and not challenge.settings.teams.registers(challenge.now()):
+        raise TeamError("registration", "team", found="a date without registration", expected="one within its dates")
     name, institution = _team_name(entry.name), _line(entry.institution, "institution")
     _check_country(challenge, entry.country)
     if entry.terms != challenge.terms:
@@ -65,19 +68,31 @@ def register_team(
     return team, secret
 
 
+def named_team(connection: Connection, name: str) -> RowMapping:
+    """The team of this name, in any case. Raises `InputError` for an unknown name."""
+    found = connection.execute(select(teams).where(teams.c.folded == name.strip().casefold())).mappings().first()
+    if found is None:
+        known = list(connection.execute(select(teams.c.name).order_by(teams.c.folded)).scalars())
+        expected = one_of(known, name) if known else "a team of the challenge: there is none yet"
+        raise InputError("team", found=repr(name[:80]), expected=expected)
+    return found
+
+
 def all_teams(connection: Connection) -> list[RowMapping]:
     """All teams, by name."""
     return list(connection.execute(select(teams).order_by(teams.c.folded)).mappings())
 
 
 def withdraw_team(
-    connection: Connection, challenge: Challenge, account: int | None, team: int, *, undo: bool = False
+    connection: Connection, challenge: Challenge, account: int | None, team: int, *, why: str = "", undo: bool = False
 ) -> None:
-    """Withdraws a team: it can't submit, and no board shows it. Its submissions are kept. `undo` readmits it."""
-    withdrawn = None if undo else utc_text(challenge.now())
-    connection.execute(update(teams).where(teams.c.id == team).values(withdrawn=withdrawn))
+    """Withdraws a team: it can't submit, and no board shows it. Its submissions are kept. With the reason `why`, which
+    the team sees, it is disqualified. `undo` readmits it."""
+    withdrawn, kept = None if undo else utc_text(challenge.now()), kept_text(why)[:1000] or None
+    values = {"withdrawn": withdrawn, "disqualified": None if undo else kept}
+    connection.execute(update(teams).where(teams.c.id == team).values(values))
     action = "readmit team" if undo else "withdraw team"
-    record_change(connection, challenge.now(), account, action, f"team {team}")
+    record_change(connection, challenge.now(), account, action, f"team {team}", {"why": kept} if kept else None)
 
 
 def set_eligible(

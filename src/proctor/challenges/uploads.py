@@ -20,10 +20,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection, and_, or_, select
 
+from proctor.challenges.admission import Admission
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import is_member
 from proctor.challenges.publishing import passed_gate
-from proctor.challenges.schema import submissions, teams
+from proctor.challenges.schema import submissions
 from proctor.challenges.settings import Kind, Phase, size_of
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import (
@@ -37,6 +38,7 @@ from proctor.challenges.submissions import (
     settle,
     submission_row,
 )
+from proctor.challenges.teams import named_team
 from proctor.core import ConfigurationError, InputError, replacing
 from proctor.interchange import file_hash
 from proctor.web import BusyError
@@ -56,7 +58,7 @@ _BYTES_PER_SECOND, _IMAGE_BYTES_PER_SECOND = 2**20, 20 * 2**20  # of JSON; of a 
 _QUESTION_FILES = {".csv", ".json", ".jsonl", ".parquet", ".tsv", ".txt", ".xlsx", ".yaml", ".yml"}
 LEAST_FILE, ANSWERS_PER_QUESTION = 4 * 2**20, 10
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
-_TOO_MUCH = "found a file that takes too long to check, or too much memory, expected a smaller one"
+_TOO_MUCH = Admission(("found a file that takes too long to check, or too much memory, expected a smaller one",))
 
 
 def suffix_of(name: str) -> str:
@@ -69,8 +71,8 @@ def suffix_of(name: str) -> str:
     return suffix if _SUFFIX.fullmatch(suffix) else ""
 
 
-def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, suffix: str) -> list[str]:
-    """The problems of an upload, each with its place. Nothing of it is unpacked, run or kept. Raises
+def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, suffix: str) -> Admission:
+    """Whether an upload is a submission, and what of it will be wrong. Nothing of it is unpacked, run or kept. Raises
     `ConfigurationError` when the check itself fails."""
     size = upload.stat().st_size
     image = kind == "image"
@@ -85,11 +87,12 @@ def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, s
             "benchmark": challenge.settings.benchmark,
             "track": challenge.settings.track,
             "data": str((challenge.folder / phase.questions).resolve()) if phase.questions else "",
+            "budget": phase.budget.model_dump(mode="json"),
         }
         return _run_check(request, 5.0 * seconds)
 
 
-def _run_check(request: dict[str, object], timeout_s: float) -> list[str]:
+def _run_check(request: dict[str, object], timeout_s: float) -> Admission:
     """Runs the check in a process whose environment holds none of our secrets."""
     program = [sys.executable, "-B", "-P", "-m", "proctor.challenges.check_process"]
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
@@ -104,13 +107,14 @@ def _run_check(request: dict[str, object], timeout_s: float) -> list[str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return [_TOO_MUCH]
+        return _TOO_MUCH
     if done.returncode < 0:  # killed by a limit
-        return [_TOO_MUCH]
+        return _TOO_MUCH
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise ConfigurationError(f"a submission could not be checked: {' '.join(last)[:300]}")
-    return [str(problem) for problem in json.loads(done.stdout)["problems"]]
+    told = json.loads(done.stdout)
+    return Admission(tuple(map(str, told["problems"])), tuple(map(str, told["wrong"])), int(told["count"]))
 
 
 def upload_size(challenge: Challenge, phase: Phase, kind: Kind) -> int:
@@ -158,24 +162,24 @@ def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], obj
 def check_handed_in(challenge: Challenge, submission: int) -> list[str]:
     """Checks a submission that was received, and queues or refuses it. Returns its problems, or the reason of a refusal
     for the quota. A refused upload is deleted unless another submission needs the same bytes."""
-    return settle_checked(challenge, submission, problems_of_received(challenge, submission))
+    return settle_checked(challenge, submission, check_received(challenge, submission))
 
 
-def problems_of_received(challenge: Challenge, submission: int) -> list[str]:
-    """The problems of a submission that was received. Its state stays."""
+def check_received(challenge: Challenge, submission: int) -> Admission:
+    """What the check of a received submission finds. Its state stays."""
     with challenge.reading() as connection:
         row = submission_row(connection, submission)
     file, phase = challenge.uploads / row["upload"], challenge.phase(row["phase"])
     return check_upload(challenge, phase, row["kind"], file, row["suffix"])
 
 
-def settle_checked(challenge: Challenge, submission: int, problems: list[str]) -> list[str]:
-    """Queues or refuses a submission by the problems that its check found; see `check_handed_in`."""
+def settle_checked(challenge: Challenge, submission: int, found: Admission) -> list[str]:
+    """Queues or refuses a submission by what its check found; see `check_handed_in`."""
     reason = ""
     with _alone(), suppress(StaleError), challenge.writing() as connection:  # it may have been cancelled meanwhile
-        reason = settle(connection, challenge, submission, problems)
+        reason = settle(connection, challenge, submission, found.problems, found)
         _remove_unused(connection, challenge, submission_row(connection, submission)["upload"])
-    return problems or ([REASONS[reason]] if reason else [])
+    return [*found.problems] or ([REASONS[reason]] if reason else [])
 
 
 def cancel_upload(challenge: Challenge, submission: int, *, organiser: bool = False) -> None:
@@ -197,20 +201,21 @@ def _remove_unused(connection: Connection, challenge: Challenge, upload: str) ->
         (challenge.uploads / upload).unlink(missing_ok=True)
 
 
-def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tuple[int, list[str]]:
+def submit_file(
+    challenge: Challenge, phase: str, team: str, file: Path, *, again: bool = False
+) -> tuple[int, list[str]]:
     """Submits a file for a team from the shell. Returns the submission's number in the phase, and the problems for
-    which it was refused. Raises `InputError` for an unknown team or file, and `HandInError` when the team may not
-    submit."""
+    which it was refused. Raises `InputError` for an unknown team or file, `HandInError` when the team may not submit, and
+    `IdenticalError` for a file that the team has submitted in this phase already, unless `again`."""
     challenge.phase(phase)
     if not file.is_file():
         raise InputError(file, found="no such file", expected="a file of answers, or an image's archive")
     kind: Kind = "image" if file.suffix in _IMAGES else "file"
     with challenge.reading() as connection:
-        number = connection.execute(select(teams.c.id).where(teams.c.folded == team.casefold())).scalar()
-    if number is None:
-        raise InputError("team", found=repr(team[:80]), expected="a team of the challenge")
+        number = int(named_team(connection, team)["id"])
     suffix = suffix_of(file.name) if kind == "file" else ""
-    entry = HandIn(number, _SHELL, phase, kind, file_hash(file), file.stat().st_size, file.name, suffix)
+    digest, size = file_hash(file), file.stat().st_size
+    entry = HandIn(number, _SHELL, phase, kind, digest, size, file.name, suffix, once=not again)
 
     def copied(to: Path) -> None:
         with replacing(to) as draft:

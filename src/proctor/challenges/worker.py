@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
 
 from proctor.challenges.challenge import Challenge, SealedPart
+from proctor.challenges.descriptions import DESCRIBED, RULED
 from proctor.challenges.execution import ALL_GPUS, EndedError, StoppedError, run_submission
 from proctor.challenges.marking import ScorerChangedError, keep_result, known_scorer, rerun_all
 from proctor.challenges.queue import KINDS, LEASE_S, Leased, advance, beat, claim, expire, give_back, held_by
@@ -34,10 +36,10 @@ from proctor.challenges.submissions import StaleError
 from proctor.containers import BoxReport, Executor, executor_of
 from proctor.core import ConfigurationError, InfrastructureError, InputError
 from proctor.runs import delete_runs, revise_benchmark
-from proctor.web import newest_change
+from proctor.web import newest_change, utc_text
 
-RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate")
-"""The organisers' actions, as the trail names them, after which boards are published again."""
+RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate", DESCRIBED, RULED)
+"""The actions, as the trail names them, after which boards are published again."""
 
 POLL_S = 2.0
 _BEATS = 4  # per lease
@@ -186,7 +188,7 @@ class Worker:
     async def _publish_due(self) -> None:
         """Publishes the boards of phases whose results are newer, with a few retries; also those that a killed worker
         left."""
-        for phase, newest in (await self._write(_unpublished)).items():
+        for phase, newest in (await self._write(partial(_unpublished, self.challenge))).items():
             known, tries = self._published.get(phase, (newest, 0))
             tries = tries if known == newest else 0
             if tries < _TRIES:
@@ -277,14 +279,16 @@ class _Pulse:
             task.cancel()
 
 
-def _unpublished(connection: Connection) -> dict[str, tuple[str, int]]:
-    """The phases with results or rulings that are newer than their boards, each with the time of the newest one and the
-    number of results."""
+def _unpublished(challenge: Challenge, connection: Connection) -> dict[str, tuple[str, int]]:
+    """The phases with results, rulings, or a passed date of descriptions that are newer than their boards, each with the
+    time of the newest one and the number of results."""
     last, number = func.max(results.c.at), func.count()
     query = select(submissions.c.phase, last, number).join(submissions, submissions.c.id == results.c.submission)
     newest = {row[0]: (row[1], row[2]) for row in connection.execute(query.group_by(submissions.c.phase))}
     ruled = newest_change(connection, RULINGS)
-    newest = {phase: (max(at, ruled), count) for phase, (at, count) in newest.items()}
+    due = {one.name: one.description.due for one in challenge.settings.phases if one.description.holds(challenge.now())}
+    passed = {phase: utc_text(at) for phase, at in due.items() if at is not None}
+    newest = {phase: (max(at, ruled, passed.get(phase, "")), count) for phase, (at, count) in newest.items()}
     query = select(boards.c.phase, func.max(boards.c.at)).group_by(boards.c.phase)
     shown = {row[0]: row[1] for row in connection.execute(query)}
     return {phase: known for phase, known in newest.items() if shown.get(phase, "") <= known[0]}

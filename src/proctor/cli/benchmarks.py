@@ -7,7 +7,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track, validator_names
+from proctor.api import (
+    AllItems,
+    BenchmarkName,
+    Draws,
+    LatencyRule,
+    QuestionSeconds,
+    Seed,
+    Selection,
+    StoreUrl,
+    Track,
+    validator_names,
+)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -417,13 +428,17 @@ def validate(
             metavar="KEY=VALUE",
         ),
     ] = None,
+    budget_s: QuestionSeconds = None,
+    latency: LatencyRule = None,
     every: Annotated[bool, Option("List each finding instead of grouping by cause.", "--all")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Check a submission before it is sent.
 
-    Findings are grouped by cause, with their number and three examples. References are not needed; what can't be
-    checked without them is named. The exit code is 1 if something is wrong.
+    An "error" means that the file is no submission and would be refused: the exit code is 1. What is "wrong" is accepted
+    and counts as a wrong answer (missing, late, not in its format): the exit code is 3. A "warning" is for you to look
+    at. Findings are grouped by cause, with three examples. References are not needed; what can't be checked without
+    them is named.
 
     Example: proctor validate focus answer.json --data focus --track procedure
     """
@@ -431,5 +446,6 @@ def validate(
     from proctor.models import parse_settings
 
     own = parse_settings(options or (), what="--option")
-    report = api.validate(benchmark, file, data=data, media=media, track=track, every=every, options=own, store=store)
+    given: dict[str, Any] = {"data": data, "track": track, "budget_s": budget_s, "latency": latency}
+    report = api.validate(benchmark, file, media=media, every=every, options=own, store=store, **given)
     show_plugin_report(report, output)

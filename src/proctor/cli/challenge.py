@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import typer
+
 from proctor.api import BenchmarkName, Seed, Track, names_in
 from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
 from proctor.cli.tree import show_plugin_report
@@ -40,19 +42,21 @@ def new(
     training: Annotated[int, Option("Groups (videos) for training.", low=0)] = 0,
     pre_evaluation: Annotated[int, Option("Groups for the pre-evaluation.", low=0)] = 0,
     test: Annotated[int, Option("Groups for the test. [default: half of all]", low=0)] = 0,
+    files_only: Annotated[bool, Option("No phase takes images: no machine needs containers.", "--files-only")] = False,
     seed: Seed = 0,
 ) -> None:
     """Make a challenge of a benchmark's data.
 
     Groups are assigned to three phases: training, public with its references; pre-evaluation, public without them; and
-    test, of which nothing is public. References are in DIR/sealed, which only the scorer's user may open.
+    test, of which nothing is public (with --files-only its questions are). References are in DIR/sealed, which only the
+    scorer's user may open.
 
     Example: proctor challenge new sponges focus --data focus --media videos --pre-evaluation 3 --test 9
     """
     check_extra("challenge")
     from proctor.challenges import NewChallenge, new_challenge
 
-    plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed)
+    plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed, files_only)
     for name, count in new_challenge(folder, plan).items():
         say(f"{name}: {count_of(count, 'question')}")
     note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {shell_word(folder)}")
@@ -146,8 +150,8 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
 def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
     """Show how far each phase is.
 
-    Shows each phase's state, its submissions by state, and its information leakage: how far the best result may exceed
-    its true accuracy by chance or by an attack, with the Monte Carlo error.
+    Shows the schedule, each phase's state, its submissions by state, how many teams passed its gate, and its information
+    leakage: how far the best result may exceed its true accuracy by chance or by an attack, with the Monte Carlo error.
 
     Example: proctor challenge status sponges
     """
@@ -155,8 +159,11 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
     from proctor.challenges import Challenge, phase_rows, status_tables
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge, challenge.reading() as connection:
-        rows = phase_rows(connection, challenge)
+        rows, rules = phase_rows(connection, challenge), challenge.settings.teams
     tables = status_tables(rows)
+    dates = [f"{word} {at.isoformat()}" for word, at in (("from", rules.opens), ("until", rules.closes)) if at]
+    if dates:
+        note(f"Teams register {' '.join(dates)}.")
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
 
 
@@ -211,7 +218,7 @@ def boards(
     Example: proctor challenge boards sponges pre-evaluation --out boards.html
     """
     check_extra("challenge")
-    from proctor.challenges import Challenge, board_tables, seen_boards, write_boards
+    from proctor.challenges import Challenge, board_lines, board_tables, seen_boards, write_boards
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         content = seen_boards(challenge, phase, audience)
@@ -220,6 +227,7 @@ def boards(
     tables = board_tables(content)
     if output is OutputFormat.TABLE:
         print_blocks(*tables, apart=True)
+        note(*dict.fromkeys(line for board in content["boards"] for line in board_lines(board)))
     else:
         named = zip(content["boards"], tables, strict=True)
         rows = [row | {"Board": board["title"]} for board, table in named for row in table.records]
@@ -231,22 +239,33 @@ def submit(
     phase: PhaseName,
     file: Annotated[Path, Option("Answers, or an image's archive.", metavar="FILE", argument=True)],
     team: Annotated[str, Option("The team's name.")],
+    again: Annotated[bool, Option("Also a file that the team has submitted before.", "--again")] = False,
     store: ChallengeStore = None,
 ) -> None:
     """Submit a file for a team.
 
-    For submissions that did not come through the page. The same checks and quotas apply.
+    For submissions that did not come through the page. The same checks and quotas apply. The exit code is 1 if the file
+    is refused. Answers that are missing, late or not in their format are accepted, listed, and counted as wrong.
 
     Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
     """
     check_extra("challenge")
-    from proctor.challenges import Challenge, submit_file
+    from proctor.challenges import Challenge, submission_rows, submit_file
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
-        number, problems = submit_file(challenge, phase, team, file)
+        number, problems = submit_file(challenge, phase, team, file, again=again)
+        with challenge.reading() as connection:
+            rows = submission_rows(connection, challenge, phase, team)
     for line in problems:
         say(line)
-    say(f"{team}#{number} was {'refused' if problems else 'queued'}")
+    if problems:
+        say(f"{team}#{number} was refused")
+        raise typer.Exit(1)
+    row = next(row for row in rows if row["submission"].rpartition("#")[2] == str(number))
+    for line in row["wrong_lines"]:
+        say(line)
+    counted = f"; {count_of(row['wrong'], 'question')} counted as wrong" if row["wrong"] else ""
+    say(f"{team}#{number} was queued{counted}")
 
 
 def pack(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
+_WIDE = 220  # of what is no terminal: nobody wants a table that is wrapped in a file
 
 
 class OutputFormat(StrEnum):

@@ -279,7 +279,7 @@ def rank(
         if mine:
             note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
-        names = ("alpha", "correction", "draws", "stability", "seed")
+        names = ("alpha", "correction", "ties", "draws", "stability", "seed")
         made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]
         print_json([board_json(board) | made | ({"leads": own} if mine else {}) for board, own in both])
     else:
@@ -320,7 +320,7 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
     note(
         f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
         f"{options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
-        "samples, not a confidence interval."
+        f"samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
 
 

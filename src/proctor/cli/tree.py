@@ -26,6 +26,9 @@ from proctor.cli.renamed import (
 )
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 
+PARTIAL_EXIT = 3
+"""The exit code of a command that is done, and in which something counts as wrong."""
+
 _PROGRAM = "proctor"
 
 _PREFIX = "Value error, "  # what the library says before the reason
@@ -299,7 +302,7 @@ def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, m
 
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
-    """Print a report; exit with code 1 if it is not ok. Texts may be hostile."""
+    """Print a report; exit with code 1 if it is not ok, with 3 if it is partial. Texts may be hostile."""
     if output is OutputFormat.JSON:
         print_json(report.json)
     elif output is OutputFormat.CSV:
@@ -314,6 +317,8 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
         note(*report.notes)
     if not report.ok:
         raise typer.Exit(1)
+    if getattr(report, "partial", False):  # a package's own report may know nothing of it
+        raise typer.Exit(PARTIAL_EXIT)
 
 
 def _csv_rows(report: PluginReport) -> list[dict[str, JsonValue]]:

@@ -86,7 +86,8 @@ class QuestionTemplates:
 
     Placeholders in texts are `{a}`, `{b}` (the phrase of a class), `{an_a}`, `{an_b}` (with article) and `{many}` (the
     plural of a). `most` is the largest count in an answer. `attributes` are the values of annotators' own attributes, by
-    class and name.
+    class and name. `measured_s` is the tolerance of times that annotators' differences give (None: that of the video's
+    length), and `share_tolerance` that of shares that are estimated by watching, in percentage points.
     """
 
     names: tuple[str, ...]
@@ -94,6 +95,8 @@ class QuestionTemplates:
     texts: Mapping[str, str]
     most: int = 4
     attributes: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    measured_s: float | None = None
+    share_tolerance: float = 5.0
 
     def phrase(self, name: str) -> str:
         return self.phrases[name]
@@ -142,8 +145,8 @@ class QuestionTemplates:
         return CandidateQuestion(question, form, self.moments(times), key, mentions=mentions)
 
     def tolerance(self, end: float) -> float:
-        """The tolerance of times in a video of `end` seconds: 1 s, plus 4 s per 6 minutes, up to 5 s."""
-        return round(min(5.0, 1 + end * 4 / 360), 2)
+        """The tolerance of times in a video of `end` seconds: as measured, else 1 s, plus 4 s per 6 minutes, up to 5 s."""
+        return round(min(5.0, 1 + end * 4 / 360), 2) if self.measured_s is None else self.measured_s
 
     def moments(self, times: list[float]) -> list[JsonValue]:
         """Times as in an answer: to a tenth of a second."""

@@ -21,18 +21,19 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong at a place ("q1", "row 7"; `row` is its number), by a rule (or a column). An `error` costs the
-    answer; a `warning` is for a person to look at. `line` replaces the text that is made of the other fields.
+    """Something at a place ("q1", "row 7"; `row` is its number), by a rule (or a column). For an `error` the file is no
+    submission and is refused; what is `wrong` is accepted and counted as a wrong answer; a `warning` is for a person to
+    look at. `line` replaces the text that is made of the other fields.
 
-    >>> print(Finding("late", "q1", "31 s", "at most 30 s"))
-    error: late: q1: found 31 s, expected at most 30 s
+    >>> print(Finding("late", "q1", "31 s", "at most 30 s", "wrong"))
+    wrong: late: q1: found 31 s, expected at most 30 s
     """
 
     rule: str
     place: str
     found: str
     expected: str
-    severity: Literal["error", "warning", ""] = "error"
+    severity: Literal["error", "wrong", "warning", ""] = "error"
     row: int = 0
     line: str = ""
 
@@ -49,8 +50,8 @@ class Finding:
 def by_cause(findings: Sequence[Finding], option: str = "--all") -> list[str]:
     """One line per cause with more than three findings (with examples or row numbers), and one line per other finding.
 
-    Causes are in order of appearance, with errors first, and those with rows before those without. `option` is that of
-    the command that lists all findings ("": none).
+    Causes are in order of appearance, with errors first, then what is counted as wrong, and those with rows before those
+    without. `option` is that of the command that lists all findings ("": none).
 
     >>> findings = [Finding("lang", f"row {n}", "'EN'", "one of en, zh", row=n) for n in range(2, 2906)]
     >>> by_cause(findings)
@@ -65,8 +66,9 @@ def by_cause(findings: Sequence[Finding], option: str = "--all") -> list[str]:
     return lines
 
 
-def _rank(group: Sequence[Finding]) -> tuple[bool, bool]:
-    return not group[0].kind.startswith("error"), not any(finding.row for finding in group)
+def _rank(group: Sequence[Finding]) -> tuple[int, bool]:
+    order = {"error": 0, "wrong": 1}
+    return order.get(group[0].severity, 2), not any(finding.row for finding in group)
 
 
 def _summary(group: Sequence[Finding], option: str) -> str:
@@ -126,8 +128,9 @@ class FileCheck:
     """The findings on a file, in the order of its entries. `sizes` are what was counted, by its noun, such as
     {"answer": 3, "question": 4}; `unchecked` is what could not be checked.
 
-    >>> FileCheck(Path("a.json"), (Finding("late", "q1", "31 s", "at most 30 s"),), {"answer": 3, "question": 4}).summary
-    '3 answers to 4 questions: 1 error, 0 warnings'
+    >>> late = Finding("late", "q1", "31 s", "at most 30 s", "wrong")
+    >>> FileCheck(Path("a.json"), (late,), {"answer": 3, "question": 4}).summary
+    '3 answers to 4 questions: 0 errors, 1 counted as wrong, 0 warnings'
     """
 
     file: Path
@@ -137,8 +140,18 @@ class FileCheck:
 
     @property
     def errors(self) -> int:
-        """The number of errors; all other findings are warnings."""
+        """The number of errors: with one, the file is no submission."""
         return sum(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def wrong(self) -> int:
+        """The number of places whose answers are accepted and counted as wrong."""
+        return len({finding.place for finding in self.findings if finding.severity == "wrong"})
+
+    @property
+    def warnings(self) -> int:
+        """The number of findings that are for a person to look at."""
+        return sum(finding.severity not in {"error", "wrong"} for finding in self.findings)
 
     @property
     def by_rule(self) -> dict[str, int]:
@@ -149,20 +162,23 @@ class FileCheck:
     def summary(self) -> str:
         """The numbers in one line."""
         counted = " to ".join(count_of(size, noun) for noun, size in self.sizes.items())
-        warnings = len(self.findings) - self.errors
-        return f"{counted}{': ' if counted else ''}{count_of(self.errors, 'error')}, {count_of(warnings, 'warning')}"
+        wrong = f"{self.wrong:,} counted as wrong, " if self.wrong else ""
+        told = f"{count_of(self.errors, 'error')}, {wrong}{count_of(self.warnings, 'warning')}"
+        return f"{counted}{': ' if counted else ''}{told}"
 
     def report(
         self, json: Mapping[str, JsonValue], *, every: bool, tables: Sequence[Table] = (), ending: str = ""
     ) -> PluginReport:
         """A line for each cause (or for `every` finding), the tables, what was not checked and the summary with an
-        ending. `json` is what programs get beside the numbers."""
+        ending. `json` is what programs get beside the numbers. The report is `ok` without errors, and `partial` if an
+        answer is counted as wrong."""
         lines = [str(finding) for finding in self.findings] if every else by_cause(self.findings)
         unchecked = [f"not checked: {one}" for one in self.unchecked]
         numbers: dict[str, JsonValue] = {f"{noun}s": size for noun, size in self.sizes.items()}
-        numbers |= {"errors": self.errors, "warnings": len(self.findings) - self.errors}
+        numbers |= {"errors": self.errors, "wrong": self.wrong, "warnings": self.warnings}
         return PluginReport(
             {"file": str(self.file), **numbers, **json},
             (*lines, *tables, *unchecked, self.summary + ending),
             ok=not self.errors,
+            partial=bool(self.wrong),
         )

@@ -208,7 +208,8 @@ class RecordedAnswers:
     """Answers recorded elsewhere, with their judgements and scores.
 
     `settings` describes their origin; `notes` are remarks of the reader for the user. `condition` and `system` are
-    those stated by the files ("" if not stated).
+    those stated by the files ("" if not stated). `unknown` are the ids of records without an item, which were left out,
+    and `repeated` the items with the same answer in several records, of which one was taken.
 
     >>> from proctor.core import Answer
     >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
@@ -222,6 +223,8 @@ class RecordedAnswers:
     notes: tuple[str, ...] = ()
     condition: str = ""
     system: str = ""
+    unknown: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
@@ -403,7 +403,7 @@ class Option:
 @dataclass(frozen=True, slots=True)
 class PluginReport:
     """The result of a command: `json` for programs; tables and lines (`shown`) and `notes` for people. The exit code is
-    1 if not `ok`, that is, if the user has to act.
+    1 if not `ok`, that is, if the user has to act; else 3 if `partial`: it was done, and something counts as wrong.
 
     >>> PluginReport({"files": 1}, shown=("1 file was written.",)).ok
     True
@@ -413,13 +413,15 @@ class PluginReport:
     shown: tuple[Table | str, ...] = ()
     notes: tuple[str, ...] = ()
     ok: bool = True
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationRequest:
     """The arguments of a validation: the benchmark's files, its media, and a track. `every` lists all findings instead
     of a summary by cause. `options` are those of the validator; `known` is the path of the files that a store
-    remembers.
+    remembers. `budget_s` is the time limit of a question (None: the benchmark's own), and `latency` says whether answers
+    without a latency are late (None: where others have one), as in `proctor rank`.
 
     >>> request = ValidationRequest(options={"rows": 3})
     >>> dict(request.known_options("rows", "columns"))
@@ -438,6 +440,8 @@ class ValidationRequest:
     every: bool = False
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     known: Path | None = None
+    budget_s: float | None = None
+    latency: Literal["required", "optional"] | None = None
 
     def needed_data(self, what: str) -> Path:
         """The path of `--data`, or else `known`. Raises `UsageError`, with `what` is expected, if there is neither."""
@@ -456,7 +460,9 @@ class ValidationRequest:
 
 
 Validator = Callable[[Path, ValidationRequest], PluginReport]
-"""Validates a file. Raises `InputError` if it can't be read."""
+"""Validates a file. Its report is not `ok` if the file is no submission (unknown or repeated ids, for example) and would
+be refused; it is `partial` if the file is accepted and some answers would be counted as wrong. Lines of such answers
+begin with "wrong: ". Raises `InputError` if the file can't be read."""
 
 COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.commands")
 """Commands by "GROUP.NAME", such as "build.focus", or by "NAME": functions with annotated parameters that return a

@@ -66,7 +66,7 @@ def natural(text: str) -> list[tuple[int, float, str]]:
     """
     if (step := _SCALE.get(text.casefold())) is not None:
         return [(1, 0.0, step)]
-    parts = re.findall(r"([<≤]?)\s*(\d+(?:\.\d+)?)|([^\W\d_]+)", text)
+    parts = re.findall(r"(?:([<≤])\s*)?(\d+(?:\.\d+)?)|([^\W\d_]+)", text)
     return [
         (1, 0.0, word.casefold()) if word else (0, float(number) - (0.5 if below else 0.0), "")
         for below, number, word in parts

@@ -74,7 +74,7 @@ def mapped(
     items = {item.id: item for item in benchmark.items}
     by_place = id_column == POSITION
     ordered = _order(benchmark, found.answers) if by_place else benchmark.items
-    faults, unknown = list(found.faults), list[RecordedAnswer]()
+    faults, unknown, repeated = list(found.faults), list[RecordedAnswer](), list[str]()
     chosen: dict[str, RecordedAnswer] = {}
     for answer in found.answers:
         item = _at(ordered, answer.key) if by_place else items.get(answer.key)
@@ -84,6 +84,7 @@ def mapped(
             expected = "the question of the item at this index: name the ids with --id-column"
             faults.append(_fault("another question", answer.place, repr(answer.prompt[:_SHOWN]), expected))
         elif (before := chosen.get(item.id)) is not None:
+            repeated.append(item.id)
             if (before.text, before.status) != (answer.text, answer.status):
                 faults.append(
                     _fault("two answers", answer.place, f"another answer to {item.id}", f"one ({before.place})")
@@ -114,6 +115,8 @@ def mapped(
         notes=tuple(notes),
         condition=found.condition,
         system=found.system,
+        unknown=tuple(answer.key for answer in unknown),
+        repeated=tuple(dict.fromkeys(repeated)),
     )
 
 

@@ -202,8 +202,7 @@ def options_in_prompt(prompt: str, item: core.Item) -> tuple[str, ...]:
     run: list[str] = []
     found: tuple[str, ...] = ()
     for hit in _MARKER.finditer(text):
-        rest = text[hit.end() :]
-        named = next((option for plain, option in known if _begins(rest, plain)), None)
+        named = next((option for plain, option in known if _stands_at(text, hit.end(), plain)), None)
         place = ord(hit["letter"]) - ord("a")
         if named is None:
             continue
@@ -213,8 +212,9 @@ def options_in_prompt(prompt: str, item: core.Item) -> tuple[str, ...]:
     return found or _other_list(prompt.replace(item.question, " "), len(item.options))
 
 
-def _begins(text: str, option: str) -> bool:
-    return text.startswith(option) and not text[len(option) : len(option) + 1].isalnum()
+def _stands_at(text: str, place: int, option: str) -> bool:
+    end = place + len(option)
+    return text.startswith(option, place) and not text[end : end + 1].isalnum()
 
 
 def _other_list(prompt: str, least: int) -> tuple[str, ...]:

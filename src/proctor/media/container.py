@@ -287,7 +287,8 @@ def _elements(file: BinaryIO, start: int, end: int) -> Iterator[_Part]:
 
 def _number(file: BinaryIO, part: _Part) -> int:
     file.seek(part.start)
-    return int.from_bytes(file.read(min(8, part.end - part.start)))
+    size = max(0, part.end - part.start)  # a damaged element may end before it begins
+    return int.from_bytes(file.read(min(8, size)))
 
 
 def _child(parts: Iterator[_Part], name: int) -> _Part | None:

@@ -92,7 +92,7 @@ def _in_order(given: Sequence[int | None]) -> list[int]:
             going_on.append(place)
         length = bisect_right(ends, stamp)
         before[place] = last[length - 1] if length else None
-        ends[length:], last[length:] = [stamp, *ends[length + 1 :]], [place, *last[length + 1 :]]
+        ends[length : length + 1], last[length : length + 1] = [stamp], [place]
     if len(ends) <= len(going_on):
         return going_on
     longest: list[int] = []

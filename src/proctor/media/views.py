@@ -419,8 +419,9 @@ def _with_clock(slot: FrameSlot, overlay: str) -> FrameSlot:
 
 _IDLE_S = 0.2  # for which a thread waits for tasks: starting one takes longer than most of them
 _AHEAD = 8
-_JPEG = b"\xff\xd8\xff"
 """Items beyond the last one that was requested; their frames go to the store, not into memory."""
+_JPEG = b"\xff\xd8\xff"
+"""How every JPEG begins (ITU-T T.81, B.1.1.3)."""
 
 
 @dataclass(frozen=True, slots=True)

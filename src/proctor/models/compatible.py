@@ -304,7 +304,7 @@ def _list(place: str, found: object) -> list[Any]:
 
 
 def _told(found: object) -> str | None:
-    """A text that is not empty, or a sign in its place."""
+    """What a server says, as text; None or an empty text for nothing."""
     return found if isinstance(found, str) else str(found) if found else None
 
 
@@ -314,6 +314,7 @@ def _texts(content: object) -> tuple[str | None, str | None]:
     refusal = None
     for part in content if isinstance(content, list) else [] if content is None else [content]:
         text, kind = (part.get("text"), part.get("type")) if isinstance(part, dict) else (part, None)
+        kind = kind if isinstance(kind, str) else None  # a label, see `_completion`
         if isinstance(part, dict) and kind == "refusal":
             refusal = _told(part.get("refusal")) or refusal
         elif isinstance(text, str) and kind in _TEXT_PARTS:

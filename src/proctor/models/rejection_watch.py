@@ -81,7 +81,7 @@ class RejectionWatch:
         elif self._under_way:
             self._decided.clear()
         else:
-            count = max(len(items) for items, _ in self._alike.values())
+            count = len(self._alike[_words(self._suspect)][0])
             self.fault = self.fault or ConfigurationError(
                 f"{self._suspect} (the same for the first {count_of(count, 'item')} asked, and no answer: change the "
                 "settings or the server)"

@@ -24,7 +24,7 @@ _KINDS: Mapping[str, type[ProctorError]] = {
     "refused": RefusalError,
     "infrastructure": InfrastructureError,
 }
-_READ_CHARS = 1500  # the first sentences say it; the rest may quote the question
+_READ_CHARS = 1500  # of a message, and of its codes: the first sentences say it; the rest may quote the question
 _GAP = r"(?:(?!\. |; ).){0,80}?"
 _NUMBER = r"\d[\d,._]*"
 _SAY_NOTHING = {
@@ -71,7 +71,9 @@ def meaning_of(said: str, codes: str = "", under: Under = "rejected") -> Meaning
     >>> meaning_of("Bad request") is None
     True
     """
-    known = [code for code in map(_plain, codes.split(",")) if code not in _SAY_NOTHING and not code.isdigit()]
+    known = [
+        code for code in map(_plain, codes[:_READ_CHARS].split(",")) if code not in _SAY_NOTHING and not code.isdigit()
+    ]
     text = "; ".join([*known, _plain(_CLASS.sub(" ", said[:_READ_CHARS]))])
     for rule in _rules():
         if under in rule.under and (found := rule.says.search(text)):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from proctor.reports.item_audit import audit_section
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
+        RANK_INTERVAL_LINE,
         few_groups_line,
         leaderboard_notes,
         leaderboard_table,
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from proctor.reports.metric_agreement import audit_tables, contrast_cells, ends_of, spoken_language
     from proctor.reports.metric_profile import perturbation_notes, perturbation_tables
     from proctor.reports.metric_ranking import lead_tables, metric_board_table, metric_pairs_table, power_tables
-    from proctor.reports.ranking import board_notes, board_tables, detail_tables, leads_tables, who_advances
+    from proctor.reports.ranking import (
+        board_notes,
+        board_tables,
+        detail_tables,
+        leads_tables,
+        removal_lines,
+        tie_lines,
+        who_advances,
+    )
     from proctor.reports.renderers import show_block, show_table
     from proctor.reports.report import (
         ReportSummary,
@@ -40,11 +49,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
+    "DECIDED_LINE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
     "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
     "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
     "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "outside_line", "p_words",
-    "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "results_tables",
-    "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language", "unadjusted_line",
+    "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "removal_lines", "results_tables",
+    "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language", "tie_lines", "unadjusted_line",
     "who_advances", "without_line", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

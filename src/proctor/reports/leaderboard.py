@@ -291,6 +291,12 @@ UNDEFINED_LINE = (
     "are alike: such a system has no rank."
 )
 
+RANK_INTERVAL_LINE = (
+    "The intervals of a board contain all true ranks at once with 95 % confidence if systems fail on single questions; of "
+    "systems that fail on whole groups (videos), in as few as 84 of 100 simulated boards."
+)
+"""What the intervals of ranks promise."""
+
 
 def _badge(row: LeaderboardRow) -> str:
     return "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
@@ -314,7 +320,7 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
 
 
 def leaderboard_notes(board: Leaderboard) -> list[str]:
-    """Why systems of a `leaderboard_table` have no rank."""
+    """Why systems of a `leaderboard_table` have no rank, and what the intervals of ranks promise."""
     unranked = [row for row in board.rows if row.rank is None and not (row.disqualified or row.oracle_baseline)]
     open_ones = [row for row in unranked if not (row.doubtful or row.undefined)]
     notes = (
@@ -322,6 +328,7 @@ def leaderboard_notes(board: Leaderboard) -> list[str]:
         (any(row.policy != BOTH for row in open_ones), LACKING_LINE),
         (any(row.doubtful for row in unranked), DOUBTFUL_LINE),
         (any(row.undefined for row in unranked), UNDEFINED_LINE),
+        (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
     )
     return [note for there, note in notes if there]
 
@@ -358,6 +365,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
         ),
         (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
         (any(row.undefined for row in contestants), UNDEFINED_LINE),
+        (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
         (
             any(row.oracle_baseline for row in board.rows),

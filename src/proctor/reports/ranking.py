@@ -35,11 +35,11 @@ from proctor.reports.figures import (
     draw_verdicts,
     plain_axis,
 )
-from proctor.reports.leaderboard import remarks
+from proctor.reports.leaderboard import RANK_INTERVAL_LINE, remarks
 from proctor.reports.source import Source
 from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
 from proctor.runs import AnalysisRow as Record
-from proctor.stats import can_decide
+from proctor.stats import Removal, TieOrder, TieRule, can_decide
 
 
 def board_tables(board: Board, *, title: str = "") -> list[Table]:
@@ -68,14 +68,17 @@ def _ranked_table(board: Board, title: str) -> Table:
     standings = board.standings
     heads = columns(
         *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", ">Pre-evaluation score"),
-        *(">Rank by it (95 % CI)", ">Win rate", ">Places in samples", ">First in samples", "Remarks"),
+        *(">Rank by it (95 % CI)", ">Win rate (all)", ">Win rate (tied)", ">Places in samples", ">First in samples"),
+        "Remarks",
     )
     groups = count_of(standings.groups, "group")
     caption = (
         f"{count_of(board.items, 'question')} in {groups}, {count_of(len(standings.buckets), 'bucket')}. Won, lost "
         "and tied are pairwise comparisons with each other system; the pre-evaluation score is the mean of the "
         "accuracies in the buckets, beside it the rank by that score with its simultaneous 95 % confidence interval "
-        "from the paired tests. Places in samples is the spread of the place over bootstrap samples, not a "
+        "from the paired tests. A win rate is the share of bootstrap samples in which a system is best of all systems or, "
+        f"of those that share one of the first three places by the rule, best of the tied; {standings.ties} decides. "
+        "Places in samples is the spread of the place over bootstrap samples, not a "
         "confidence interval; first in samples is the share of them in which it is first."
     )
     shown = title or f"{board.title} ({board.items} in {groups})"
@@ -96,6 +99,7 @@ def _ranked_row(run: RankedRun) -> Row:
         percent(standing.mean),
         _rank_by_mean(standing.mean_rank, low, high),
         percent(standing.win_rate),
+        percent(standing.win_rate_tied),
         DASH if stability is None else rank_range(stability.place_low, stability.place_high),
         DASH if stability is None else percent(stability.chances[0]),
         ", ".join([*notes, *remarks(run.lacking)]),
@@ -133,6 +137,26 @@ def detail_tables(board: Board) -> list[Table]:
         counts = [f"{own.ahead[n]}–{own.behind[n]}–{own.tied[n]}" if n in own.ahead else "" for n in names]
         pairs_rows.append((Cell(own.name), str(place), *counts))
     title = "Buckets won, lost and tied by the row against the column"
+    ties: list[Row] = [
+        (Cell(one.name), *map(percent, (one.win_rate, one.win_rate_tied, one.head_to_head)))
+        for one in (run.standing for run in board.runs)
+        if one.win_rate_tied is not None
+    ]
+    ties_title = "Systems that share one of the first three places by the rule"
+    ties_caption = (
+        f"{ties_title}: who is best in bootstrap samples, of all and of the tied, or better than another tied one."
+    )
+    ties_heads = columns("System", ">Win rate (all)", ">Win rate (tied)", ">Head to head (mean)")
+    without = "The ranking without each system"
+    left: list[Row] = [(Cell(one.name), " = ".join(one.first), ", ".join(one.top)) for one in board.standings.removals]
+    more = [
+        *([Table(f"{ties_caption}", ties_heads, tuple(ties), title=ties_title)] if ties else []),
+        *(
+            [Table(f"{without}.", columns("Without", "First", "First three"), tuple(left), title=without)]
+            if left
+            else []
+        ),
+    ]
     numbers = (f">{place}" for place in range(1, len(names) + 1))  # fifty names would not fit
     return [
         Table(rule_caption, columns("System", *(f">{rule}" for rule in rules)), tuple(by_rule), title=rule_title),
@@ -148,6 +172,7 @@ def detail_tables(board: Board) -> list[Table]:
             tuple(pairs_rows),
             title=title,
         ),
+        *more,
     ]
 
 
@@ -204,7 +229,48 @@ def board_notes(board: Board) -> list[str]:
             f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below "
             f"{standings.tau_low:.2f}{compared}."
         )
-    return notes
+    first = [one.name for one in standings.systems if one.place == 1]
+    notes += [*tie_lines(standings.tie_orders, standings.ties), *removal_lines(standings.removals, first)]
+    return [*notes, RANK_INTERVAL_LINE] if any(one.rank_low for one in standings.systems) else notes
+
+
+COPIES_LINE = (
+    "Near-copies of a system share its win rate, so they can cost it a place in a tie, also the first one; head to head "
+    "they take nothing from it."
+)
+
+
+def tie_lines(orders: Sequence[TieOrder], rule: TieRule) -> list[str]:
+    """Where the readings of the tie-break order the tied differently, and what near-copies of a system do to it."""
+    lines = []
+    for order in orders:
+        where = f"Tied for place {order.place}"
+        if order.differs:
+            both = f"of all systems {_order_text(order.all)}; of the tied systems {_order_text(order.tied)}"
+            lines.append(f"{where}, in the order of the win rate {both}. The two differ; --ties {rule} decides.")
+        if order.head_to_head != order.by(rule):
+            lines.append(
+                f"{where}, in the order of the head-to-head mean (it decides nothing): {_order_text(order.head_to_head)}."
+            )
+    return [*lines, *([COPIES_LINE] if orders else [])]
+
+
+def _order_text(order: Sequence[Sequence[str]]) -> str:
+    return ", ".join(" = ".join(names) for names in order)
+
+
+def removal_lines(removals: Sequence[Removal], first: Sequence[str]) -> list[str]:
+    """Each system without which another one is `first`, or others are in the first three places."""
+    lines = []
+    for removal in removals:
+        names = " and ".join(removal.first)
+        if removal.moves_first:
+            others = [name for name in first if name != removal.name]
+            instead = f", not {' and '.join(others)}" if others else ""
+            lines.append(f"Without {removal.name}, the first is {names}{instead}.")
+        elif removal.moves_top:
+            lines.append(f"Without {removal.name}, the first three are {', '.join(removal.top)}.")
+    return lines
 
 
 def _policy_notes(board: Board) -> list[str]:
@@ -387,7 +453,7 @@ def ranking_section(source: Source) -> Section | None:
         lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, "
         "and never better than that of a system with a higher accuracy. A system beats another that it is ahead of "
         "in more buckets than behind; the score is systems beaten less systems lost to. Ties in the first three "
-        "places are broken by how often each is best in bootstrap samples of the groups. Baselines enter no test and "
+        "places are broken by how often each is best of the tied in bootstrap samples of the groups. Baselines enter no test and "
         "no pairwise comparison. Tests are adjusted within a bucket, not over all of them: of two equal systems one "
         "may well get the higher score.",
         blocks=tuple(blocks),

@@ -86,7 +86,7 @@ def show_table(
         return
     slim = [_width(name, [row[k] for row in rows], stacked=True) for k, name in enumerate(columns)]
     keys = _keys(columns)
-    figures = max((slim[k] for k in everything[len(keys) :]), default=0)
+    figures = max((_least(columns[k], slim[k], _LEAST) for k in everything[len(keys) :]), default=0)
     floor = max(1, min(_LEAST, (room - figures) // max(1, len(keys)) - _GAP))
     least = [_least(name, width, floor) for name, width in zip(columns, slim, strict=True)]
     whole = [min(slim[k], _NAME) if k in keys else width for k, width in enumerate(least)]

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
         skipped_baselines,
     )
     from proctor.runs.probing import AnswersOf, NoVotes, Probe, SecondVotes, probe
-    from proctor.runs.ranking import Board, Contest, Lacking, RankedRun, chosen_baselines, rank_runs
+    from proctor.runs.ranking import Board, Contest, Lacking, Marks, RankedRun, chosen_baselines, rank_runs
     from proctor.runs.ratings import (
         add_recorded_scores,
         answer_keys,
@@ -137,7 +137,7 @@ __all__ = [
     "BASELINES", "BOTH", "CODE", "EXPORT_COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis",
     "AnalysisRow", "AnswersOf", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "DamagedStoreError",
     "EvaluationContent", "ExportFormat", "GivenAnswer", "ItemClaims", "ItemHistory", "ItemTable", "JudgeAgreement",
-    "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits", "MergedRows", "ModelChoice",
+    "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits", "Marks", "MergedRows", "ModelChoice",
     "NoVotes", "NothingMarkedError", "OpenOrder", "Options", "Order", "OrderedRun", "Outcome", "PaidVotes", "Plan",
     "PlanOptions", "PooledMetric", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction",
     "Result", "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile",

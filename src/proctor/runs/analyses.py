@@ -81,7 +81,7 @@ def analyse(
     card = store.card(benchmark)
     items = load_items(store, card, all_items=contest.all_items)
     ranked = ranked_entries(store, card, items, contest)
-    ranking = RankingPlan(stability=stability, seed=plan.seed)
+    ranking = RankingPlan(stability=stability, seed=plan.seed, leave_out=True)
     boards = boards_of(store, card, items, ranked, contest, plan=ranking)
     entries = [entry.supported() for entry in ranked]
     policy = policies(contest.failed, card)[0]
@@ -139,7 +139,13 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
 def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPolicy) -> list[AnalysisRow]:
     """The settings of the other tables."""
     settings: AnalysisRow = {"draws": plan.draws, "two_level": plan.two_level, "stability": stability}
-    settings |= {"seed": plan.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
+    settings |= {
+        "seed": plan.seed,
+        "alpha": board.alpha,
+        "ties": board.standings.ties,
+        "marked_by": board.judge,
+        "failed": policy.value,
+    }
     return [{"setting": name, "value": value} for name, value in settings.items()]
 
 

@@ -34,8 +34,9 @@ TOO_FEW = "too few groups"
 """The verdict if no p could be significant, whatever the answers."""
 
 _PLACES = (
-    *("board", "system", "place", "score", "mean", "win_rate", "place_low", "place_high", "place_sd", "won", "lost"),
-    *("tied", "baseline", "below_line", "tau", "rank_by_mean", "rank_low", "rank_high"),
+    *("board", "system", "place", "score", "mean", "win_rate", "win_rate_tied", "head_to_head", "place_low"),
+    *("place_high", "place_sd", "won", "lost", "tied", "baseline", "below_line", "tau", "rank_by_mean", "rank_low"),
+    *("rank_high", "first_without"),
 )
 
 
@@ -238,13 +239,17 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 def board_rows(board: Board) -> list[dict[str, Any]]:
     """One flat row per system: `mean` is the pre-evaluation score with its rank and the rank's confidence interval, `won`,
     `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the place over samples.
+    `win_rate` is over all systems, `win_rate_tied` and `head_to_head` are among those that share a place by the rule;
+    `first_without` names who is first if the system is left out (joined by "; " where several share the first place).
     Baselines and unranked runs have no place; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
     rows = []
+    first = {removal.name: "; ".join(removal.first) for removal in board.standings.removals}
     for run in board.runs:
         standing, spread = run.standing, run.standing.stability
         row = _flat(board, standing.name, run.lacking) | {name: getattr(standing, name) for name in _OF_STANDING}
         row |= dict(zip(("won", "lost", "tied"), wins_of(standing), strict=True))
         row |= {"rank_by_mean": standing.mean_rank, "below_line": run.below, "advances": run.advances}
+        row |= {"first_without": first.get(standing.name)}
         if spread is not None:
             row |= {"place_low": spread.place_low, "place_high": spread.place_high, "p_first": spread.chances[0]}
         rows.append(row)
@@ -257,11 +262,13 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
     return rows
 
 
-_OF_STANDING = ("place", "score", "mean", "rank_low", "rank_high", "win_rate", "tie_broken", "duel_rate")
+_OF_STANDING = (
+    *("place", "score", "mean", "rank_low", "rank_high", "win_rate", "win_rate_tied", "head_to_head", "tie_broken"),
+)
 _COLUMNS = (
     *("board", "place", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
-    *("win_rate", "tie_broken", "duel_rate", "place_low", "place_high", "p_first", "baseline", "below_line"),
-    *("advances", "mean_if_wrong", "mean_if_excluded"),
+    *("win_rate", "win_rate_tied", "head_to_head", "tie_broken", "first_without", "place_low", "place_high", "p_first"),
+    *("baseline", "below_line", "advances", "mean_if_wrong", "mean_if_excluded"),
 )
 
 
@@ -289,6 +296,9 @@ def board_json(board: Board) -> dict[str, Any]:
     return {
         "board": board.name,
         "rule": standings.rule,
+        "ties": standings.ties,
+        "tie_orders": [asdict(order) | {"differs": order.differs} for order in standings.tie_orders],
+        "without": [asdict(removal) for removal in standings.removals],
         "questions": board.items,
         "marked_by": board.judge,
         "failed": [policy.value for policy in board.policies],
@@ -312,7 +322,7 @@ def board_json(board: Board) -> dict[str, Any]:
 
 CHOICE_RULE = (
     "the highest mean over buckets of the accuracy in each; of equal ones the highest mean over buckets of the share of "
-    "samples of groups in which a system is best; of those the first by name"
+    "samples of groups in which a system is best of these; of those the first by name"
 )
 
 
@@ -320,7 +330,7 @@ CHOICE_RULE = (
 class Candidate:
     """One run that may be chosen. `mean` is over the buckets that have questions, `buckets` the accuracy in each (None: no
     question). Intervals are clustered by group, and None with too few groups. `win_rate` is the share of samples of
-    groups in which it is best, `duel_rate` the same among runs of the same mean, `lead` the chosen run's mean minus its
+    groups in which it is best of all, `win_rate_tied` the same among runs of the same mean, `lead` the chosen run's mean minus its
     own (None for the chosen run)."""
 
     name: str
@@ -330,7 +340,7 @@ class Candidate:
     ci_high: float | None
     buckets: dict[str, float | None]
     win_rate: float | None
-    duel_rate: float | None
+    win_rate_tied: float | None
     rank_low: int | None
     rank_high: int | None
     lead: float | None = None
@@ -450,7 +460,7 @@ def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str,
         ci_high=found.ci_high,
         buckets=dict(zip(board.standings.buckets, standing.scores, strict=True)),
         win_rate=standing.win_rate,
-        duel_rate=standing.duel_rate,
+        win_rate_tied=standing.win_rate_tied,
         rank_low=standing.rank_low,
         rank_high=standing.rank_high,
         **lead,

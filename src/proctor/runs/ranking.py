@@ -239,11 +239,12 @@ class UnrankedRun:
 @dataclass(frozen=True)
 class Marks:
     """The data of a board: `right` (1, 0, or NaN without a score) per system, baselines included, and the group and bucket
-    number of each item."""
+    number of each item, and its place in the table of all items."""
 
     right: dict[str, NDArray[np.float64]]
     group: NDArray[np.int64]
     bucket: NDArray[np.int64]
+    item: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -343,10 +344,11 @@ class _Maker:
         ranked = [entry for entry in self.entries if not entry.baseline]
         ranked, unranked = self._settled(ranked, here)
         entries = [entry.under(self.policies[0]) for entry in self.entries]
-        marks = Marks({entry.name: entry.right[inside] for entry in entries}, self.group[inside], self.codes[inside])
+        right = {entry.name: entry.right[inside] for entry in entries}
+        marks = Marks(right, self.group[inside], self.codes[inside], inside)
         names = [entry.name for entry in ranked]
-        right = np.array([marks.right[name] for name in names]).reshape(len(names), len(inside))
-        standings = rank_buckets(right, names, marks.group, marks.bucket, self.buckets, self.plan)
+        table = np.array([marks.right[name] for name in names]).reshape(len(names), len(inside))
+        standings = rank_buckets(table, names, marks.group, marks.bucket, self.buckets, self.plan)
         baselines = sorted(
             (self._baseline(entry, marks, here) for entry in entries if entry.baseline),
             key=lambda baseline_run: (-(baseline_run.mean or 0.0), baseline_run.name),

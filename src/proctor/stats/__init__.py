@@ -13,7 +13,15 @@ if TYPE_CHECKING:
         krippendorff_alpha,
         percent_agreement,
     )
-    from proctor.stats.annotations import box_agreement, time_agreement, times_paired
+    from proctor.stats.annotations import (
+        FEWEST_DIFFERENCES,
+        FEWEST_GROUPS,
+        AnnotationTolerance,
+        annotation_tolerance,
+        box_agreement,
+        time_agreement,
+        times_paired,
+    )
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval, sums_intervals
     from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
     from proctor.stats.buckets import Correction, bucket_columns, bucket_mean_interval, mean_over_buckets
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
     from proctor.stats.group_sums import GroupSums
-    from proctor.stats.ladder import HiddenSet, Optimism, boosting, luck
+    from proctor.stats.ladder import HiddenSet, LeastSquaresGain, Optimism, ShownMeans, least_squares, luck
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import (
         Difference,
@@ -58,6 +66,7 @@ if TYPE_CHECKING:
         Standings,
         rank_buckets,
     )
+    from proctor.stats.ties import TIE_RULES, Removal, TieOrder, TieRule
 else:
     export_lazily(__name__)
 
@@ -71,11 +80,20 @@ __all__ = [
     "ratio", "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip
 __all__ += [
+    "FEWEST_DIFFERENCES",
+    "FEWEST_GROUPS",
+    "TIE_RULES",
+    "AnnotationTolerance",
     "HiddenSet",
+    "LeastSquaresGain",
     "Optimism",
     "PreferenceModel",
     "PreferredSystem",
-    "boosting",
+    "Removal",
+    "ShownMeans",
+    "TieOrder",
+    "TieRule",
+    "annotation_tolerance",
     "box_agreement",
     "bradley_terry",
     "bucket_columns",
@@ -85,6 +103,7 @@ __all__ += [
     "fleiss_kappa",
     "gwet_ac1",
     "least_p",
+    "least_squares",
     "luck",
     "mean_over_buckets",
     "percent_agreement",

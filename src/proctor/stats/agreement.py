@@ -37,7 +37,8 @@ def krippendorff_alpha(
 
     Edges: None if no item has two ratings, or if all ratings are equal (α is undefined); no interval if fewer than
     three groups contain a value other than the most frequent one, since many resamples would contain none.
-    Raises `InputError` for values that are not finite, unequal lengths and an unknown scale.
+    Raises `InputError` for values that are not finite, unequal lengths, ratings of one item in two groups, and an unknown
+    scale.
 
     >>> krippendorff_alpha([1, 1, 2, 2, 3, 3], list("aabbcc"), list("aabbcc"), plan=Resampling(draws=50)).value
     1.0
@@ -57,6 +58,8 @@ def krippendorff_alpha(
     of_rating = group_codes([groups[position] for position in kept.tolist()], len(kept))
     group = np.zeros(int(item.max()) + 1, dtype=np.int64)
     group[item] = of_rating
+    if (group[item] != of_rating).any():
+        raise InputError("groups", found="ratings of one item in two groups", expected="one group for each item")
     columns, alpha = _alpha_of_sums(numbers[kept], item, scale)
     estimate = sums_interval(columns, group, alpha, plan=plan.within(-1, 1))
     return _without_thin_interval(estimate, np.unique(numbers[kept], return_inverse=True)[1].reshape(-1), of_rating)

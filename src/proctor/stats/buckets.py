@@ -137,9 +137,9 @@ class BucketSums:
         return BucketSums(self.totals[:, rows, new], counts, self.order, paired)
 
     def of(self, systems: Ints) -> BucketSums:
-        """The sums of these systems alone, for scoring."""
+        """The sums of these systems alone, for scoring and for tests that are known."""
         counts = self.counts if self.counts.shape[2] == 1 else self.counts[:, :, systems]
-        return BucketSums(self.totals[:, :, systems], counts, systems)
+        return BucketSums(self.totals[:, :, systems], counts, self.order[systems])
 
 
 def _sampled(drawn: Floats, sums: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -23,6 +23,19 @@ from proctor.stats.buckets import (
 from proctor.stats.clusters import Floats, Groups, Ints
 from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, places, rank_intervals, undecided_p
 from proctor.stats.signflip import sign_flip
+from proctor.stats.ties import (
+    BROKEN_UP_TO,
+    TIE_RULES,
+    BrokenTies,
+    Removal,
+    SampledScores,
+    TieOrder,
+    TieRule,
+    break_ties,
+    mean_of_buckets,
+    removal_of,
+    tie_orders,
+)
 
 Rule = Literal["copeland", "borda", "mean"]
 """How ranks in the buckets are aggregated to one score ("mean": the mean of the scores in the buckets)."""
@@ -30,7 +43,6 @@ Rule = Literal["copeland", "borda", "mean"]
 RULES: tuple[Rule, ...] = ("copeland", "borda", "mean")
 """The rules of `rank_buckets`."""
 
-_BROKEN_UP_TO = 3  # ties are broken in the first three places
 _INNER_DRAWS = 200  # samples of a sample, used to break its ties
 _EQUAL_BOARDS, _EQUAL_SAMPLES = 10, 40  # rankings, and samples of each, for the τ of equal systems
 
@@ -41,8 +53,9 @@ class RankingPlan:
 
     rule: aggregation of the ranks in the buckets. alpha: level of the tests. correction: "holm" over the pairs of each
     bucket, "holm-board" over the pairs of all buckets, or "none". draws: number of samples for the win rates.
-    stability: number of samples on which the whole ranking is repeated, 0 for none. level: level of the rank intervals
-    and of the quantiles of places. seed: seed of the resampling.
+    ties: what breaks ties in the first three places, the win rate over the "tied" systems or over "all" of them.
+    stability: number of samples on which the whole ranking is repeated, 0 for none. leave_out: whether to repeat it
+    without each system. level: level of the rank intervals and of the quantiles of places. seed: seed of the resampling.
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
@@ -52,8 +65,10 @@ class RankingPlan:
     rule: Rule = "copeland"
     alpha: float = 0.05
     correction: Correction = "holm"
+    ties: TieRule = "tied"
     draws: int = 10_000
     stability: int = 0
+    leave_out: bool = False
     level: float = 0.95
     seed: int = 0
 
@@ -63,6 +78,8 @@ class RankingPlan:
         if self.correction not in ("holm", "holm-board", "none"):
             expected = "'holm', 'holm-board' or 'none'"
             raise InputError("correction", found=repr(self.correction), expected=expected)
+        if self.ties not in TIE_RULES:
+            raise InputError("ties", found=repr(self.ties), expected=f"one of {', '.join(TIE_RULES)}")
         if not 0 < self.alpha < 1:
             raise InputError("alpha", found=str(self.alpha), expected="a share between 0 and 1")
         if self.draws < 1 or self.stability < 0:
@@ -93,9 +110,11 @@ class Standing:
 
     `place` is 1 + the number of systems before it. `score` is that of the rule. `scores` and `ranks` are per bucket
     (None for buckets without questions). `mean` is the mean of the bucket scores. `win_rate` is the mean over buckets
-    of the share of samples in which the system is best. `tie_broken` is true if the place results from tie-breaking;
-    then `duel_rate` is the mean win rate among the tied systems. `ahead`, `behind` and `tied` count buckets by
-    comparison with each other system. `stability` is None if not requested or with fewer than two groups.
+    of the share of samples in which the system is best of all. If the system shares one of the first three places by the
+    rule, `win_rate_tied` is the same among those that share it, and `head_to_head` the mean over these others of the
+    share of samples in which it is better than the other one. `tie_broken` is true if the place results from
+    tie-breaking. `ahead`, `behind` and `tied` count buckets by comparison with each other system. `stability` is None
+    if not requested or with fewer than two groups.
 
     `mean_rank` is the rank by the mean over buckets, and `rank_low` to `rank_high` its simultaneous confidence interval
     from the paired tests of these means (`rank_intervals`); None with fewer than two groups. A system without any value
@@ -113,7 +132,8 @@ class Standing:
     mean: float | None
     win_rate: float | None
     tie_broken: bool = False
-    duel_rate: float | None = None
+    win_rate_tied: float | None = None
+    head_to_head: float | None = None
     ahead: dict[str, int] = field(default_factory=dict)
     behind: dict[str, int] = field(default_factory=dict)
     tied: dict[str, int] = field(default_factory=dict)
@@ -132,7 +152,8 @@ class Standings:
     `taus` are the values of the samples in which τ is defined. `tau_equal` is the expected mean if all systems were
     equal (names permuted within groups). `p_values` has the adjusted p of each bucket, with systems in the order of
     `systems`. `bucket_groups` is the number of groups in each bucket, and `reach` the smallest adjusted p possible with
-    that number.
+    that number. `ties` is the rule that broke ties, and `tie_orders` the orders by it, by the other one, and by pairwise
+    comparisons. `removals` has the ranking without each system, in the order of `systems` (empty if not requested).
 
     >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], RankingPlan(draws=100)).empty
     ()
@@ -151,6 +172,9 @@ class Standings:
     tau_equal: float | None = None
     bucket_groups: tuple[int, ...] = ()
     reach: tuple[float | None, ...] = ()
+    ties: TieRule = "tied"
+    tie_orders: tuple[TieOrder, ...] = ()
+    removals: tuple[Removal, ...] = ()
 
     def powerless(self, alpha: float) -> dict[str, float]:
         """The buckets with too few groups for any difference to be significant at `alpha`, and their smallest possible
@@ -173,10 +197,10 @@ def rank_buckets(
        with a higher score (`bucket_ranks`).
     2. The rule aggregates these ranks to one score ("mean": the mean of the bucket scores).
     3. Ties for the first three places are broken by the mean win rate over buckets, which is the share of bootstrap
-       samples of groups (`draws`) in which a system has the best mean *among those tied*; k equal systems count 1/k
-       each. Systems that are still tied share their place.
+       samples of groups (`draws`) in which a system has the best mean of those that are tied or, with `ties` "all", of
+       all systems; k equal systems count 1/k each. Systems that are still tied share their place.
 
-    With `stability` the ranking is repeated on that number of samples of groups, with step 1 by `resampled_ranks` and
+    With `leave_out` the ranking is repeated without each system, on the same samples. With `stability` the ranking is repeated on that number of samples of groups, with step 1 by `resampled_ranks` and
     200 samples of each sample in step 3.
 
     The result does not depend on names or on the order of systems, groups and items. An item for which a system has no
@@ -193,20 +217,26 @@ def rank_buckets(
     values = np.asarray(matrix, dtype=np.float64)
     codes = np.asarray(buckets, dtype=np.int64)
     sums = bucket_sums(values, groups, codes, len(bucket_names), plan.seed)
-    tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction)
+    known = KnownTests.none(len(bucket_names), len(values))
+    tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, known=known)
     n_units = sums.counts.shape[1]
     scores = sums.scores()
     score = _rule(plan.rule, tests.ranks, scores)
     sampled = _sampled_scores(sums, plan)
-    rates = _win_rates(sampled)
-    place, broken, pair_rate = _broken(score, lambda tied: sampled[:, :, tied])
+    rates, pairwise = sampled.win_rates(), np.full(len(score), np.nan)
+    found = break_ties(score, sampled.of, plan.ties)
+    for tied in _tied(score, found.tied_rate):
+        pairwise[tied] = sampled.of(tied).head_to_head()
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
     between = _mean_ranks(sums, plan) if n_units > 1 else None
-    numbers = _Numbers(own, place, score, scores, tests.ranks, rates, broken, pair_rate, moved, between, plan.level)
-    order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
+    three = (rates, found.tied_rate, pairwise)
+    numbers = _Numbers(own, score, scores, tests.ranks, three, found, moved, between, plan.level)
+    place = found.place
+    order = sorted(range(len(own)), key=lambda k: (place[k], -float(mean_of_buckets(scores)[k]), own[k]))
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
     groups_in = sums.filled().sum(axis=1)
+    without = _removals(sums, sampled, known, own, place, plan) if plan.leave_out else {}
     return Standings(
         rule=plan.rule,
         buckets=tuple(bucket_names),
@@ -221,6 +251,9 @@ def rank_buckets(
         tau_equal=_tau_of_equals(sums, plan) if moved is not None else None,
         bucket_groups=tuple(groups_in.tolist()),
         reach=tests.reach,
+        ties=plan.ties,
+        tie_orders=tie_orders(own, score, three),
+        removals=tuple(without[k] for k in order if k in without),
     )
 
 
@@ -253,10 +286,10 @@ class PlaceReadings:
         sums, plan = self._table.of(np.array(rows, dtype=np.int64)), self._plan
         tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, known=self._known)
         score = _rule(plan.rule, tests.ranks, sums.scores())
-        place, _, _ = _broken(
-            score, lambda tied: _sampled_scores(sums.of(tied), plan), np.isin(sums.order, list(needed))
+        found = break_ties(
+            score, lambda systems: _sampled_scores(sums.of(systems), plan), plan.ties, np.isin(sums.order, list(needed))
         )
-        by_row = dict(zip(sums.order.tolist(), place.tolist(), strict=True))
+        by_row = dict(zip(sums.order.tolist(), found.place.tolist(), strict=True))
         return [by_row[row] for row in rows]
 
 
@@ -265,13 +298,11 @@ class _Numbers:
     """The arrays from which standings are made, with systems in canonical order."""
 
     names: list[str]
-    place: Ints
     score: Floats
     scores: Floats
     ranks: Floats
-    rates: Floats
-    broken: NDArray[np.bool_]
-    pair_rate: Floats
+    rates: tuple[Floats, Floats, Floats]
+    ties: BrokenTies
     moved: Ints | None
     between: tuple[Ints, Ints] | None
     level: float
@@ -279,20 +310,21 @@ class _Numbers:
     def standing(self, k: int) -> Standing:
         """The standing of system k."""
         filled, scored = ~np.isnan(self.ranks).all(axis=1), not np.isnan(self.scores[:, k]).all()
-        mean, between = _mean(self.scores), self.between if scored else None
+        mean, between = mean_of_buckets(self.scores), self.between if scored else None
         ahead, behind = pairwise_wins(self.ranks[filled])
         others = [other for other in range(len(self.names)) if other != k]
         tied = int(filled.sum()) - ahead[k] - behind[k]
         return Standing(
             name=self.names[k],
-            place=int(self.place[k]),
+            place=int(self.ties.place[k]),
             score=float(self.score[k]),
             scores=tuple(None if np.isnan(score) else float(score) for score in self.scores[:, k]),
             ranks=tuple(None if np.isnan(rank) else int(rank) for rank in self.ranks[:, k]),
             mean=float(mean[k]) if scored else None,
-            win_rate=float(_mean(self.rates)[k]) if scored else None,
-            tie_broken=bool(self.broken[k]),
-            duel_rate=None if np.isnan(self.pair_rate[k]) else float(self.pair_rate[k]),
+            win_rate=float(self.rates[0][k]) if scored else None,
+            tie_broken=bool(self.ties.broken[k]),
+            win_rate_tied=_known(self.rates[1][k]),
+            head_to_head=_known(self.rates[2][k]),
             ahead={self.names[other]: int(ahead[k, other]) for other in others},
             behind={self.names[other]: int(behind[k, other]) for other in others},
             tied={self.names[other]: int(tied[other]) for other in others},
@@ -305,59 +337,39 @@ class _Numbers:
 
 def _rule(rule: Rule, ranks: Floats, scores: Floats) -> Floats:
     """The score of every system."""
-    return RANK_RULES[rule](ranks) if rule in RANK_RULES else _mean(scores)
+    return RANK_RULES[rule](ranks) if rule in RANK_RULES else mean_of_buckets(scores)
 
 
-def _mean(table: Floats) -> Floats:
-    """The mean over buckets, except those without items."""
-    there = ~np.isnan(table)
-    count = there.sum(axis=-2)
-    mean: Floats = np.divide(
-        np.where(there, table, 0.0).sum(axis=-2), count, out=np.zeros(count.shape), where=count > 0
-    )
-    return mean
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
-def _win_rates(sampled: Floats) -> Floats:
-    """The share of samples in which each system is best in each bucket: buckets × systems, from samples × buckets ×
-    systems."""
-    rounded = np.where(np.isnan(sampled), -np.inf, np.round(sampled, 12))
-    highest = rounded.max(axis=2, keepdims=True, initial=-np.inf)
-    there = highest > -np.inf
-    best = (rounded == highest) & there
-    total = (best / np.maximum(best.sum(axis=2, keepdims=True), 1)).sum(axis=0)
-    count = there.sum(axis=0)
-    rate: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    return rate
+def _tied(score: Floats, rate: Floats) -> list[Ints]:
+    """The systems that share each of the first three places, where `rate` says that they do."""
+    place = np.where(np.isnan(rate), 0, places(score))
+    return [np.flatnonzero(place == one) for one in np.unique(place[place > 0])]
 
 
-def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> Floats:
-    """The scores in the samples for the win rates: samples × buckets × systems."""
+def _removals(
+    sums: BucketSums, sampled: SampledScores, known: KnownTests, names: list[str], place: Ints, plan: RankingPlan
+) -> dict[int, Removal]:
+    """What changes without each system: only adjustments, rules and ties are computed again."""
+    found = {}
+    for removed in range(len(names)) if len(names) > 1 else ():
+        kept = np.delete(np.arange(len(names)), removed)
+        others = sums.of(kept)
+        tests = bucket_ranks(others, alpha=plan.alpha, correction=plan.correction, known=known)
+        score = _rule(plan.rule, tests.ranks, others.scores())
+        ties = break_ties(score, sampled.of(kept).of, plan.ties)
+        found[removed] = removal_of(names, removed, place, ties.place)
+    return found
+
+
+def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> SampledScores:
+    """The scores in the samples for the win rates."""
     n_units = sums.counts.shape[1]
     drawn = weights(n_units, plan.draws, plan.seed) if n_units else iter([np.zeros((0, 0))])
-    return np.concatenate([sums.scores(part) for part in drawn])
-
-
-def _broken(
-    score: Floats, sampled: Callable[[Ints], Floats], needed: NDArray[np.bool_] | None = None
-) -> tuple[Ints, NDArray[np.bool_], Floats]:
-    """Places with ties for the first three broken, which systems this affects, and their win rates among those tied.
-    `sampled` returns the scores of some systems in samples. Ties among systems of which none is `needed` remain."""
-    place = places(score)
-    broken, pair_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
-    result = place.copy()
-    for first in range(1, _BROKEN_UP_TO + 1):
-        tied = np.flatnonzero(place == first)
-        if len(tied) < 2 or (needed is not None and not needed[tied].any()):
-            continue
-        scores = sampled(tied)
-        if not len(scores):
-            continue
-        rate = _mean(_win_rates(scores))
-        pair_rate[tied] = rate
-        result[tied] = first - 1 + places(rate)
-        broken[tied] = len(np.unique(result[tied])) > 1
-    return result, broken, pair_rate
+    return SampledScores.drawn(np.concatenate([sums.scores(part) for part in drawn]))
 
 
 def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
@@ -383,7 +395,7 @@ def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
 def _sampled_places(sums: BucketSums, plan: RankingPlan, drawn: Floats, rng: np.random.Generator) -> Ints:
     ranks, scores = resampled_ranks(sums, drawn, alpha=plan.alpha, correction=plan.correction)
     rows = zip(drawn, ranks, scores, strict=True)
-    return np.stack([_place(sums, plan.rule, *row, rng) for row in rows])
+    return np.stack([_place(sums, plan, *row, rng) for row in rows])
 
 
 def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
@@ -401,17 +413,17 @@ def _tau_of_equals(sums: BucketSums, plan: RankingPlan) -> float | None:
 
 
 def _place(
-    sums: BucketSums, rule: Rule, drawn: Floats, ranks: Floats, scores: Floats, rng: np.random.Generator
+    sums: BucketSums, plan: RankingPlan, drawn: Floats, ranks: Floats, scores: Floats, rng: np.random.Generator
 ) -> Ints:
     """The places in one sample; its ties are broken by samples of the sample."""
     n_units = len(drawn)
-    score = _rule(rule, ranks, scores)
+    score = _rule(plan.rule, ranks, scores)
     first = places(score)
-    tied = np.flatnonzero((first <= _BROKEN_UP_TO) & (np.bincount(first)[first] > 1))
+    tied = np.flatnonzero((first <= BROKEN_UP_TO) & (np.bincount(first)[first] > 1))
     if not len(tied):
         return first
     inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
-    return _broken(score, lambda systems: sums.of(systems).scores(inner))[0]
+    return break_ties(score, lambda systems: SampledScores.drawn(sums.of(systems).scores(inner)), plan.ties).place
 
 
 def _taus(place: Ints, moved: Ints) -> Floats:

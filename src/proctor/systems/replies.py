@@ -77,10 +77,11 @@ def order_form(labels: tuple[str, ...], rationale: Rationale = "") -> type[BaseM
 
 def asks_for_rationale(prompt: str, instruction: str) -> Rationale:
     """Where a prompt asks for a rationale (it contains the word), compared with its instruction for the answer."""
-    found = prompt.casefold().find("rationale")
+    asked = prompt.casefold()
+    found = asked.find("rationale")
     if found < 0:
         return ""
-    return "first" if found < prompt.find(instruction) else "last"
+    return "first" if found < asked.find(instruction.casefold()) else "last"
 
 
 _MARK = r"[*_#`> \t]*"
@@ -142,7 +143,7 @@ def _of_json(text: str) -> str | None:
         given = {key.casefold(): one for key, one in value.items()}
         if (stated := next((given[key] for key in _KEYS if key in given), None)) is not None:
             return _joined(stated)
-    alone = re.sub(r"^```(?:json)?\s*|\s*```$", "", text)
+    alone = re.sub(r"^```(?:json)?\s*", "", text)
     return "" if objects and alone.startswith("{") else None
 
 

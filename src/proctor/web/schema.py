@@ -218,6 +218,7 @@ $$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
 class StoredTables:
     """Tables beside a store's own, whose version is in the store's `meta` under `key`. Triggers protect the rows of the
     tables in `lasting` from change and deletion, always or under a condition (SQL, of the row `old`); `views` are SQL.
+    Stores of the `former` versions get the tables and columns that are new, and the present version.
     """
 
     what: str
@@ -226,18 +227,21 @@ class StoredTables:
     tables: tuple[sa.Table, ...]
     lasting: tuple[tuple[str, str], ...] = ()
     views: tuple[str, ...] = ()
+    former: tuple[int, ...] = ()
 
     def prepare(self, engine: sa.Engine) -> None:
         """Creates missing tables and missing newer columns. Raises `InputError` where a newer Proctor wrote them."""
         with reading(engine) as connection:
-            if self._are_there(connection) and self._are_complete(connection):
+            if self._stored(connection) == str(self.version) and self._are_complete(connection):
                 return
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
-            if self._are_there(connection):
+            if self._stored(connection) is not None:
                 self._create(connection)
                 _add_new_columns(connection, self.tables)
+                present = sa.update(store_meta).where(store_meta.c.key == self.key)
+                connection.execute(present.values(value=str(self.version)))
                 return
             self._create(connection)
             for statement in (*self.views, *_triggers(connection, self.lasting)):
@@ -252,15 +256,16 @@ class StoredTables:
         known = set(sa.inspect(connection).get_table_names())
         return known.issuperset(table.name for table in self.tables) and not _new_columns(connection, self.tables)
 
-    def _are_there(self, connection: sa.Connection) -> bool:
+    def _stored(self, connection: sa.Connection) -> str | None:
+        """The version that is stored; None where there are no tables yet."""
         version = connection.execute(sa.select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
-        if version not in {None, str(self.version)}:
+        if version is not None and version not in map(str, (self.version, *self.former)):
             raise InputError(
                 shown_url(str(connection.engine.url)),
                 found=f"{self.what} of version {version[:20]}",
                 expected=f"version {self.version}: update Proctor to open it",
             )
-        return version is not None
+        return None if version is None else str(version)
 
 
 ACCOUNT_TABLES = StoredTables(

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from proctor import core
 from proctor.api import audit, import_answers, results
+from proctor.challenges.admission import checked_submission
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.marking import Entrant, mark_entrant
 from proctor.challenges.settings import ChallengeSettings, Phase
@@ -189,7 +190,9 @@ def _scores(sealed: SealedPart, phase: Phase, given: Path | core.RecordedAnswers
         with sealed.store(phase.name) as opened:  # scored below
             asyncio.run(import_recorded(opened, benchmark, given, name=_NAME, condition=condition, scorers=()))
     else:
-        import_answers(benchmark, given, name=_NAME, condition=condition, store=store)
+        settings, data = sealed.settings, sealed.folder / (phase.sealed or phase.questions)
+        checked_submission(settings.benchmark, settings.track, data, phase.budget, given)
+        import_answers(benchmark, given, name=_NAME, condition=condition, store=store, submission=True)
     own = mark_entrant(sealed, phase.name, Entrant(_NAME))
     found = []
     for board in own.boards:

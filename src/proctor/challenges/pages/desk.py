@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.submissions import renew_check
-from proctor.challenges.uploads import RENEWED_S, problems_of_received, settle_checked
+from proctor.challenges.uploads import RENEWED_S, check_received, settle_checked
 from proctor.web import BusyError, WriterGate
 
 CONCURRENT_CHECKS = 2
@@ -111,10 +111,10 @@ class UploadDesk:
         renewing = asyncio.create_task(self._renew(submission))
         try:
             async with self._queue.place(team):
-                problems = await run_in_threadpool(problems_of_received, self.challenge, submission)
+                found = await run_in_threadpool(check_received, self.challenge, submission)
             while True:
                 try:
-                    await self.gate.run(settle_checked, self.challenge, submission, problems)
+                    await self.gate.run(settle_checked, self.challenge, submission, found)
                 except BusyError:
                     await asyncio.sleep(_AGAIN_S)
                 else:

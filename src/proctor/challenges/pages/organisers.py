@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, RowMapping, func, select
 
-from proctor.challenges.membership import (
-    TeamError,
-    add_member,
-    end_membership,
-    is_member,
-    members_of,
-    move_member,
-    team_of,
-)
+from proctor.challenges.descriptions import all_descriptions, rule_on_description
+from proctor.challenges.membership import TeamError, end_membership, is_member, members_of, place_member
 from proctor.challenges.pages.access import KnownPhase, Line, Number, Organiser, challenge_of
 from proctor.challenges.schema import boards, members, submissions, teams
 from proctor.challenges.states import HOLDING, PhaseState, SubmissionState, opening_of, phase_state, set_phase
 from proctor.challenges.submissions import StaleError, disqualify
 from proctor.challenges.teams import all_teams, set_eligible, withdraw_team
 from proctor.core import InputError
-from proctor.web import account_names, find_account, page, record_change
+from proctor.web import account_names, page, record_change
 
 router = APIRouter()
 
@@ -76,7 +69,15 @@ def team_list(request: Request, _: Organiser) -> Response:
 @router.post("/organise/teams/{number}/withdraw")
 def withdraw(request: Request, number: Number, organiser: Organiser) -> Response:
     """Withdraws a team."""
-    return _withdraw(request, number, organiser.account, undo=False)
+    return _withdraw(request, number, organiser.account)
+
+
+@router.post("/organise/teams/{number}/disqualify")
+def disqualify_team(request: Request, number: Number, organiser: Organiser, why: Line) -> Response:
+    """Withdraws a team for a reason, which it sees."""
+    if not why.strip():
+        raise HTTPException(422)
+    return _withdraw(request, number, organiser.account, why=why.strip())
 
 
 @router.post("/organise/teams/{number}/readmit")
@@ -98,12 +99,7 @@ def add_to_team(request: Request, number: Number, organiser: Organiser, name: Li
     try:
         with challenge.writing() as connection:
             _check_team(connection, number)
-            account = find_account(connection, name)
-            if account["role"] != "participant":
-                raise TeamError("role", "account", found=account["role"], expected="a participant")
-            former = team_of(connection, account["id"])
-            change = add_member if former is None or former["id"] == number else move_member
-            change(connection, challenge, organiser.account, account["id"], number)
+            place_member(connection, challenge, organiser.account, name, number)
     except TeamError as error:
         return _team_page(request, number, fault="organise.problem." + error.reason, entered=name)
     except InputError:
@@ -129,6 +125,7 @@ def _team_page(request: Request, number: int, *, fault: str = "", entered: str =
         team = connection.execute(select(teams).where(teams.c.id == number)).mappings().one()
         ids = members_of(connection, number)
         named = dict(zip(ids, account_names(connection, ids), strict=True))
+        texts = all_descriptions(connection, challenge.settings.phases, number)
     most, status = challenge.settings.teams.members, 422 if fault else 200
     return page(
         request,
@@ -136,17 +133,18 @@ def _team_page(request: Request, number: int, *, fault: str = "", entered: str =
         status=status,
         team=team,
         members=named,
+        descriptions=texts,
         max_members=most,
         fault=fault,
         entered=entered,
     )
 
 
-def _withdraw(request: Request, number: int, account: int, *, undo: bool) -> Response:
+def _withdraw(request: Request, number: int, account: int, *, why: str = "", undo: bool = False) -> Response:
     challenge = challenge_of(request)
     with challenge.writing() as connection:
         _check_team(connection, number)
-        withdraw_team(connection, challenge, account, number, undo=undo)
+        withdraw_team(connection, challenge, account, number, why=why, undo=undo)
     return RedirectResponse("/organise/teams", 303)
 
 
@@ -203,6 +201,28 @@ def _disqualify(request: Request, number: int, account: int, why: str, *, undo: 
     except StaleError:
         raise HTTPException(404) from None
     return RedirectResponse(f"/submission/{number}", 303)
+
+
+@router.post("/organise/teams/{number}/description/{name}/{ruling}")
+def judge_description(
+    request: Request,
+    number: Number,
+    phase: KnownPhase,
+    ruling: Literal["reject", "accept"],
+    organiser: Organiser,
+    why: Line = "",
+) -> Response:
+    """Rules whether a team's description of its method suffices. Its team sees the reason why not."""
+    challenge = challenge_of(request)
+    if ruling == "reject" and not why.strip():
+        raise HTTPException(422)
+    reason = why.strip() if ruling == "reject" else ""
+    try:
+        with challenge.writing() as connection:
+            rule_on_description(connection, challenge, organiser.account, phase.name, number, reason)
+    except InputError:
+        raise HTTPException(404) from None
+    return RedirectResponse(f"/organise/teams/{number}", 303)
 
 
 def _check_team(connection: Connection, number: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,23 +15,38 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.descriptions import description_of
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
 from proctor.challenges.pages.desk import UploadDesk
+from proctor.challenges.prizes import prize_table
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state, was_open
-from proctor.challenges.submissions import HandIn, HandInError, QuotaLeft, quota_left, submissions_of, uploads_left
+from proctor.challenges.submissions import (
+    HandIn,
+    HandInError,
+    IdenticalError,
+    QuotaLeft,
+    quota_left,
+    submissions_of,
+    uploads_left,
+)
 from proctor.challenges.uploads import keep_upload, suffix_of, upload_size
 from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
 
-_SPARE_BYTES = 2**30  # of the disk, kept free for the databases on it
+SPARE_BYTES = 2**30
+"""Of the disk, kept free for the databases on it."""
+
 _ANSWER_S = 15.0  # a check that takes longer goes on while its page is shown
 _TRIES, _RETRY_S = 5, 5
 _WIDTH = 200  # of an interval's drawing
 _MARGIN = 0.04
-_OPTIONAL = ("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line")
+_OPTIONAL = (
+    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
+    "announced",
+)
 
 
 @dataclass(frozen=True)
@@ -75,40 +90,41 @@ def home(request: Request, viewer: Anybody) -> Response:
 @router.get("/phase/{name}")
 def phase_page(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     """One phase: its rules, the upload forms, and the team's own submissions."""
-    return _phase_page(request, phase, viewer)
+    return phase_response(request, phase, viewer)
 
 
-def _phase_page(
-    request: Request,
-    phase: Phase,
-    viewer: Viewer,
-    *,
-    fault: str = "",
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
+def phase_response(
+    request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", again: int = 0, status: int = 200
 ) -> Response:
-    """`fault` is the key of the text that says why an upload was not accepted."""
+    """`fault` is the key of the text that says why an upload was not accepted; `again` is the number of a submission of
+    the same file, which its team has to confirm. With status 503 the answer says when to try again."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
+        description = _description(connection, challenge, phase, viewer)
+        prizes = (
+            phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        )
         files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
     sizes = {kind: upload_size(challenge, phase, kind) for kind in phase.accepts}
     limits = challenge.settings.resources
     box = {"memory": size_of(limits.memory), "scratch": size_of(limits.scratch), "cpus": limits.cpus, "gpu": limits.gpu}
-    return page(
-        request,
-        "phase",
-        status=status,
-        headers=headers,
-        card=card,
-        team=team,
-        mine=mine,
-        sizes=sizes,
-        box=box,
-        files=files,
-        fault=fault,
-    )
+    shown: dict[str, Any] = {"card": card, "team": team, "mine": mine, "sizes": sizes, "box": box, "files": files}
+    shown |= {"fault": fault, "again": again, "description": description, "prizes": prizes}
+    headers = {"retry-after": str(_RETRY_S)} if status == 503 else {}
+    return page(request, "phase", status=status, headers=headers, **shown)
+
+
+def _description(connection: Connection, challenge: Challenge, phase: Phase, viewer: Viewer) -> dict[str, Any]:
+    """What a phase's page says of the description of a team's method: whether it is asked for, the one that counts, and
+    whether another one may be handed in now."""
+    rule, now = phase.description, challenge.now()
+    asked = rule.required_for != "nothing" and viewer.team is not None
+    opened = phase_state(connection, phase, now) is not PhaseState.UNOPENED and (rule.due is None or now < rule.due)
+    row = description_of(connection, phase, viewer.own_team()) if asked else None
+    most = size_of(challenge.settings.uploads.description)
+    return {"asked": asked, "row": row, "open": opened and viewer.team is not None, "most": most}
 
 
 @router.get("/phase/{name}/files/{path:path}")
@@ -154,9 +170,9 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
     challenge, team = challenge_of(request), viewer.own_team()
     desk: UploadDesk = request.app.state.desk
 
-    async def refused(fault: str, status: int) -> Response:
-        headers = {"retry-after": str(_RETRY_S)} if status == 503 else {}
-        return await run_in_threadpool(_phase_page, request, phase, viewer, fault=fault, status=status, headers=headers)
+    async def refused(fault: str, status: int, again: int = 0) -> Response:
+        shown = partial(phase_response, request, phase, viewer, fault=fault, status=status, again=again)
+        return await run_in_threadpool(shown)
 
     if kind not in phase.accepts:
         raise HTTPException(404)
@@ -166,21 +182,24 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
         return await refused("reason.checking", 409)
     try:
         with desk.occupied(team):  # no other request ran since the look at it
-            async with receive_upload(request, challenge.uploads, keep_free=_SPARE_BYTES) as upload:
+            async with receive_upload(request, challenge.uploads, keep_free=SPARE_BYTES) as upload:
                 if not upload.size:
                     return await refused("phase.empty", 422)
                 number = await _kept(desk, _entry(phase, viewer, kind, upload), upload)
             check = desk.check(team, number)
     except HandInError as error:
-        return await refused(f"reason.{error.reason}", 409)
-    except NoRoomError:
-        return await refused("phase.full", 503)
-    except BusyError:
-        return await refused("phase.busy", 503)
+        return await refused(f"reason.{error.reason}", 409, error.number if isinstance(error, IdenticalError) else 0)
+    except (NoRoomError, BusyError) as error:
+        return await refused(fault_of(error), 503)
     done, _ = await asyncio.wait({check}, timeout=_ANSWER_S)
     for task in done:
         task.result()  # raises what ended it
     return RedirectResponse(f"/submission/{number}", 303)
+
+
+def fault_of(error: NoRoomError | BusyError) -> str:
+    """Why an upload may be accepted in a moment, as a key of the pages' texts."""
+    return "phase.full" if isinstance(error, NoRoomError) else "phase.busy"
 
 
 def _hindrance(challenge: Challenge, phase: Phase, viewer: Viewer) -> str:
@@ -203,6 +222,7 @@ def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
         name=upload.fields.get("name", "").strip()[:200] or upload.name or kind,
         suffix=suffix_of(upload.name),
         description=upload.fields.get("description", "")[:20_000],
+        once=upload.fields.get("again", "") != "yes",
     )
 
 
@@ -228,10 +248,13 @@ def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     settings, now = challenge.settings, challenge.now()
     with challenge.reading() as connection:
         seen = visible_boards(connection, settings, phase.name, viewer.audience, now, team=viewer.team_id)
+        prizes = (
+            phase.prizes is not None and prize_table(connection, challenge, phase.name, viewer.audience) is not None
+        )
     if seen is None:
         raise HTTPException(404)
     boards = [one | {"rows": in_order(one), "scale": scale_of(one["rows"])} for one in seen["boards"]]
-    return page(request, "board", phase=phase, seen=seen, boards=boards, width=_WIDTH)
+    return page(request, "board", phase=phase, seen=seen, boards=boards, width=_WIDTH, prizes=prizes)
 
 
 def in_order(board: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from re import Pattern
 from typing import TYPE_CHECKING
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.settings import CHALLENGE_FILE, read_challenge
+from proctor.challenges.settings import CHALLENGE_FILE, read_challenge, size_of
 from proctor.challenges.uploads import upload_size
 from proctor.web import AccountsPlace, Listening, Site, remove_unfinished, signing_key
 
@@ -46,22 +46,23 @@ class ChallengeSite(Site):
 
     @cached_property
     def _uploads(self) -> Mapping[Pattern[str], int]:
-        sizes = {
-            f"/phase/{re.escape(phase.name)}/{kind}": upload_size(self.challenge, phase, kind)
-            for phase in self.challenge.settings.phases
-            for kind in phase.accepts
-        }
+        sizes: dict[str, int] = {}
+        description = size_of(self.challenge.settings.uploads.description)
+        for phase in self.challenge.settings.phases:
+            place = f"/phase/{re.escape(phase.name)}/"
+            sizes |= {place + kind: upload_size(self.challenge, phase, kind) for kind in phase.accepts}
+            sizes[place + "description"] = description
         return {re.compile(path): size + _FORM for path, size in sizes.items()}
 
     def mount(self, app: FastAPI) -> None:
         """Adds the pages of this folder."""
         from fastapi.staticfiles import StaticFiles
 
-        from proctor.challenges.pages import organisers, phases, team
+        from proctor.challenges.pages import awards, organisers, phases, team
         from proctor.challenges.pages.desk import UploadDesk
 
         app.state.desk = UploadDesk(self.challenge, app.state.gate)
-        for module in (organisers, phases, team):
+        for module in (organisers, awards, phases, team):
             app.include_router(module.router)
         app.mount("/static/challenge", StaticFiles(directory=_HERE / "static"))
 

@@ -190,14 +190,15 @@ def _submission(request: Request, number: int, viewer: Viewer, template: str) ->
         cancellable=state in _CANCELLABLE,
         log=row["log"] or {},
         problems=[told_problem(one) for one in (row["log"] or {}).get("problems", [])],
+        wrong=[told_problem(one) for one in (row["log"] or {}).get("wrong", {}).get("lines", [])],
         progress=row["progress"] or {},
     )
 
 
-_PROBLEM = re.compile(r"error: (?P<rule>[a-z-]+): (?P<place>.+?): (?P<text>found .+)", re.DOTALL)
+_PROBLEM = re.compile(r"(?:error|wrong): (?P<rule>[a-z-]+): (?P<place>.+?): (?P<text>found .+)", re.DOTALL)
 _RULES = {
     *("entry", "duplicate", "unknown", "missing", "format", "too-long", "late", "no-latency", "no-answer"),
-    *("no-rationale", "empty-order"),
+    *("no-rationale", "empty-order", "missing-label", "repeated-label", "unknown-label"),
 }
 
 

@@ -66,20 +66,23 @@ if TYPE_CHECKING:
         Presence,
         Proposals,
         Tracks,
+        annotators_tolerances,
         clips_to_vote_on,
         given_files,
+        pair_files,
         videos_of,
     )
+    from proctor.construction.annotators.tolerances import MeasuredTolerances, measured_tolerances, tolerance_lines
 else:
     export_lazily(__name__)
 
 __all__ = [
     "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
     "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
-    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "Presence", "PresenceReport",
+    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "MeasuredTolerances", "Presence", "PresenceReport",
     "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks",
-    "adjudicated", "agreement_of", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
-    "corrected", "csv_of", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "propose",
-    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "videos_of",
+    "adjudicated", "agreement_of", "annotators_tolerances", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
+    "corrected", "csv_of", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "measured_tolerances", "pair_files", "propose",
+    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "tolerance_lines", "videos_of",
     "with_proposals",
 ]  # fmt: skip

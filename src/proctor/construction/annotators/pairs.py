@@ -20,7 +20,8 @@ ALIKE = 0.5
 """Boxes with at least this overlap (intersection over union) show the same object."""
 
 MOMENT_S = 1.0
-"""Moments up to this many seconds apart are the same."""
+"""Moments up to this many seconds apart are the same; where annotators differ by more, their own differences say how far
+(`MeasuredTolerances.moment_apart`)."""
 
 DifferenceKind = Literal["only-a", "only-b", "place", "class", "identity", "covered", "state", "moment"]
 CHOICES = ("a", "b")
@@ -33,7 +34,7 @@ class TrackDifference:
     only-a, only-b: a box that the other annotator lacks. place: boxes of one instance that overlap by less than
     `ALIKE`. class: another class. identity: the same box in another track. covered: covered according to one annotator
     only. state: partly covered or not, inside the patient or not. moment: insertions or retrievals that differ in number
-    or by more than `MOMENT_S`.
+    or by more than what counts as the same moment.
     """
 
     id: str
@@ -73,8 +74,8 @@ class TrackAgreement:
     overlap: Estimate
 
 
-def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
-    """Compares two annotators. At each second boxes are paired one to one for the largest sum of overlaps of at least
+def compare_tracks(a: Annotation, b: Annotation, *, moment_s: float = MOMENT_S) -> TrackComparison:
+    """Compares two annotators. Moments up to `moment_s` seconds apart are the same. At each second boxes are paired one to one for the largest sum of overlaps of at least
     `ALIKE`, ignoring classes; instances become partners one to one so that most pairs belong to partners.
 
     Raises `InputError` for annotations of different videos, and for an instance in two places at one second.
@@ -92,10 +93,10 @@ def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
     differences = [
         _difference(a.video.id, key, first, last) for key, seconds in found.items() for first, last in _runs(seconds)
     ]
-    differences += _moments(a, b, partner)
+    differences += _moments(a, b, partner, moment_s)
     every = [pair for some in pairs.values() for pair in some]
     sums = (
-        float(sum(_class(left) == _class(right) for left, right, _ in every)),
+        float(sum(class_of(left) == class_of(right) for left, right, _ in every)),
         *(float(sum(sighting.box is not None for sighting in each.sightings)) for each in (a, b)),
         float(len(every)),
         float(sum(partner.get(right.instance) == left.instance for left, right, _ in every)),
@@ -191,7 +192,7 @@ def _paired(left: Sequence[Sighting], right: Sequence[Sighting]) -> list[tuple[S
     if not one or not other:
         return []
     overlap = np.array([[0.0 if x.box is None or y.box is None else x.box.overlap(y.box) for y in other] for x in one])
-    alike = np.array([[(_class(x) == _class(y)) + (x.instance == y.instance) for y in other] for x in one])
+    alike = np.array([[(class_of(x) == class_of(y)) + (x.instance == y.instance) for y in other] for x in one])
     worth = np.where(overlap >= ALIKE, overlap + 1e-6 * alike, 0.0)
     places = zip(*linear_sum_assignment(-worth), strict=True)
     return [(one[i], other[j], float(overlap[i, j])) for i, j in places if worth[i, j] > 0]
@@ -209,7 +210,8 @@ def _partners(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     return {other[j]: own[i] for i, j in places if table[i, j] > 0}
 
 
-def _class(one: Sighting | AnnotatedMoment) -> str:
+def class_of(one: Sighting | AnnotatedMoment) -> str:
+    """The official name of the class, or its own."""
     return official_name(one.class_name) or one.class_name
 
 
@@ -242,7 +244,7 @@ def _differences(
 
 
 def _of_pair(x: Sighting, y: Sighting, partner: Mapping[str, str]) -> Iterator[_Found]:
-    if _class(x) != _class(y):
+    if class_of(x) != class_of(y):
         yield "class", x.instance, y.instance, f"{x.class_name} | {y.class_name}"
     if partner.get(y.instance) != x.instance:
         yield "identity", x.instance, y.instance, f"{x.instance} | {partner.get(y.instance, y.instance)}"
@@ -276,7 +278,7 @@ def _difference(video: str, found: _Found, first: int, last: int) -> TrackDiffer
     return TrackDifference(name, video, first, last, kind, a, b, detail)
 
 
-def _moments(a: Annotation, b: Annotation, partner: Mapping[str, str]) -> Iterator[TrackDifference]:
+def _moments(a: Annotation, b: Annotation, partner: Mapping[str, str], moment_s: float) -> Iterator[TrackDifference]:
     theirs = {one: name for name, one in partner.items()}
     pairs = {(theirs.get(moment.instance, ""), moment.instance) for moment in a.moments}
     pairs |= {(moment.instance, partner.get(moment.instance, "")) for moment in b.moments}
@@ -284,7 +286,7 @@ def _moments(a: Annotation, b: Annotation, partner: Mapping[str, str]) -> Iterat
         for kind in ("insertion", "retrieval"):
             x = sorted(moment.time for moment in a.moments if moment.instance == pair[1] and moment.kind == kind)
             y = sorted(moment.time for moment in b.moments if moment.instance == pair[0] and moment.kind == kind)
-            if len(x) == len(y) and all(abs(s - t) <= MOMENT_S for s, t in zip(x, y, strict=True)):
+            if len(x) == len(y) and all(abs(s - t) <= moment_s for s, t in zip(x, y, strict=True)):
                 continue
             shown = " | ".join(", ".join(f"{time:g} s" for time in times) or "none" for times in (x, y))
             first = int(min(x + y))

@@ -17,7 +17,7 @@ from proctor.construction.annotators.decisions import RecordDecision, read_decis
 from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
 from proctor.construction.annotators.pairs import (
     CHOICES,
-    TrackComparison,
+    MOMENT_S,
     TrackDifference,
     adjudicated,
     agreement_of,
@@ -45,12 +45,18 @@ from proctor.construction.annotators.proposals import (
     read_detections,
     sure_score,
 )
+from proctor.construction.annotators.tolerances import (
+    AnnotatedPair,
+    MeasuredTolerances,
+    estimate_text,
+    measured_tolerances,
+    tolerance_lines,
+)
 from proctor.construction.files import files_of, read_annotations
 from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, WaitingError, Work
 from proctor.construction.pipeline.stage import stage_settings
-from proctor.core import InputError, count_of, number_interval
+from proctor.core import InputError, count_of
 from proctor.media import MediaLibrary, Picture
-from proctor.stats import Estimate
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -137,14 +143,14 @@ def given_files(project: Project, named: str) -> list[Path]:
     return files_of([path]) if path.is_dir() else [path]
 
 
-def _tracks(work: Work, named: str, fps: float | None) -> list[Annotation]:
+def _tracks(project: Project, sources: Sequence[SourceVideo], named: str, fps: float | None) -> list[Annotation]:
     """The annotations of the project's sources. Raises `InputError` for an unknown video."""
-    found = read_annotations(given_files(work.project, named), ReadDefaults(fps))
-    known = [source.id for source in work.sources]
+    found = read_annotations(given_files(project, named), ReadDefaults(fps))
+    known = [source.id for source in sources]
     strange = next((annotation.video.id for annotation in found if annotation.video.id not in known), None)
     if strange is not None:
         expected = f"the id of a source: {', '.join(known[:8])}"
-        raise InputError(work.project.folder / named, found=f"video {strange!r}", expected=expected)
+        raise InputError(project.folder / named, found=f"video {strange!r}", expected=expected)
     return found
 
 
@@ -204,13 +210,8 @@ def _reliability_line(reliability: AnnotatorReliability) -> str:
     )
     return (
         f"{reliability.annotator}: {count_of(reliability.votes, 'vote')}, sensitivity {reliability.sensitivity:.2f}, "
-        f"specificity {reliability.specificity:.2f}, reliability {_estimate(reliability.reliability)}{flag}"
+        f"specificity {reliability.specificity:.2f}, reliability {estimate_text(reliability.reliability)}{flag}"
     )
-
-
-def _estimate(estimate: Estimate) -> str:
-    value = "–" if estimate.value is None else f"{estimate.value:.2f}"
-    return value if estimate.ci_low is None else f"{value} ({number_interval(estimate.ci_low, estimate.ci_high, 2)})"
 
 
 class Boxes(Stage[AnnotatedRecord]):
@@ -228,7 +229,7 @@ class Boxes(Stage[AnnotatedRecord]):
         if not self.reads(work):
             present = sum(bool(clip.present) for clip in clips)
             raise WaitingError(f"boxes in {settings.tracks}: {count_of(present, 'clip')} with a class that is present")
-        annotations = _tracks(work, settings.tracks, settings.fps)
+        annotations = _tracks(work.project, work.sources, settings.tracks, settings.fps)
         findings = check_boxes(clips, annotations)
         kinds = {
             annotation.video.id: sorted({finding.kind for finding in findings if finding.video == annotation.video.id})
@@ -353,14 +354,15 @@ class Tracks(Stage[DifferenceRecord]):
     record, settings = DifferenceRecord, PairSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        settings = work.settings(PairSettings)
-        return [*given_files(work.project, settings.a), *given_files(work.project, settings.b)]
+        return pair_files(work.project)
 
     async def make(self, work: Work) -> Made[DifferenceRecord]:
-        compared = [comparison for _, _, comparison in _pairs(work)]
+        pairs = _pairs(work)
+        compared = [comparison for _, _, comparison in _with_measured_moments(pairs)]
         agreement = agreement_of(compared)
-        note = f"F1 of boxes {_estimate(agreement.boxes)}, same class {_estimate(agreement.classes)}, "
-        note += f"F1 of identity {_estimate(agreement.identity)}, overlap {_estimate(agreement.overlap)}, "
+        measured = measured_tolerances(pairs)
+        note = f"F1 of boxes {estimate_text(agreement.boxes)}, same class {estimate_text(agreement.classes)}, "
+        note += f"F1 of identity {estimate_text(agreement.identity)}, overlap {estimate_text(agreement.overlap)}, "
         note += count_of(len(compared), "video")
         return Made(
             [
@@ -368,17 +370,44 @@ class Tracks(Stage[DifferenceRecord]):
                 for each in compared
                 for difference in each.differences
             ],
-            notes=[note],
+            notes=[note, *tolerance_lines(measured)],
         )
 
 
-def _pairs(work: Work) -> list[tuple[Annotation, Annotation, TrackComparison]]:
-    settings = stage_settings(work.project, Tracks.name, PairSettings)
-    lacking = [one for one in (settings.a, settings.b) if not given_files(work.project, one)]
+def annotators_tolerances(project: Project) -> MeasuredTolerances | None:
+    """The tolerances from a project's two annotators; None before both have given tracks of all videos."""
+    try:
+        pairs = _pairs_of(project, project.settings.sources)
+    except WaitingError:
+        return None
+    return measured_tolerances(pairs)
+
+
+def pair_files(project: Project) -> list[Path]:
+    """The files of a project's two annotators; none before they are there."""
+    settings = stage_settings(project, Tracks.name, PairSettings)
+    return [*given_files(project, settings.a), *given_files(project, settings.b)]
+
+
+def _with_measured_moments(pairs: Sequence[AnnotatedPair]) -> list[AnnotatedPair]:
+    """The comparisons in which moments are the same up to what 95 of 100 of the annotators' pairs stay within, at least
+    `MOMENT_S`."""
+    limit = max(MOMENT_S, measured_tolerances(pairs).moment_apart or 0.0)
+    return [(a, b, compare_tracks(a, b, moment_s=limit)) for a, b, _ in pairs]
+
+
+def _pairs(work: Work) -> list[AnnotatedPair]:
+    return _pairs_of(work.project, work.sources)
+
+
+def _pairs_of(project: Project, sources: Sequence[SourceVideo]) -> list[AnnotatedPair]:
+    settings = stage_settings(project, Tracks.name, PairSettings)
+    lacking = [one for one in (settings.a, settings.b) if not given_files(project, one)]
     if lacking:
         raise WaitingError(f"tracks of instances by two annotators: {' and '.join(lacking)}")
     first, second = (
-        {track.video.id: track for track in _tracks(work, named, settings.fps)} for named in (settings.a, settings.b)
+        {track.video.id: track for track in _tracks(project, sources, named, settings.fps)}
+        for named in (settings.a, settings.b)
     )
     alone = sorted(first.keys() ^ second.keys())
     if alone:
@@ -394,17 +423,19 @@ class Adjudication(Stage[AnnotatedRecord]):
     default = "sources/differences.csv"
 
     def reads(self, work: Work) -> Sequence[Path]:
-        settings = stage_settings(work.project, Tracks.name, PairSettings)
-        named = (work.settings(DecisionSettings).decisions or self.default, settings.a, settings.b)
-        return [file for one in named for file in given_files(work.project, one)]
+        table = given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
+        return [*table, *pair_files(work.project)]
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         pairs = _pairs(work)
-        differences: list[TrackDifference] = [difference for _, _, each in pairs for difference in each.differences]
+        asked = {one.id for _, _, each in _with_measured_moments(pairs) for one in each.differences}
+        # More videos may change what counts as the same moment: decisions on any difference stand.
+        every = [(a, b, compare_tracks(a, b, moment_s=0.0)) for a, b, _ in pairs]
+        differences: list[TrackDifference] = [difference for _, _, each in every for difference in each.differences]
         table = given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
         decisions = read_decisions(table[0], differences, CHOICES) if table and differences else {}
-        _all_decided(work, self.default, "difference", len(differences) - len(decisions))
-        return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in pairs))
+        _all_decided(work, self.default, "difference", len(asked - decisions.keys()))
+        return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in every))
 
 
 STAGES = (Presence(), Boxes(), Proposals(), Corrections(), Tracks(), Adjudication())

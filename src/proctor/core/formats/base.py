@@ -133,7 +133,7 @@ MOST_CELL_CHARS = 32_767
 """The maximum number of characters in an Excel cell."""
 
 _BAR = deferred(r"(?<!\\)\|")
-_LIST = deferred(r"\s*(?:;|,(?!\d)|(?<!\d),|\n)\s*")
+_LIST = deferred(r"(?:(?<!\s)\s+)?(?:;|,(?!\d)|(?<!\d),|\n)\s*")
 _NUMBER = deferred(r"(?P<sign>[-+]?)(?P<whole>\d{1,15})(?:[.,](?P<part>\d{1,15}))?(?P<power>[eE][-+]?\d{1,2})?")
 _GROUPED = deferred(r"[-+]?\d{1,3},\d{3}")
 _MINUS = str.maketrans("\u2212\u2013\ufe63\uff0d", "----")

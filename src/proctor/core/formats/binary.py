@@ -42,7 +42,7 @@ _BOTH = deferred(
     r"|\b(?:yes|no)\b[^\n]{0,20}\b(?:wait|actually|scratch that|correction)\b[^\n]{0,20}\b(?:yes|no)\b",
     re.IGNORECASE,
 )
-_TWO_LINES = deferred(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
+_TWO_LINES = deferred(r"\W*(?:yes[^\w\n]*\n\W*no|no[^\w\n]*\n\W*yes)\W*", re.IGNORECASE)
 _ASKED = deferred(r"\W*(?:yes|no)\s?\?\s+\w", re.IGNORECASE)
 _UNDONE = deferred(r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE)
 _CONCLUDES = deferred(r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE)

@@ -116,7 +116,7 @@ def option_letters(count: int) -> list[str]:
 
 
 def letter_span(options: Sequence[str]) -> str:
-    """The first and last letters of `count` options, for instructions.
+    """The first and last letters of these options, for instructions; "the options" without any.
 
     >>> letter_span(["liver", "spleen"])
     'A to B'
@@ -353,14 +353,12 @@ def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
     """The options whose whole text occurs, except those contained in another option that occurs."""
     for text in (first_sentence(statement.text), statement.text) if statement.sure else (statement.text,):
         whole = f" {_plain(_affirmed(text))} "
-        plain = {letter: _plain(option) for letter, option in zip(option_letters(len(options)), options, strict=True)}
-        named = {letter for letter, option in plain.items() if option and f" {option} " in whole}
-        if not named:  # "A Veress needle" for the option "The Veress needle"
-            bare = {letter: _without_article(option) for letter, option in plain.items()}
-            named = {letter for letter, option in bare.items() if option != plain[letter] and f" {option} " in whole}
-        inside = {a for a in named for b in named if a != b and f" {plain[a]} " in f" {plain[b]} "}
-        if named - inside:
-            return named - inside
+        for kind in (_plain, _without_article):  # then "A Veress needle" for the option "The Veress needle"
+            said = {letter: kind(option) for letter, option in zip(option_letters(len(options)), options, strict=True)}
+            named = {letter for letter, option in said.items() if option and f" {option} " in whole}
+            inside = {a for a in named for b in named if a != b and f" {said[a]} " in f" {said[b]} "}
+            if named - inside:
+                return named - inside
     return set()
 
 

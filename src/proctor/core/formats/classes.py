@@ -21,7 +21,7 @@ _PARTS = deferred(r"[,;/+&|\n]|\band\b|\bas well as\b|\bplus\b|和|与|及|以�
 _EXTRAS = deferred(
     r"^(?:(?:an?|the|one|two|three|four|several|some|multiple|single|also|both|only|just|\d{1,2}x?|[a-c]\)|\d{1,2}[.)]"
     r"|visible|surgical|there (?:is|are)|i (?:can )?see|i (?:believe|think) it is|it is|it's)\s+)+"
-    r"|\s*(?:\([^()]{0,80}\)|x\d{1,2}|×\d{1,2})$",
+    r"|(?:(?<!\s)\s+)?(?:\([^()]{0,80}\)|x\d{1,2}|×\d{1,2})$",
     re.IGNORECASE,
 )
 _ASIDE = deferred(r"\([^()]{0,80}\)?\s*$")

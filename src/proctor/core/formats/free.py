@@ -104,7 +104,7 @@ class RatingsFormat(Format):
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         """Parse numbers by dimension, "accuracy: 0.5, safety: 1" (or with "=", in any order), or a JSON object."""
-        pairs = [re.split(r"\s*[:=]\s*", part, maxsplit=1) for part in listed(text)]
+        pairs = [[side.strip() for side in re.split(r"[:=]", part, maxsplit=1)] for part in listed(text)]
         if any(len(pair) < 2 for pair in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
             raise ParseError(expected=", ".join(f"{name}: number" for name in self.dimensions), found=text)
         return self.check({pair[0]: cell_quantity(pair[1], f"a number for {pair[0]!r}") for pair in pairs}, options)

@@ -13,7 +13,7 @@ class _Plain(dict[int, str | None]):
     hidden characters."""
 
     _FIXED: ClassVar[dict[str, str | None]] = {
-        **{chr(0x2460 + n): f" {n + 1}. " for n in range(9)},  # numbers in circles
+        **{chr(0x2460 + n): f" {n + 1}. " for n in range(20)},  # numbers in circles
         "≺": "<",
         **dict.fromkeys("\ufe0f\u200b\u200c\u200d\u2060\ufeff\u00ad", None),
         **dict.fromkeys("→⇒➔➜➡⟶⟹▶►➤➝➞↓⬇⇓⟱", ">"),

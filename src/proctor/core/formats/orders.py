@@ -41,7 +41,7 @@ from proctor.core.formats.order_words import (
     position_in,
     with_numbers,
 )
-from proctor.core.formats.reply import Statement, json_values
+from proctor.core.formats.reply import Statement, by_plain_name, json_values
 from proctor.core.text import deferred
 
 ORDER_KEYS = (
@@ -63,9 +63,13 @@ _WORDS = deferred(r"\s*[^\W\d_]")
 _TAG = deferred(r"</?[a-z][\w-]{0,20}>", re.IGNORECASE)
 _MOST_ORDERS = 8  # looked at in a text without a cue
 _DEEPEST = 3  # parentheses within parentheses, and JSON within JSON
-_ARROW = deferred(r"\s*(?:(?:-{1,3}|={1,2})?>{1,2})\s*")
-_LESS = deferred(r"\s*<{1,2}-{0,2}\s*")
-_ON_ITS_LINE = deferred(r"[ \t]*\n\s*(?:(?:-{1,3}|={1,2})?>{1,2})[ \t]*(?:\n\s*|(?=\S))|[ \t]*>{1,2}[ \t]*\n\s*")
+# Blanks before a sign are taken from the first on: tried at each of them, a long run would be read once for each.
+_ARROW = deferred(r"(?:(?<!\s)\s+)?(?:(?:-{1,3}|={1,2})?>{1,2})\s*")
+_LESS = deferred(r"(?:(?<!\s)\s+)?<{1,2}-{0,2}\s*")
+_ON_ITS_LINE = deferred(
+    r"(?<!\s)[^\S\n]*\n\s*(?:(?:-{1,3}|={1,2})?>{1,2})[ \t]*(?:\n\s*|(?=\S))"
+    r"|(?:(?<![ \t])[ \t]+)?>{1,2}[ \t]*\n\s*"
+)
 _SENTENCES = deferred(r"[.!?]\s+(?=[A-Z])")
 _RULE = deferred(r"[\s|:+=-]+")
 _LABEL_KEYS = ("label", "letter", "frame", "image", "picture", "photo", "option", "id", "name", "item")
@@ -420,7 +424,7 @@ class OrderReader:
             places = [(position_in(str(name)), self._of_entry(entry)) for name, entry in value.items()]
             if len(places) > 1 and counts_up(sorted(places)) and all(name for _, name in places):
                 return [name for _, name in sorted(places)]
-            named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
+            named = by_plain_name(value)
             inner = next(
                 (named[key] for key in ("final_answer", "answer", "result", *ORDER_KEYS) if key in named), None
             )

@@ -176,10 +176,10 @@ class QuantityFormat(StrictFormat):
         first = found[0]
         values = [self._value(measure) for measure in found]
         alike = all(math.isclose(values[0], value, rel_tol=1e-6) for value in values)
-        every = measures(text, self._unit.quantity)
+        every, own = measures(text, self._unit.quantity), set(found)
         joined = any(
             _JOINT.fullmatch(text, one.end, other.start)
-            and {one, other} & set(found)
+            and (one in own or other in own)
             and not math.isclose(self._value(one), self._value(other), rel_tol=1e-6)
             for one, other in itertools.pairwise(every)
         )

@@ -149,10 +149,19 @@ def json_fields(text: str) -> list[JsonValue]:
     objects = [value for value in reversed(json_values(body)) if isinstance(value, dict)]
     fields: list[JsonValue] = []
     for value in objects:
-        named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
+        named = by_plain_name(value)
         fields += [*(named[key] for key in (*_KEYS, *_LISTS) if key in named), value]
     listed = _whole_list(body)
     return fields if listed is None else [*fields, listed]
+
+
+def by_plain_name(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The fields of a JSON object by their names in small letters, without spaces; of names that are alike then, the last.
+
+    >>> by_plain_name({" Final Answer": "B"})
+    {'final_answer': 'B'}
+    """
+    return {name.strip().lower().replace(" ", "_"): entry for name, entry in fields.items()}
 
 
 def _bounded(text: str) -> str:
@@ -404,7 +413,7 @@ def _answers(text: str, keys: Sequence[str]) -> list[JsonValue]:
 def _answer(value: JsonValue, keys: Sequence[str], depth: int = 0) -> JsonValue:
     if not isinstance(value, dict):
         return value
-    named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
+    named = by_plain_name(value)
     inner = next((named[key] for key in keys if named.get(key) is not None), None)
     return None if depth == _DEEPEST else _answer(inner, (*keys, *_INNER), depth + 1)
 

@@ -230,7 +230,7 @@ _GIVES_UP = deferred(
 _NOT_APPLICABLE = deferred(r"n/a", re.IGNORECASE)
 _ARTICLES = deferred(r"\b(?:a|an|the)\b")
 _EDGES = " \t\n.,;:!?()[]{}\"'*`“”"
-_MOST_WORDS = 12  # characters of a reply without a cue that is the whole answer
+_MOST_WORDS = 12  # of a reply without a cue that is the whole answer
 
 
 class ShortTextFormat(StrictFormat):

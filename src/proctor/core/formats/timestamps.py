@@ -170,9 +170,9 @@ class TimestampsFormat(StrictFormat):
 
     def _read(self, statement: Statement) -> JsonValue:
         value = statement.value
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10**7:
-            return [float(value)]
-        if isinstance(value, list) and all(isinstance(one, int | float) for one in value):
+        if _is_time(value):
+            return [float(str(value))]
+        if isinstance(value, list) and all(map(_is_number, value)):
             return self._checked([float(str(one)) for one in value], statement.text)
         text = statement.text
         plain = statement.sure and not isinstance(value, list | dict)
@@ -194,7 +194,7 @@ class TimestampsFormat(StrictFormat):
     def _checked(self, seconds: list[float], text: str) -> JsonValue:
         if (
             not seconds
-            or not all(0 <= time < 10**7 for time in seconds)
+            or not all(0 <= time < _MOST_S for time in seconds)
             or (len(set(seconds)) > 1 and not self.several)
         ):
             raise ParseError(expected=self._expected(), found=text)
@@ -254,14 +254,18 @@ def _of_object(value: JsonValue) -> float | None:
     if not isinstance(value, dict) or not {"minutes", "seconds"} <= value.keys():
         return None
     parts = [value.get(name, 0) for name in ("hours", "minutes", "seconds")]
-    if not all(isinstance(part, int | float) and not isinstance(part, bool) and part >= 0 for part in parts):
+    if not all(_is_number(part) and float(str(part)) >= 0 for part in parts):
         return None
     hours, minutes, seconds = (float(str(part)) for part in parts)
     return 3600 * hours + 60 * minutes + seconds
 
 
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_time(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_S
+    return _is_number(value) and 0 <= float(str(value)) < _MOST_S
 
 
 def _listing(text: str) -> str:

@@ -63,7 +63,8 @@ def claims(parts: Sequence[Part], language: str) -> AssertedWords:
         own = _in_sentence(part.text.replace("’", "'"), language)
         whole.asserted.update(own.denied + own.avoided if part.denied else own.asserted)
         whole.denied.update(own.asserted if part.denied else own.denied)
-        whole.avoided.update(Counter() if part.denied else own.avoided)
+        if not part.denied:
+            whole.avoided.update(own.avoided)
     return whole
 
 

@@ -302,7 +302,7 @@ class Encoder(Protocol):
         """The vectors, in the order of the texts."""
 
     def __hash__(self) -> int:
-        """What is learned with an encoder is kept for it."""
+        """Encoders are keys of what is learned with them, once for each."""
 
 
 class Similarity:

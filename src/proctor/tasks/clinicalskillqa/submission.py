@@ -61,16 +61,18 @@ def _entry(answer: Answer) -> dict[str, JsonValue]:
 
 
 def validate(file: Path, request: ValidationRequest) -> PluginReport:
-    """Repeated, missing and unknown instances and labels, empty orders, missing rationales.
+    """Repeated and unknown instances; missing, empty and invalid orders, which are wrong; missing rationales.
 
     Reads JSON, JSON lines or CSV; references are not needed. `suspicious` is a rationale that addresses its judge or
-    hides characters. Raises `InputError` where the file can't be read at all.
+    hides characters. Raises `InputError` where the file can't be read at all, or is empty.
     """
     request.known_options()
     data = request.needed_data("the folder with the instances")
     benchmark = reader_of("clinicalskillqa", request.track).load(data, request.media)
     labels = {item.id: item.answer.labels for item in benchmark.items if isinstance(item.answer, OrderingFormat)}
     entries = records(file, "predictions")
+    if not entries:
+        raise InputError(file, found="no entry", expected="one or more")
     findings = sorted(_findings(entries, labels), key=lambda finding: _RULES.index(finding.rule))
     causes: list[JsonValue] = []
     for rule, some in groupby(findings, key=lambda finding: finding.rule):
@@ -116,12 +118,12 @@ def _findings(entries: Sequence[tuple[str, JsonValue]], labels: Mapping[str, tup
         elif found := suspicion(one.rationale):
             yield Finding("suspicious", where, found, "a rationale and nothing else", severity="warning")
     for name in sorted(labels.keys() - seen.keys()):
-        yield Finding("no-answer", f"item {name!r}", "no answer", "an order for every instance")
+        yield Finding("no-answer", f"item {name!r}", "no answer", "an order for every instance", "wrong")
 
 
 def _order_findings(where: str, order: tuple[str, ...], labels: tuple[str, ...]) -> Iterator[Finding]:
     if not order:
-        yield Finding("empty-order", where, "an empty order", "an order for every instance")
+        yield Finding("empty-order", where, "an empty order", "an order for every instance", "wrong")
         return
     found = compare_orders(labels, spelled(order, labels))
     once = "each label of the instance once"
@@ -132,7 +134,7 @@ def _order_findings(where: str, order: tuple[str, ...], labels: tuple[str, ...])
     ):
         if wrong:
             label_names = ", ".join(label[:20] for label in wrong[:6])
-            yield Finding(rule, where, f"{label_names} {rule.removesuffix('-label')}", expected)
+            yield Finding(rule, where, f"{label_names} {rule.removesuffix('-label')}", expected, "wrong")
 
 
 def validate_workflow(file: Path, request: ValidationRequest) -> PluginReport:

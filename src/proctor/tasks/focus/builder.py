@@ -15,7 +15,14 @@ from pydantic import Field, JsonValue
 
 from proctor import __version__
 from proctor.construction import Annotation, CandidateQuestion, Completion, complete, deal_options, official_name
-from proctor.construction.annotators import STAGES, AnnotatedRecord, DifferenceRecord
+from proctor.construction.annotators import (
+    STAGES,
+    AnnotatedRecord,
+    DifferenceRecord,
+    MeasuredTolerances,
+    annotators_tolerances,
+    pair_files,
+)
 from proctor.construction.pipeline import (
     DATASHEET,
     FilesStage,
@@ -259,7 +266,8 @@ def _record(
 
 class FocusSettings(StageSettings):
     """The options of `proctor build focus`; `fill` is the longest gap of a track to fill, in seconds. With `findings`
-    questions are asked even if the tracks have open findings."""
+    questions are asked even if the tracks have open findings. Tolerances are those that the two annotators' differences
+    give ("annotators"; with too few, as published) or "published"."""
 
     per_video: int = Field(default=40, ge=1, le=1000)
     times: int = Field(default=4, ge=0, le=100)
@@ -270,6 +278,7 @@ class FocusSettings(StageSettings):
     in_distribution: tuple[str, ...] = SEEN_IN_TRAINING
     unseen_questions: tuple[str, ...] = ()
     findings: bool = False
+    tolerances: Literal["annotators", "published"] = "annotators"
 
 
 class FocusQuestion(FromSource):
@@ -290,6 +299,9 @@ class FocusQuestions(Stage[FocusQuestion]):
     record = FocusQuestion
     settings = FocusSettings
 
+    def reads(self, work: Work) -> Sequence[Path]:
+        return pair_files(work.project) if work.settings(FocusSettings).tolerances == "annotators" else ()
+
     async def make(self, work: Work) -> Made[FocusQuestion]:
         settings = work.settings(FocusSettings)
         completions = [complete(_published(work, track), settings.fill) for track in _tracks(work)]
@@ -298,7 +310,10 @@ class FocusQuestions(Stage[FocusQuestion]):
             where = ", ".join(filter(None, (found[0].video, found[0].instance)))
             what = f"{count_of(len(found), 'finding')} in the tracks, such as {where}: {found[0].detail}"
             raise WaitingError(f"{what}; correct the tracks, or ask all the same (questions: {{findings: true}})")
-        plan = settings.model_dump(exclude={"fill", "findings"}) | {"seed": work.project.settings.seed}
+        measured = annotators_tolerances(work.project) if settings.tolerances == "annotators" else None
+        plan = settings.model_dump(exclude={"fill", "findings", "tolerances"}) | {"seed": work.project.settings.seed}
+        if measured is not None:
+            plan |= {"time_tolerance": measured.time_s, "share_tolerance": measured.share_pp}
         built = ask_focus([completion.annotation for completion in completions], FocusPlan(**plan))
         if not built.requests:
             found_, expected = "tracks on which nothing can be asked", "more boxes and moments"
@@ -310,7 +325,18 @@ class FocusQuestions(Stage[FocusQuestion]):
             for request, reference in zip(built.requests, built.references, strict=True)
         ]  # fmt: skip
         notes = [f"{count_of(built.dropped, 'question')} dropped so that no answer is too common"]
-        return Made(made, notes=[*(notes if built.dropped else []), *_filled(completions)])
+        notes = [*(notes if built.dropped else []), *_filled(completions), tolerance_note(measured)]
+        return Made(made, notes=notes)
+
+
+def tolerance_note(measured: MeasuredTolerances | None) -> str:
+    """Where the tolerances of questions come from, as a sentence."""
+    times, shares = (None, None) if measured is None else (measured.time_s, measured.share_pp)
+    of_times = "times as published" if times is None else f"times {times:g} s, from the annotators' differences"
+    of_shares = (
+        "shares as published" if shares is None else f"shares {shares:g} points, from the annotators' differences"
+    )
+    return f"tolerances: {of_times}; {of_shares}"
 
 
 def _tracks(work: Work) -> Sequence[AnnotatedRecord]:

@@ -12,9 +12,10 @@ import typer
 from pydantic import JsonValue
 
 from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, files_of
-from proctor.core import PluginReport, Steps, Table, count_of, plain_table, shell_word
+from proctor.core import InputError, PluginReport, Steps, Table, count_of, plain_table, shell_word
 
 if TYPE_CHECKING:
+    from proctor.construction.annotators import MeasuredTolerances
     from proctor.tasks.focus.builder import FocusBuilt
 
 
@@ -57,6 +58,15 @@ def build(
     even: Annotated[
         bool, typer.Option("--even-capabilities/--any-capabilities", help="Ask each capability group equally often.")
     ] = True,
+    second: Annotated[
+        Path | None,
+        typer.Option(
+            "--second-annotator",
+            help="A second annotator's tracks: sets tolerances.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ] = None,
     check_only: Annotated[bool, typer.Option("--check-only", help="Check the tracks and write nothing.")] = False,
     allow_findings: Annotated[
         bool, typer.Option("--allow-findings", help="Go on where a person should decide first.")
@@ -77,15 +87,18 @@ def build(
     if out is None and not check_only:
         raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
-    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s)
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
+    other = [] if second is None else completed([second], ReadDefaults(fps, procedure), fill, steps)
+    measured = None if second is None else _measured(completions, other, second)
+    tolerances = (None, None) if measured is None else (measured.time_s, measured.share_pp)
+    plan = FocusPlan(questions, times, seen, tuple(unseen or ()), even, seed, track, segment_s, *tolerances)
     undecided = sum(len(completion.open) for completion in completions)
     stop = check_only or (undecided > 0 and not allow_findings)
     built = None
     if out is not None and not stop:
         with steps("choosing questions", questions) as progress:
             built = build_focus(completions, out, plan, sources=files_of(tracks), progress=progress)
-    shown = _findings(completions)
+    shown = [*_findings(completions), *([] if measured is None else _tolerances(measured))]
     notes: list[str] = []
     if built is not None and out is not None:
         shown += _built(built, out)
@@ -98,7 +111,26 @@ def build(
         notes.append(
             "Nothing was written: decide what is listed (proctor build convert … --to cvat), or --allow-findings."
         )
-    return PluginReport(_json(completions, built), tuple(shown), tuple(notes), ok=not (stop and undecided))
+    made = _json(completions, built) | ({} if measured is None else {"tolerances": measured.to_json()})
+    return PluginReport(made, tuple(shown), tuple(notes), ok=not (stop and undecided))
+
+
+def _measured(completions: Sequence[Completion], other: Sequence[Completion], second: Path) -> MeasuredTolerances:
+    """The tolerances from the tracks and those of a second annotator. Raises `InputError` for videos that one of them
+    lacks."""
+    from proctor.construction.annotators import compare_tracks, measured_tolerances
+
+    mine, theirs = ({one.annotation.video.id: one.annotation for one in some} for some in (completions, other))
+    if alone := sorted(mine.keys() ^ theirs.keys()):
+        raise InputError(second, found=f"video {alone[0]!r} of one annotator alone", expected="the same videos of both")
+    return measured_tolerances([(one, theirs[name], compare_tracks(one, theirs[name])) for name, one in mine.items()])
+
+
+def _tolerances(measured: MeasuredTolerances) -> list[Table | str]:
+    from proctor.construction.annotators import tolerance_lines
+    from proctor.tasks.focus.builder import tolerance_note
+
+    return [*tolerance_lines(measured), tolerance_note(measured)]
 
 
 def _json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[str, JsonValue]:

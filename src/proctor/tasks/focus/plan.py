@@ -72,7 +72,8 @@ class FocusTemplates(construction.QuestionTemplates):
         return super().text(rule, a, b, **more) + bagged
 
     def tolerance(self, end: float) -> float:
-        return time_tolerance(end if self.shown_s is None else self.shown_s)
+        published = time_tolerance(end if self.shown_s is None else self.shown_s)
+        return published if self.measured_s is None else self.measured_s
 
     def moments(self, times: list[float]) -> list[JsonValue]:
         """Times rounded to whole seconds."""
@@ -211,7 +212,9 @@ class FocusPlan:
     """How to make questions: how many for each video, at how many `times` besides its end they are asked, the kinds of
     procedure seen in training (whole names, without the approach), the rules whose questions count as unseen in
     training, whether the five groups of capabilities are asked equally often (each is a fifth of the ranking), and the
-    seed. On the tracks `frame` and `segment`, `times` + 1 parts of the video are shown, of `segment_s` seconds."""
+    seed. On the tracks `frame` and `segment`, `times` + 1 parts of the video are shown, of `segment_s` seconds.
+    `time_tolerance` (seconds) and `share_tolerance` (percentage points) are those of the answers, as measured on two
+    annotators; None: as published."""
 
     per_video: int = 40
     times: int = 4
@@ -221,6 +224,8 @@ class FocusPlan:
     seed: int = 0
     track: str = "procedure"
     segment_s: int = 60
+    time_tolerance: float | None = None
+    share_tolerance: float | None = None
 
     def __post_init__(self) -> None:
         bounds = (
@@ -231,6 +236,9 @@ class FocusPlan:
         construction.check_bounds(bounds)
         if self.track not in RULES_OF_TRACK:
             raise InputError("track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
+        for name, value in (("time_tolerance", self.time_tolerance), ("share_tolerance", self.share_tolerance)):
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(name, found=str(value), expected="above 0")
         for rule in self.unseen_questions:
             if rule not in ASKED:
                 expected = f"one of {', '.join(sorted(ASKED))}"
@@ -333,7 +341,9 @@ def _pool(
     }
     if not names:
         return {annotation.video.id: [] for annotation in annotations}
-    say = focus_templates(names, arising, known_attributes(annotations))
+    say = replace(focus_templates(names, arising, known_attributes(annotations)), measured_s=plan.time_tolerance)
+    if plan.share_tolerance is not None:
+        say = replace(say, share_tolerance=plan.share_tolerance)
     if plan.track != "procedure":
         say = window_templates(say, plan.segment_s if plan.track == "segment" else 0)
     pool: dict[str, list[construction.CandidateQuestion]] = {}

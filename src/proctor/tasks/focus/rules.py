@@ -334,7 +334,6 @@ ATTRIBUTE_RULES: dict[str, Rule] = {
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_SHARE_TOLERANCE = 5.0  # percentage points, for a share that is estimated by watching
 _COUNTED_TOLERANCE = 1.0  # percentage points, for a share of a count
 _LINES_APART = 0.04  # of the picture's size: closer to a line of the grid the cell is ambiguous
 _A_WHILE_S = 5  # an object seen again sooner is usually the same one
@@ -420,11 +419,11 @@ def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
         )
         share = 100 * some / (seconds + 1)
         unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
-        coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second
+        coarse = 100 * changes / (seconds + 1) > say.share_tolerance  # a change is known to a second
         # closer to 0 or 100 than the tolerance, "never" or "always" would be right without looking
-        telling = _SHARE_TOLERANCE < round(share) < 100 - _SHARE_TOLERANCE
+        telling = say.share_tolerance < round(share) < 100 - say.share_tolerance
         if telling and not unsure and not coarse:
-            form = PercentageFormat(tolerance=_SHARE_TOLERANCE)
+            form = PercentageFormat(tolerance=say.share_tolerance)
             key = f"fifth {int(min(share, 99) / 20)}"
             question = say.text("view-share", name)
             yield CandidateQuestion(question, form, float(round(share)), key, name, mentions=(name,))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from pydantic import JsonValue, ValidationError
 
@@ -44,10 +46,12 @@ def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers
     """One answer to every question of the benchmark, in its order.
 
     An answer slower than the track's budget is `timed_out`. One that is missing or `null` has no text and the reason
-    `NO_ANSWER`. One that is not in its format has a `problem`. Raises `InputError` for two answers to one question and
-    for an answer to an unknown question.
+    `NO_ANSWER`. One that is not in its format has a `problem`. Raises `InputError` for two answers to one question, for
+    an answer to an unknown question, and for a file without any answer.
     """
     responses = {response.qID: response for response in read_responses(path)}
+    if not responses:
+        raise core.InputError(path, found=_NOTHING, expected=_SOMETHING)
     unknown = sorted(responses.keys() - {item.id for item in benchmark.items})
     if unknown:
         raise core.InputError(
@@ -95,21 +99,28 @@ def _notes(
     return tuple(f"{len(ids)} of {len(items)} questions {text}" for text, ids in lines if ids)
 
 
+_NOTHING, _SOMETHING = "no answer", "answers to the benchmark's questions"
+
 _MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION = 10_000, 10
 """A file with more entries (the larger of both limits) is refused: a finding for each would take minutes."""
 
 
-def validate_submission(file: Path, benchmark: core.Benchmark) -> core.FileCheck:
+def validate_submission(
+    file: Path, benchmark: core.Benchmark, latency: Literal["required", "optional"] | None = None
+) -> core.FileCheck:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
-    Errors: `entry` (an invalid entry), `duplicate`, `unknown`, `missing`, `format` (not in the question's format),
-    `too-long` (free text above 300 characters, or above the question's limit), `late` (above the track's budget),
-    `no-latency` (while other answers have one). Warnings: `no-latency`, once for a file without any, and `suspicious`
-    (text that addresses its judge, or hides characters). Where a question has no reference and its request names no
-    format, only the length is checked (`unchecked` says so). Raises `InputError` where the file is no list of entries.
+    Errors, for which `read_recorded` refuses the file: `entry` (an invalid entry), `duplicate`, `unknown`. Counted as
+    wrong: `missing`, `format` (not in the question's format), `too-long` (free text above 300 characters, or above the
+    question's limit), `late` (above the time limit), `no-latency` (by the rule `latency`: if "required"; None: while
+    other answers have one). Warnings: `no-latency` by another rule, once for a file without any, and `suspicious` (text
+    that addresses its judge, or hides characters). Where a question has no reference and its request names no format,
+    only the length is checked (`unchecked` says so). Raises `InputError` where the file is no list of entries, or empty.
     """
     items = {item.id: item for item in benchmark.items}
     raw = entries(file)
+    if not raw:
+        raise core.InputError(file, found=_NOTHING, expected=_SOMETHING)
     if len(raw) > max(_MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION * len(items)):
         questions = core.count_of(len(items), "question")
         raise core.InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
@@ -125,11 +136,6 @@ def validate_submission(file: Path, benchmark: core.Benchmark) -> core.FileCheck
             seen.setdefault(broken.place, number)
             continue
         name = response.qID
-        if response.content is None:
-            missing = core.Finding("entry", name, f"None as 'content' (entry {number})", "a text")
-            findings.append(missing)
-            seen.setdefault(name, number)
-            continue
         if name in seen:
             once = f"one answer; the first is entry {seen[name]}"
             findings.append(core.Finding("duplicate", name, f"entry {number} again", once))
@@ -138,27 +144,38 @@ def validate_submission(file: Path, benchmark: core.Benchmark) -> core.FileCheck
         if name not in items:
             findings.append(core.Finding("unknown", name, f"entry {number}", "a question of the benchmark"))
             continue
+        if response.content is None:
+            findings.append(core.Finding("missing", name, f"None as 'content' (entry {number})", "a text", "wrong"))
+            continue
         timed[name] = response.latency is not None
         findings.extend(_answer(items[name], response, benchmark.budget_s))
-    findings.extend(_untimed(timed, benchmark.budget_s))
+    findings.extend(_untimed(timed, benchmark.budget_s, latency))
     findings.extend(
-        core.Finding("missing", name, "no answer", "an answer to every question") for name in items if name not in seen
+        core.Finding("missing", name, "no answer", "an answer to every question", "wrong")
+        for name in items
+        if name not in seen
     )
     sizes = {"answer": len(raw), "question": len(items)}
     return core.FileCheck(file, tuple(findings), sizes, _unchecked(benchmark))
 
 
-def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[core.Finding]:
-    """Answers without a latency on a track with a budget. A container's file has none at all: a single warning."""
+def _untimed(
+    timed: dict[str, bool], budget_s: float | None, rule: Literal["required", "optional"] | None
+) -> Iterator[core.Finding]:
+    """Answers without a latency where there is a time limit. A container's file has none at all: a single warning,
+    unless a latency is required."""
     if budget_s is None or all(timed.values()):
         return
-    if not any(timed.values()):
+    alone = not any(timed.values())
+    if alone and rule != "required":
         found = f"no latency in any of {core.count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
         yield core.Finding("no-latency", "", found, f"seconds, at most {budget_s:g}", severity="warning")
         return
+    severity: Literal["wrong", "warning"] = "warning" if rule == "optional" else "wrong"
+    expected = f"seconds, at most {budget_s:g}" if alone else "seconds, as the other answers have"
     for name, measured in timed.items():
         if not measured:
-            yield core.Finding("no-latency", name, "no latency", "seconds, as the other answers have")
+            yield core.Finding("no-latency", name, "no latency", expected, severity)
 
 
 def _unchecked(benchmark: core.Benchmark) -> tuple[str, ...]:
@@ -212,21 +229,29 @@ _EXPECTED = {
 def _answer(item: core.Item, response: NativeResponse, budget_s: float | None) -> Iterator[core.Finding]:
     text = response.content or ""
     if response.latency is not None and budget_s is not None and response.latency > budget_s:
-        yield core.Finding("late", item.id, f"{response.latency:.3f} s", f"at most {budget_s:g} s")
+        yield core.Finding(
+            "late", item.id, f"{_above(response.latency, budget_s)} s", f"at most {budget_s:g} s", "wrong"
+        )
     most = item.answer.max_chars if isinstance(item.answer, FreeTextFormat) else None
     if most is not None and len(text.strip()) > most:
         sure = not _of_unknown_form(item)
         expected = f"at most {most} characters" + ("" if sure else " if it is free text")
         yield core.Finding(
-            "too-long", item.id, f"{len(text.strip())} characters", expected, severity="error" if sure else "warning"
+            "too-long", item.id, f"{len(text.strip())} characters", expected, severity="wrong" if sure else "warning"
         )
     else:
         try:
             item.answer.parse(text, item.options)
         except core.ParseError as error:
-            yield core.Finding("format", item.id, _shown(text), error.expected)
+            yield core.Finding("format", item.id, _shown(text), error.expected, "wrong")
     if found := suspicion(text):
         yield core.Finding("suspicious", item.id, found, "an answer to the question alone", severity="warning")
+
+
+def _above(seconds: float, limit: float) -> str:
+    """The time with three digits, or with as many as show that it is above the limit."""
+    short = f"{seconds:.3f}"
+    return short if float(short) > limit else repr(seconds)
 
 
 def _shown(value: object) -> str:
@@ -236,10 +261,13 @@ def _shown(value: object) -> str:
 
 
 def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
-    """Repeated, missing and unknown questions, answers that can't be read, too long or late ones, odd texts."""
+    """Repeated and unknown questions; answers that are missing, late, too long or not in their format; odd texts."""
     request.known_options()
     data = request.needed_data("the folder with requests.json")
-    found = validate_submission(file, core.reader_of("focus", request.track).load(data))
+    benchmark = core.reader_of("focus", request.track).load(data)
+    if request.budget_s is not None:
+        benchmark = replace(benchmark, budget_s=request.budget_s)
+    found = validate_submission(file, benchmark, request.latency)
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule.items())
     findings: list[JsonValue] = [
         {
@@ -247,6 +275,7 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
             "question": finding.place,
             "found": finding.found,
             "expected": finding.expected,
+            "severity": finding.severity,
             "error": finding.severity == "error",
         }
         for finding in found.findings

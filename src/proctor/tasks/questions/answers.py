@@ -94,7 +94,9 @@ NO_ANSWER = {
     "n/a", "na", "#n/a", "nan", "null", "-", "–", "—", "?", "tbd", "todo", "k. a.", "k.a.", "n.a.", "无答案", "待定",
 }  # fmt: skip
 """What people write if they have no answer."""
-_NUMBERS = re.compile(r"[\[({]?\s*-?\d+(?:\.\d+)?(?P<more>(?:\s*[,; ]\s*-?\d+(?:\.\d+)?){1,3})\s*[\])}]?", re.ASCII)
+_NUMBERS = re.compile(
+    r"[\[({]?\s*-?\d+(?:\.\d+)?(?P<more>(?:(?:\s*[,;]|[^\S ]* )\s*-?\d+(?:\.\d+)?){1,3})\s*[\])}]?", re.ASCII
+)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from proctor.core.formats import option_letters
 
 _CLOCK = re.compile(r"(?:(\d{1,3}):)?(\d{1,3}):(\d{2})(?:([.,])(\d{1,6}))?", re.ASCII)
 _SECONDS = re.compile(r"(\d{1,7})(?:([.,])(\d{1,9}))?\s?(?:s|sec|seconds?|sek(?:unden)?)?", re.ASCII | re.IGNORECASE)
-_SPLIT = re.compile(r"\s*[;；|\n]\s*")
+_SPLIT = re.compile(r"(?:(?<!\s)\s+)?[;；|\n]\s*")
 _DIRECTION = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _LETTERED = re.compile(r"(?:^|(?<=[\s;|,]))\(?([A-Z])[.):]\s+")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
