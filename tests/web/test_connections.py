@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import errno
 import logging
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -20,6 +24,7 @@ from proctor.web.connections import ConnectionLimits, Guard, Listener, NoiseFilt
 from proctor.web.proxies import PerVisitor, proxy_addresses
 from proctor.web.site import Site
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
+from tests.support.web_folder import invitations, review_folder
 from tests.support.web_open import OpenSite, open_site
 from tests.web.test_serve import certificate
 
@@ -47,8 +52,9 @@ def is_served(served: Served, source: str = "127.0.0.99") -> bool:
         return read_all(visitor).startswith(b"HTTP/1.1 200 ")
 
 
-def holds(served: Served, count: int) -> None:
-    served.until(lambda: len(served.guard) == count)
+def holds(served: Served, count: int, stage: Stage | None = None) -> None:
+    """Waits until there are so many connections, all in this stage."""
+    served.until(lambda: len(served.guard) == count and (stage is None or served.stages() == [stage] * count))
 
 
 def has_ended(opened: socket.socket) -> bool:
@@ -92,11 +98,14 @@ def room_made_by(*held: Pretended, address: str = "new") -> list[int] | None:
 def test_those_without_a_request_make_room_first_and_the_longest_of_them() -> None:
     idle = Pretended("a", Stage.IDLE, 60)
     slow = Pretended("b", Stage.BODY, 20, 100)
-    young, old = Pretended("c", Stage.HEADERS, 1), Pretended("d", Stage.HANDSHAKE, 3)
+    young, old = Pretended("c", Stage.HEADERS, 1), Pretended("d", Stage.HANDSHAKE, 4)
     assert room_made_by(idle, slow, young) == []
     assert room_made_by(idle, slow, young, old) == [3]
     old.ended = False
-    assert room_made_by(old, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (1, 2))) == [3]
+    assert room_made_by(old, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (4, 5))) == [3]
+    assert room_made_by(slow, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (1, 2))) == [0]
+    assert room_made_by(young, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (1, 2))) == [3]
+    idle.ended = slow.ended = False
     busy = [Pretended(name, Stage.ANSWER, 100) for name in "xyz"]
     assert room_made_by(idle, slow, *busy[:2]) == [1]
     assert room_made_by(idle, *busy) == [0]
@@ -152,8 +161,9 @@ def test_caps_follow_the_descriptors_of_the_process(monkeypatch: pytest.MonkeyPa
 def test_half_requests_end_with_their_time_and_others_are_served(served: Served) -> None:
     slow = [served.opened(HEAD, source=f"127.0.0.{place}") for place in (1, 1, 2)]
     silent = served.opened()
-    holds(served, 4)
+    holds(served, 4, Stage.HEADERS)
     assert is_served(served)
+    holds(served, 4, Stage.HEADERS)
     served.pass_by(9)
     assert len(served.guard) == 4
     slow[0].sendall(b"X-a: b\r\n")  # another header does not begin the time again
@@ -168,7 +178,7 @@ def test_half_forms_end_with_their_time_and_leave_no_traceback(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = served.opened(FORM, b"Content-Length: 500\r\n\r\nname=an")
-    holds(served, 1)
+    holds(served, 1, Stage.BODY)
     served.pass_by(29)
     assert len(served.guard) == 1
     served.pass_by(2)
@@ -202,19 +212,13 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_and_who_reads_slowly_is_
     ask = b"GET /large HTTP/1.1\r\nHost: review.test\r\n\r\n"
     with guarded(site) as served:
         deaf, slow = served.opened(ask), served.opened(ask)
-
-        def all_paused() -> bool:
-            return served.stages() == [Stage.STALLED] * len(served.guard)
-
-        served.until(all_paused)
-        for _ in range(3):
+        holds(served, 2, Stage.STALLED)
+        for left in (2, 1, 1):
             served.pass_by(40)
             taken = 0
             while taken < 8_000_000:
                 taken += len(slow.recv(1_000_000))
-            served.until(all_paused)
-            served.pass_by(0)
-        holds(served, 1)
+            holds(served, left, Stage.STALLED)
         assert served.tally == {"closed after its time was over (stalled)": 1}
         deaf.close()
         slow.close()
@@ -225,11 +229,11 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_and_who_reads_slowly_is_
 def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:
     """As many as there may be, from as many addresses."""
     first = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(20)]
-    holds(served, 20)
+    holds(served, 20, Stage.HEADERS)
     served.clock.ahead += 1
     second = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(20)]
-    holds(served, 40)
-    served.clock.ahead += 2
+    holds(served, 40, Stage.HEADERS)
+    served.clock.ahead += 4
     visitors = [served.opened(HEAD, b"\r\n", source=f"127.0.2.{place + 1}") for place in range(10)]
     assert [one.recv(12) for one in visitors] == [b"HTTP/1.1 200"] * 10
     assert len(served.guard) == 40
@@ -242,7 +246,7 @@ def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:
 
 def test_one_address_has_a_part_of_the_room_alone(served: Served) -> None:
     slow = [served.opened(FORM, b"Content-Length: 9\r\n\r\n", source="127.0.0.1") for _ in range(20)]
-    holds(served, 20)
+    holds(served, 20, Stage.BODY)
     with served.opened(source="127.0.0.1") as more:
         assert read_all(more).startswith(b"HTTP/1.1 503 ")
     assert is_served(served)
@@ -256,7 +260,7 @@ def test_a_body_with_two_lengths_is_refused_and_its_connection_ends(served: Serv
     """RFC 9112, 6.1: what follows it may be another request, or not."""
     both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     for head in (FORM, UPLOAD, FORM.replace(b"review", b"foreign"), HEAD):
-        with served.opened(head, both, HEAD, b"\r\n") as opened:
+        with served.opened(head + both + HEAD + b"\r\n") as opened:
             answer = read_all(opened)
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert answer.count(b"HTTP/1.1 ") == 1
@@ -267,10 +271,9 @@ def test_nonsense_ends_its_own_connection_and_is_counted(served: Served, caplog:
     try:
         with served.opened(b"\x16\x03\x01nonsense\r\n\r\n") as opened:
             assert read_all(opened).startswith(b"HTTP/1.1 400 ")
-        with served.opened(FORM, b"Transfer-Encoding: chunked\r\n\r\nzz\r\n") as opened:
+        with served.opened(FORM + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n") as opened:
             assert b" 200 " not in read_all(opened)[:20]
-        with served.opened(HEAD, b"Content-Length: 3\r\n\r\nabcXX") as opened:  # after its answer
-            opened.sendall(b"\r\n\r\n")
+        with served.opened(HEAD + b"Content-Length: 3\r\n\r\nabcXX\r\n\r\n") as opened:  # after its answer
             read_all(opened)
         holds(served, 0)
     finally:
@@ -382,3 +385,35 @@ def test_behind_a_proxy_the_visitors_address_counts() -> None:
     asyncio.run(all_of_them())
     assert seen == [503]
     assert tally == {"requests refused: too many from one address": 1}
+
+
+# -- the program
+
+
+def test_a_server_with_few_descriptors_outlasts_more_slow_sockets_than_it_has(tmp_path: Path) -> None:
+    """By `proctor serve`, with 200 descriptors; 300 sockets from 30 addresses send half of their headers. It wrote 25 MB
+    of tracebacks a minute and served nobody."""
+    folder = review_folder(tmp_path / "review")
+    invitations(folder)
+    command = [sys.executable, "-m", "proctor", "serve", str(folder), "--port", "0"]
+    limited = ["bash", "-c", 'ulimit -n 200; exec "$@"', "serve", *command]
+    with subprocess.Popen(limited, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(next(line for line in process.stdout if line.startswith("Serving")).split(":")[-1].split(" ")[0])
+        slow = [
+            socket.create_connection(("127.0.0.1", port), 60, (f"127.0.1.{place % 30 + 1}", 0)) for place in range(300)
+        ]
+        for one in slow:
+            with suppress(ConnectionError):
+                one.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\nX-a: ")
+        for place in range(20):
+            with socket.create_connection(("127.0.0.1", port), 60, (f"127.0.2.{place + 1}", 0)) as visitor:
+                visitor.sendall(b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+                assert read_all(visitor).startswith(b"HTTP/1.1 200 ")
+        for one in slow:
+            one.close()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(60)
+    assert "closed to make room" in log
+    assert "Traceback" not in log
+    assert len(log) < 2000

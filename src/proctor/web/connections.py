@@ -2,9 +2,9 @@
 
 uvicorn limits none of this (its issue 157), and when file descriptors run out, asyncio's accept loop logs a traceback
 per try (CPython's issue 151615). So the server takes its connections in itself (`Listener`), before TLS, and a `Guard`
-looks at each of them once a second. When there are too many, one makes room: first those without a whole request, and
-of these one of the address that has most, the one that has kept the server waiting longest. Slow senders shorten their
-own time and nobody else's.
+looks at each of them once a second. When there are too many, one makes room: first those without a whole request, of
+these one of the address that has most, and of its own the one that has kept the server waiting longest. Slow senders
+shorten their own time and nobody else's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _PAUSE_S = 0.5  # without descriptors
 _REPORT_TICKS = 600  # of a tenth of a second
 _MOST = 2048
 _OTHER_FILES = 64  # descriptors of the database, of checks and of the program itself
-_SHARE, _YOUNG_S = 16, 1.0  # a sixteenth makes room at once: looking for them costs time; not those who just came
+_SHARE = 16  # a sixteenth of those without a request makes room at once: looking for them takes time
+_YOUNG_S, _OLD_S = 3.0, 6.0
 _SLOW_AFTER_S = 5.0  # a sender or a reader who is slow for so long may have to make room
 
 
@@ -118,10 +119,11 @@ class Progress:
         return allowed is not None and self.seconds > allowed
 
     def rank(self, limits: ConnectionLimits) -> int | None:
-        """How soon it makes room for another connection: 0 without a whole request, 1 for a slow body, 2 between two
-        requests; None for one that is being answered or sends fast enough."""
+        """How soon it makes room for another connection: 0 without a whole request after `_YOUNG_S`, 1 for a slow body or
+        reader, 2 between two requests and for one that just came; None for one that is being answered or sends fast
+        enough."""
         if self.stage in {Stage.HANDSHAKE, Stage.HEADERS, Stage.CLOSING}:
-            return 0
+            return 0 if self.seconds > _YOUNG_S or self.stage is Stage.CLOSING else 2
         slow = self.stage is Stage.STALLED or self.received < limits.upload_bytes_s * self.seconds
         if self.stage in {Stage.STALLED, Stage.BODY} and self.seconds > _SLOW_AFTER_S and slow:
             return 1
@@ -194,7 +196,7 @@ class Guard:
         if not ranked:
             return False
         ranked.sort(key=lambda entry: entry[0])
-        more = [entry for entry in ranked[1 : len(among) // _SHARE] if not entry[0][0] and entry[1].seconds > _YOUNG_S]
+        more = [entry for entry in ranked[1 : len(among) // _SHARE] if _is_costly(*entry[0])]
         for _, progress, connection in (ranked[0], *more):
             self.tally[f"closed to make room ({progress.stage})"] += 1
             connection.end(told=False)
@@ -208,6 +210,11 @@ class Guard:
             if progress.is_overdue(self.limits):
                 self.tally[f"closed after its time was over ({progress.stage})"] += 1
                 connection.end(told=progress.stage in {Stage.HEADERS, Stage.BODY})
+
+
+def _is_costly(rank: int, minus_count: int, minus_seconds: float) -> bool:
+    """Whether a connection makes room before it has to: without a request, and one of many or old."""
+    return rank == 0 and (minus_count < -1 or minus_seconds < -_OLD_S)
 
 
 def report(tally: Counter[str]) -> None:
@@ -352,7 +359,10 @@ class Listener:
                 self._loop.remove_reader(self._socket.fileno())
                 self._loop.call_later(_PAUSE_S, self._go_on)
                 return
+            crowded = len(self._guard) >= self._guard.limits.connections
             self._open(connection, network(str(peer[0])) if peer else "")
+            if crowded:
+                return  # the next one once the descriptors of those who made room are free
 
     def _go_on(self) -> None:
         if not self._closed:
