@@ -89,9 +89,9 @@ class HandIn:
 
 
 def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
-    """Records a submission as `received`; returns its id. Nothing is counted until `settle`, after its check. Raises
-    `HandInError` when the team may not submit."""
-    now, phase = challenge.now(), challenge.phase(entry.phase)
+    """Records a submission as `received`; returns its id. Nothing is counted until `settle`, after its check. Whether it
+    is in time is decided here, by the database's clock. Raises `HandInError` when the team may not submit."""
+    now, phase = challenge.clock(connection), challenge.phase(entry.phase)
     if phase_state(connection, phase, now) is not PhaseState.OPEN:
         raise HandInError("not_open")
     if entry.kind not in phase.accepts:
@@ -130,7 +130,7 @@ def settle(connection: Connection, challenge: Challenge, submission: int, proble
     reason of a refusal, or "". Of 200 concurrent submissions for a quota of ten, ten are queued."""
     row = submission_row(connection, submission, locked=True)  # before the quota, as in all moves: no deadlocks
     _locked_quota(connection, row["team"], row["phase"], submitted=0)
-    phase, now = challenge.phase(row["phase"]), challenge.now()
+    phase, now = challenge.phase(row["phase"]), challenge.clock(connection)
     reason = "invalid" if problems else _refusal(connection, row["team"], phase, now)
     log: dict[str, Any] = (
         {"log": {"problems": [kept_text(problem)[:1000] for problem in problems[:100]]}} if problems else {}
@@ -144,7 +144,7 @@ def cancel(connection: Connection, challenge: Challenge, submission: int, *, org
     """Cancels a submission. Raises `StaleError` when it is being scored or has ended. A running one keeps its attempt,
     and its worker stops at the next beat."""
     reason = "organiser" if organiser else "cancelled"
-    move(connection, submission, _S.CANCELLED, now=challenge.now(), reason=reason)
+    move(connection, submission, _S.CANCELLED, now=challenge.clock(connection), reason=reason)
 
 
 def move(

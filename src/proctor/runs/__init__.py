@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         rating_summary,
     )
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
-    from proctor.runs.leases import RunLostError, RunTakenError
+    from proctor.runs.leases import RunLostError, RunTakenError, lease_time
     from proctor.runs.merging import EvaluationContent, MergedRows, evaluation_content, merge_stores
     from proctor.runs.performance import AnalysisRow, NothingMarkedError
     from proctor.runs.plan import (
@@ -150,7 +150,7 @@ __all__ = [
     "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows",
     "flag_guessable", "flagged_votes", "group_sums", "id_column", "import_answers", "import_systems", "item_history", "items_outside", "join",
     "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
-    "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "machine_time", "merge_stores", "newest_run",
+    "lease_time", "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "machine_time", "merge_stores", "newest_run",
     "official_summaries", "open_engine", "open_orders", "other_model", "parsed_answer", "people_ratings", "place_order", "plan",
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
     "read_parcel", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
