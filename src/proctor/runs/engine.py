@@ -252,25 +252,29 @@ class _Worker:
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
-            if self.stop.is_set():
-                continue
             job, item, queued_at = entry
-            if not await self._holds(job.run, item):
-                continue
-            answer = await self._asked(job, item, queued_at)
-            if answer is None:
-                continue
-            answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
-            if not await self._is_one_model(job.run, answer):
-                continue
-            if not self.limits.timed:
-                answer = answer.model_copy(update={"timing": None})
-            before = job.paid.get(item.id)
-            kept = answer if before is None else answer.model_copy(update={"usage": before + answer.usage})
-            if await self.journal.write(job.run, kept, await self._scores(job, item, kept)):
-                self._count(answer)
-            else:
-                self._note_unwritten()
+            if not self.stop.is_set() and await self._holds(job.run, item):
+                await self._complete(job, item, queued_at)
+            self.lease.done(job.run, item.id)
+
+    async def _complete(self, job: Job, item: core.Item, queued_at: float) -> None:
+        """Asks an item, and records and counts its answer."""
+        answer = await self._asked(job, item, queued_at)
+        if answer is None:
+            return
+        answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
+        if not await self._is_one_model(job.run, answer):
+            return
+        if not self.limits.timed:
+            answer = answer.model_copy(update={"timing": None})
+        before = job.paid.get(item.id)
+        kept = answer if before is None else answer.model_copy(update={"usage": before + answer.usage})
+        if await self.journal.write(job.run, kept, await self._scores(job, item, kept)):
+            self._count(answer)
+        elif (fault := self.lease.lost or self.journal.fault) is not None:
+            self.end(fault)
+        else:
+            self.tally.total -= 1  # another worker has the item by now
 
     async def keep_lease(self) -> None:
         """Renews the lease again and again. A database that stays away is left to those who write."""
@@ -281,14 +285,6 @@ class _Worker:
             if self.lease.lost is not None:
                 self.end(self.lease.lost)
                 return
-
-    def _note_unwritten(self) -> None:
-        """An answer is not in the store: the lease on it was lost, or the store did not take it."""
-        fault = self.lease.lost or self.journal.fault
-        if fault is None:
-            self.tally.total -= 1  # another worker has the item
-        else:
-            self.end(fault)
 
     async def _asked(self, job: Job, item: core.Item, queued_at: float) -> core.Answer | None:
         """The answer to record; None where nothing is recorded."""

@@ -249,6 +249,9 @@ class RunLease:
             outlasting(self.beat)
         return self.lost is None
 
+    def done(self, run: Run, item: str) -> None:
+        """An item is not under way any more, which does not matter here: the lease is on whole runs."""
+
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written in this transaction: those of runs that this owner still has. Nobody takes
         these until the transaction ends."""

@@ -142,6 +142,7 @@ class ItemClaims:
         """Answers dropped because their claim had gone to another worker."""
         self._store = store
         self._held: set[tuple[int, str]] = set()
+        self._queued: set[tuple[int, str]] = set()  # taken and not yet done, whether or not the claim still holds
         self._renewed = -math.inf  # by `lease_time`
         self._lock = threading.Lock()
 
@@ -169,7 +170,9 @@ class ItemClaims:
         names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
         free = {name for name, number in names.items() if number not in taken}
         busy -= settled
-        return OpenItems(free, {name for name, number in names.items() if number in busy} if busy else set())
+        own = {item for number, item in self._queued.copy() if number == run.id} & free
+        others = {name for name, number in names.items() if number in busy} if busy else set()
+        return OpenItems(free - own, others | own)
 
     def take(self, run: Run, items: Sequence[str]) -> list[str]:
         """Claims the items that are free and have no settled answer, and returns them. Raises `RunTakenError` where a
@@ -179,7 +182,12 @@ class ItemClaims:
             mine = self._take(run, items)
             self._renewed = begun if not self._held else self._renewed
             self._held |= {(run.id, item) for item in mine}
+            self._queued |= {(run.id, item) for item in mine}
         return mine
+
+    def done(self, run: Run, item: str) -> None:
+        """An item that this worker took is not under way any more: it may be taken again."""
+        self._queued.discard((run.id, item))
 
     def _take(self, run: Run, items: Sequence[str]) -> list[str]:
         ids, table, answers = self._store.item_numbers(run.benchmark), schema.claims, schema.answers
