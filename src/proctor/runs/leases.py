@@ -167,14 +167,14 @@ def shared_run(connection: Connection, run_ids: Sequence[int]) -> int | None:
     return connection.scalar(select(table.c.run).where(*live).limit(1))
 
 
-_OWNED = ("system", "condition", "owner", "owner_seen")  # settings are long
+_OWNED = ("id", "system", "condition", "owner", "owner_seen")  # settings are long
 
 
 def refuse_owned(
     connection: Connection, run_ids: Sequence[int], shown: str, *, owner: str = "", share: bool = False
 ) -> None:
-    """Raises `RunTakenError` if a run has another living owner than `owner`. Nobody else takes the runs until the
-    transaction ends; with `share`, other workers may look meanwhile."""
+    """Raises `RunTakenError` if a run has another living owner than `owner`; a silent one loses it. Nobody else takes the
+    runs until the transaction ends; with `share`, other workers may look meanwhile."""
     table = schema.runs
     query = select(*(table.c[name] for name in _OWNED)).where(table.c.id.in_(run_ids)).order_by(table.c.id)
     rows = connection.execute(query.with_for_update(read=share, key_share=not share)).mappings().all()
@@ -185,6 +185,9 @@ def refuse_owned(
             mine = process == this_process()
             who = "another one in this process" if mine else f"process {process.pid} on {process.host}"
             raise _taken(row, shown, f"{who} at work on it")
+    silent = [row["id"] for row in rows if row["owner"] not in {"", owner}]
+    if silent:
+        connection.execute(update(table).where(table.c.id.in_(silent)).values(owner="", owner_seen=0.0))
 
 
 def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
