@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import numpy as np
@@ -23,6 +23,8 @@ from proctor.runs.engine import Job, ask_all
 from proctor.runs.leases import Process
 from proctor.runs.unwritten import add_unwritten
 from tests.support.toy_run import BlindView
+
+T = TypeVar("T")
 
 CONCURRENCY = 2
 LATEST_S = 35.0  # a reply takes up to this long
@@ -38,8 +40,8 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._world.now
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
-        done = self.create_future()
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        done: asyncio.Future[T] = self.create_future()
         try:
             done.set_result(func(*args))
         except Exception as error:  # noqa: BLE001 (as a thread hands it on)
@@ -133,7 +135,7 @@ class PretendedProcess:
         add_unwritten(self.store, run)
         settled = self.store.settled(run)
         items = [item for item in self.store.items("toy") if item.id not in settled]
-        job = Job(run, self, items, lambda _: BlindView(), (AccuracyScorer(),), settled=len(settled))  # type: ignore[arg-type]
+        job = Job(run, self, items, lambda _: BlindView(), (AccuracyScorer(),), settled=len(settled))
         await asyncio.sleep(float(self.world.draws.uniform(0, 5)))  # between the plan and the first question
         limits = Limits(concurrency=CONCURRENCY)
         await ask_all([job], self.store, limits=limits, on_change=self._counted, claims=self.claims)
