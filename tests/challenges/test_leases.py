@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
+from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.states import SubmissionState as State
 from proctor.challenges.submissions import StaleError, settle, submission_row
-from tests.support.hosted import StandingClock, challenge_folder, handed_in, opened, team
+from tests.support.hosted import SETTINGS, StandingClock, challenge_folder, handed_in, opened, team
 
 LEASE_S = 60.0
 
@@ -176,3 +178,44 @@ def test_a_check_that_was_interrupted_ends(challenge: Challenge, clock: Standing
     with challenge.writing() as connection:
         assert expire(connection, challenge.now()) == [made]
     assert state(challenge, made)[:2] == ("cancelled", "interrupted")
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("ahead", [-86400.0, -90.0, 90.0, 86400.0])
+def test_a_worker_whose_own_clock_differs_takes_nothing_away(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float, *, own: bool
+) -> None:
+    """The clock is that of the database: a living submission stays with its worker, and a check goes on."""
+    store = None if own else request.getfixturevalue("postgres_url")
+    folder = challenge_folder(tmp_path, SETTINGS.replace("    closes: 2026-12-24T00:00:00Z\n", ""))
+    challenge = Challenge.open(folder, "organiser", store=store, same_user=True)
+    with challenge.writing() as connection:
+        set_phase(connection, "test", PhaseState.OPEN, challenge.clock(connection), checks=())
+    mine = team(challenge)
+    queued(challenge, mine)
+    checked = handed_in(challenge, mine)
+    with challenge.writing() as connection:
+        former = claim(connection, "w", challenge.clock(connection), LEASE_S)
+    assert former is not None
+    with monkeypatch.context() as patch:
+        real = time.time()
+        patch.setattr("proctor.runs.database.time.time", lambda: real + ahead)
+        other = Challenge.open(folder, "organiser", store=store, same_user=True)
+        with other.writing() as connection:
+            assert expire(connection, other.clock(connection)) == []
+            assert abs((other.clock(connection) - other.now()).total_seconds()) < 60
+            beat(connection, former, other.clock(connection), LEASE_S)
+        other.close()
+    with challenge.writing() as connection:
+        assert expire(connection, challenge.clock(connection)) == []
+    assert [state(challenge, one)[0] for one in (former.submission, checked)] == ["leased", "received"]
+    challenge.close()
+
+
+def test_a_lease_from_before_the_clock_was_set_back_does_not_hold(challenge: Challenge, clock: StandingClock) -> None:
+    mine = team(challenge)
+    made, checked = queued(challenge, mine), handed_in(challenge, mine)
+    assert leased(challenge) is not None
+    clock.pass_by(days=-1)
+    with challenge.writing() as connection:
+        assert sorted(expire(connection, challenge.now())) == [made, checked]

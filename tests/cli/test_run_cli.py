@@ -90,7 +90,7 @@ def test_the_same_run_twice_is_refused_in_one_line(folder: Path, store: Path) ->
     assert second.returncode == 1
     assert second.stdout == ""
     reason = one_line(second.stderr)
-    assert reason.startswith(f"proctor: {store}: run of local under text-only: found process {first.pid}/")
+    assert reason.startswith(f"proctor: {store}: run of local under text-only: found process {first.pid} on ")
     assert reason.endswith("at work on it, expected one process a run: wait for it, or stop it")
     assert (first.returncode, f"Asked {ITEMS}: {ITEMS} answered; in {store}\n") == (0, said), complained
     assert set(asked.values()) == {1}

@@ -28,12 +28,13 @@ class SlowDisk:
         self.broken: Exception | None = None
         self.threads: set[str] = set()
 
-    def write_many(self, rows: Rows, fence: object = None) -> None:
+    def write_many(self, rows: Rows, fence: object = None) -> list[bool]:
         self.threads.add(threading.current_thread().name)
         time.sleep(self.takes_s)
         if self.broken is not None:
             raise self.broken
         self.transactions.append([answer.item_id for _, answer, _ in rows])
+        return [True] * len(rows)
 
     @property
     def written(self) -> list[str]:
@@ -47,10 +48,10 @@ class StuckDisk(SlowDisk):
         super().__init__(0.0)
         self.reached, self.go = threading.Event(), threading.Event()
 
-    def write_many(self, rows: Rows, fence: object = None) -> None:
+    def write_many(self, rows: Rows, fence: object = None) -> list[bool]:
         self.reached.set()
         self.go.wait()
-        super().write_many(rows)
+        return super().write_many(rows)
 
 
 def journal(disk: SlowDisk, writers: int) -> Journal:
@@ -58,7 +59,7 @@ def journal(disk: SlowDisk, writers: int) -> Journal:
 
 
 async def write(book: Journal, item: str) -> None:
-    await book.write(RUN, Answer(item_id=item, text="1"), [])
+    assert await book.write(RUN, Answer(item_id=item, text="1"), [])
 
 
 def test_answers_that_come_fast_share_transactions() -> None:

@@ -241,6 +241,8 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
         notes.append(f"{count_of(planned.left_out, 'item')} left out: broken or missing media.")
     for system, count in planned.unsupported.items():
         notes.append(f"{system} skipped {count_of(count, 'item')}: unsupported answer format.")
+    if planned.added:
+        notes.append(f"{count_of(planned.added, 'answer')} added that an earlier run could not write to the store.")
     if planned.settled:
         notes.append(f"{count_of(planned.settled, 'answer')} there already; {planned.to_ask} to ask.")
     return tuple(notes)

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from proctor.api import load
 from proctor.challenges.schema import CHALLENGE_VERSION, FORMER_VERSIONS, metadata
 from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
-from proctor.runs import Store, open_engine, reading, shown_url
+from proctor.runs import Store, database_clock, lease_time, machine_time, open_engine, reading, shown_url
 from proctor.web import StoredTables, prepare_accounts, private_store
 
 Access = Literal["web", "worker", "organiser"]
@@ -148,8 +148,9 @@ def _drawn_seed() -> int:
 
 @dataclass(frozen=True)
 class Challenge:
-    """An open challenge. `engine` is the database of submissions. `now` is its clock, the same for all machines that
-    share a PostgreSQL server, and `draw` gives the seeds of submissions; tests set both. Close it after use."""
+    """An open challenge. `engine` is the database of submissions. `now` is the clock of that database, the same for all
+    machines, for what people are shown; leases and deadlines ask it within their transaction (`clock`). `draw` gives the
+    seeds of submissions. Tests set both. Close it after use."""
 
     folder: Path
     settings: ChallengeSettings
@@ -182,7 +183,7 @@ class Challenge:
         try:
             prepare_accounts(engine)
             TABLES.prepare(engine)
-            return cls(folder, settings, engine, access, now or _shared_clock(engine))
+            return cls(folder, settings, engine, access, now or DatabaseClock(engine))
         except (InputError, DBAPIError) as error:
             engine.dispose()
             if isinstance(error, InputError):
@@ -206,6 +207,10 @@ class Challenge:
         SQLite others wait."""
         with self.engine.begin() as connection:
             yield connection
+
+    def clock(self, connection: Connection) -> datetime:
+        """The time by the database, by which leases end and uploads are in time."""
+        return self.now.at(connection) if isinstance(self.now, DatabaseClock) else self.now()
 
     @property
     def name(self) -> str:
@@ -249,11 +254,28 @@ def _may_open(folder: Path) -> bool:
     return folder.exists() and (os.access(folder, os.R_OK) or os.access(folder, os.X_OK))
 
 
-def _shared_clock(engine: Engine) -> Callable[[], datetime]:
-    """This machine's clock, adjusted to that of the PostgreSQL server, if any, so that leases end for all machines at
-    the same time."""
-    if engine.dialect.name != "postgresql":
-        return lambda: datetime.now(UTC)
-    with engine.begin() as connection:
-        shift = connection.execute(select(func.clock_timestamp())).scalar_one() - datetime.now(UTC)
-    return lambda: datetime.now(UTC) + shift
+class DatabaseClock:
+    """The clock of a challenge's database: that of its PostgreSQL server, or of the machine. Without a connection it tells
+    the server's time at the last look and what has passed since, whatever becomes of this machine's clock."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._known: tuple[float, float] | None = None
+        if engine.dialect.name == "postgresql":
+            with engine.begin() as connection:
+                self.at(connection)
+
+    def __call__(self) -> datetime:
+        """The time, without a look at the database."""
+        known = self._known
+        return _utc(machine_time() if known is None else known[0] + lease_time() - known[1])
+
+    def at(self, connection: Connection) -> datetime:
+        """The time by the database."""
+        now = database_clock(connection)
+        if connection.dialect.name == "postgresql":
+            self._known = now, lease_time()
+        return _utc(now)
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

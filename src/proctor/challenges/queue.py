@@ -1,5 +1,5 @@
 """The queue: workers lease submissions and renew their leases while they work. A worker whose lease has gone to another
-one can't write.
+one can't write. The time `now` of every call is that of the database (`Challenge.clock`).
 
 A lease that is not renewed ends. A submission that was leased or running is then queued again, once; after that it is
 `lost`, which costs its team nothing. A submission that only has to be scored is leased again as it is, once; after that
@@ -23,6 +23,9 @@ from proctor.web import utc_text
 
 LEASE_S = 60.0
 """The seconds that a lease lasts without being renewed; workers renew it four times as often."""
+
+LONGEST_S = 10 * LEASE_S
+"""A lease that ends later than this does not hold: it was written by another clock."""
 
 RECEIVED_S = 900.0
 """A submission whose check did not end in this time is cancelled: the check was interrupted."""
@@ -150,8 +153,11 @@ def expire(connection: Connection, now: datetime) -> list[int]:
     """Ends expired leases and interrupted checks; returns the ids of the submissions. Workers call it before they
     claim."""
     table = submissions.c
-    silent = table.state.in_(_HELD) & (table.lease_until < utc_text(now))
-    unsettled = (table.state == _S.RECEIVED.value) & (table.changed < utc_text(now - timedelta(seconds=RECEIVED_S)))
+    # What lies too far ahead was written before the clock was set back.
+    held = table.lease_until.between(utc_text(now), _until(now, LONGEST_S))
+    silent = table.state.in_(_HELD) & table.lease_until.is_not(None) & ~held
+    begun = table.changed.between(_until(now, -RECEIVED_S), _until(now, RECEIVED_S))
+    unsettled = (table.state == _S.RECEIVED.value) & ~begun
     query = select(submissions).where(or_(silent, unsettled))
     # One order for all processes prevents deadlocks over the rows of quotas.
     ordered = query.order_by(table.team, table.phase, table.id).with_for_update(skip_locked=True)

@@ -105,9 +105,10 @@ class HandIn:
 
 
 def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
-    """Records a submission as `received`; returns its id. Nothing is counted until `settle`, after its check. Raises
-    `HandInError` when the team may not submit, and `IdenticalError`."""
-    now, phase = challenge.now(), challenge.phase(entry.phase)
+    """Records a submission as `received`; returns its id. Nothing is counted until `settle`, after its check. Whether it
+    is in time is decided here, by the database's clock. Raises `HandInError` when the team may not submit, and
+    `IdenticalError`."""
+    now, phase = challenge.clock(connection), challenge.phase(entry.phase)
     if phase_state(connection, phase, now) is not PhaseState.OPEN:
         raise HandInError("not_open")
     if entry.kind not in phase.accepts:
@@ -155,7 +156,7 @@ def _check_new(connection: Connection, entry: HandIn) -> None:
 
 def uploads_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> int:
     """How many uploads of a team in a phase are accepted within 24 hours from now back, if none of them is refused."""
-    rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.now())
+    rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.clock(connection))
     return max(DAILY, 2 * rule.attempted) - used["handed_in"] - (REFUSED_COST - 1) * used["invalid"]
 
 
@@ -170,7 +171,7 @@ def is_checked(connection: Connection, team: int, since: datetime, *, but: int =
 def renew_check(connection: Connection, challenge: Challenge, submission: int) -> None:
     """Notes that a received submission still waits for its check, or is being checked, so that it does not expire."""
     mine = (submissions.c.id == submission, submissions.c.state == _S.RECEIVED.value)
-    connection.execute(update(submissions).where(*mine).values(changed=utc_text(challenge.now())))
+    connection.execute(update(submissions).where(*mine).values(changed=utc_text(challenge.clock(connection))))
 
 
 def settle(
@@ -185,7 +186,7 @@ def settle(
     submissions for a quota of ten, ten are queued."""
     row = submission_row(connection, submission, locked=True)  # before the quota, as in all moves: no deadlocks
     _locked_quota(connection, row["team"], row["phase"], submitted=0)
-    phase, now = challenge.phase(row["phase"]), challenge.now()
+    phase, now = challenge.phase(row["phase"]), challenge.clock(connection)
     reason = "invalid" if problems else _refusal(connection, row["team"], phase, now)
     log: dict[str, Any] = {}
     if problems:
@@ -205,7 +206,7 @@ def cancel(connection: Connection, challenge: Challenge, submission: int, *, org
     """Cancels a submission. Raises `StaleError` when it is being scored or has ended. A running one keeps its attempt,
     and its worker stops at the next beat."""
     reason = "organiser" if organiser else "cancelled"
-    move(connection, submission, _S.CANCELLED, now=challenge.now(), reason=reason)
+    move(connection, submission, _S.CANCELLED, now=challenge.clock(connection), reason=reason)
 
 
 def move(
@@ -292,7 +293,7 @@ class QuotaLeft:
 
 def quota_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> QuotaLeft:
     """The quota that remains if all submissions in progress get a result."""
-    rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.now())
+    rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.clock(connection))
     today = None if rule.per_day is None else max(0, rule.per_day - used["today"])
     return QuotaLeft(max(0, rule.scored - used["results"]), max(0, rule.attempted - used["attempts"]), today)
 

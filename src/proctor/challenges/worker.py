@@ -82,7 +82,7 @@ class Worker:
         await self._remove_left()
         count = 0
         while not stop.is_set():
-            await self._write(lambda connection: expire(connection, self.challenge.now()))
+            await self._write(lambda connection: expire(connection, self.challenge.clock(connection)))
             leased = await self._write(self._claimed)
             if leased is not None:
                 count += 1
@@ -99,7 +99,7 @@ class Worker:
         self.log(" ".join(f"submission {leased.submission}: {text}".split())[:500])
 
     def _check_scorer(self, connection: Connection) -> None:
-        known_scorer(connection, self._fingerprint, self.challenge.now())
+        known_scorer(connection, self._fingerprint, self.challenge.clock(connection))
 
     def _claimed(self, connection: Connection) -> Leased | None:
         """The next submission. A claim whose commit was not confirmed comes first. The ladder compares each result with
@@ -108,7 +108,7 @@ class Worker:
         ladders = [phase.name for phase in self.challenge.settings.phases if phase.results.rule == "ladder"]
         given: dict[str, Any] = {"kinds": self.kinds, "in_order": ladders}
         held = held_by(connection, self.name)
-        return held or claim(connection, self.name, self.challenge.now(), self.lease_s, **given)
+        return held or claim(connection, self.name, self.challenge.clock(connection), self.lease_s, **given)
 
     async def _serve(self, leased: Leased, stop: asyncio.Event) -> None:
         """Completes one submission, or gives it back."""
@@ -136,8 +136,9 @@ class Worker:
             if not leased.marking:
                 await self._collect_answers(leased, stop, pulse)
             figures, fingerprint = await self.scorer.mark(leased)
+            clock = self.challenge.clock
             await self._write(
-                lambda connection: keep_result(connection, leased, figures, fingerprint, self.challenge.now())
+                lambda connection: keep_result(connection, leased, figures, fingerprint, clock(connection))
             )
         except EndedError as end:
             self._say(leased, f"{end.state}: {end}")
@@ -179,11 +180,14 @@ class Worker:
         return await run_submission(self.challenge, leased, self.executor, **given)
 
     async def _advance(self, leased: Leased, after: SubmissionState, **more: Any) -> None:
-        await self._write(lambda connection: advance(connection, leased, after, self.challenge.now(), **more))
+        await self._write(
+            lambda connection: advance(connection, leased, after, self.challenge.clock(connection), **more)
+        )
 
     async def _give_back(self, leased: Leased, *, counted: bool = True) -> None:
+        clock = self.challenge.clock
         with suppress(StaleError):  # given back already, or the lease has ended
-            await self._write(lambda connection: give_back(connection, leased, self.challenge.now(), counted=counted))
+            await self._write(lambda connection: give_back(connection, leased, clock(connection), counted=counted))
 
     async def _publish_due(self) -> None:
         """Publishes the boards of phases whose results are newer, with a few retries; also those that a killed worker
@@ -266,7 +270,7 @@ class _Pulse:
             rest = self._lease_s / _BEATS
             try:
                 with self._challenge.writing() as connection:
-                    beat(connection, self._leased, self._challenge.now(), self._lease_s, self._counts)
+                    beat(connection, self._leased, self._challenge.clock(connection), self._lease_s, self._counts)
             except StaleError:
                 loop.call_soon_threadsafe(self._lose, task)
                 return

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     )
     from proctor.runs.bulk import reading_once
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
-    from proctor.runs.database import DamagedStoreError, RunTakenError, open_engine, reading, shown_url, store_files
+    from proctor.runs.database import DamagedStoreError, machine_time, open_engine, reading, shown_url, store_files
+    from proctor.runs.database import clock as database_clock
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask, parsed_answer
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         rating_summary,
     )
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+    from proctor.runs.leases import RunLostError, RunTakenError, lease_time
     from proctor.runs.merging import EvaluationContent, MergedRows, evaluation_content, merge_stores
     from proctor.runs.performance import AnalysisRow, NothingMarkedError
     from proctor.runs.plan import (
@@ -140,15 +142,15 @@ __all__ = [
     "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits", "Marks", "MergedRows", "ModelChoice",
     "NoVotes", "NothingMarkedError", "OpenOrder", "Options", "Order", "OrderedRun", "Outcome", "PaidVotes", "Plan",
     "PlanOptions", "PooledMetric", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction",
-    "Result", "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile",
+    "Result", "Results", "Run", "RunEstimate", "RunLostError", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile",
     "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json",
     "board_rows", "bucket_mean", "check_file", "check_given_name", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs",
-    "compare", "compare_runs", "compared", "composition", "count_scores", "decide", "declare_scorer",
+    "compare", "compare_runs", "compared", "composition", "count_scores", "database_clock", "decide", "declare_scorer",
     "delete_benchmark", "delete_runs", "delete_scores",
     "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows",
     "flag_guessable", "flagged_votes", "group_sums", "id_column", "import_answers", "import_systems", "item_history", "items_outside", "join",
     "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
-    "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
+    "lease_time", "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "machine_time", "merge_stores", "newest_run",
     "official_summaries", "open_engine", "open_orders", "other_model", "parsed_answer", "people_ratings", "place_order", "plan",
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
     "read_parcel", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",

@@ -1,19 +1,18 @@
-"""Opening a store (SQLite in WAL mode by path, or any SQLAlchemy URL; PostgreSQL is tested), and the owners of runs."""
+"""Opening a store (SQLite in WAL mode by path, or any SQLAlchemy URL; PostgreSQL is tested), its clock, and waiting for
+it."""
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
-import socket
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from sqlalchemy import (
@@ -22,18 +21,16 @@ from sqlalchemy import (
     Connection,
     Engine,
     Float,
-    RowMapping,
     create_engine,
-    delete,
     event,
     insert,
+    literal,
     literal_column,
     make_url,
     select,
     text,
-    update,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from proctor.core import InputError, first_problem, when_gone
 from proctor.runs import schema
@@ -49,7 +46,14 @@ _READING_KB, _WRITING_KB = 8192, 65536  # SQLite's page cache: rows that are rea
 _CONNECTIONS = 8  # in the pool at most: opening a connection costs more than a query
 
 
+_AWAY_S = 120.0  # how long a write waits for a database that can't be reached
+_REST_FIRST_S, _REST_MAX_S = 0.1, 5.0
+_BOOTED = re.compile(r"^btime (\d+)$", re.MULTILINE)
+_SAME_S = 2.0  # the kernel tells its time to the second
+
 _MALFORMED = "malformed"  # SQLite's own word for a file whose pages are damaged
+
+T = TypeVar("T")
 
 
 def open_engine(store: str | Path, *, create: bool) -> Engine:
@@ -95,17 +99,29 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 
 class StoreAwayError(InputError):
-    """The database can't be reached: its server or the network is down."""
+    """The database can't be used for now: its server or the network is down, or another process has locked the file."""
+
+
+class StoreWriteError(InputError):
+    """The store can't be written, and another try would not help: a full disk, no permission, a damaged file."""
 
 
 def away(shown: str, error: Exception, dialect: str) -> StoreAwayError | None:
-    """The `StoreAwayError` for an error that another try may overcome; None for any other error, and for files."""
-    if dialect == "sqlite" or not isinstance(error, DBAPIError):
+    """The `StoreAwayError` for an error (of SQLAlchemy or the driver) that another try may overcome; None for any other
+    error."""
+    raw = getattr(error, "orig", error)
+    found = " ".join(str(raw).split()) or type(raw).__name__
+    if dialect == "sqlite":
+        locked = getattr(raw, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+        return StoreAwayError(shown, found=found, expected="a store that can be written") if locked else None
+    if not (getattr(error, "connection_invalidated", False) or _is_outage(raw)):
         return None
-    if not (error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)):
-        return None
-    found = " ".join(str(error.orig).split()) or type(error.orig).__name__
     return StoreAwayError(shown, found=found, expected="a database that can be reached")
+
+
+def _is_outage(error: object) -> bool:
+    """Whether an error of a driver is one of its operation or interface (PEP 249)."""
+    return any(kind.__name__ in {"OperationalError", "InterfaceError"} for kind in type(error).__mro__)
 
 
 class DamagedStoreError(InputError):
@@ -310,127 +326,43 @@ def _version(connection: Connection, shown: str) -> int:
     return int(version)
 
 
-HEARTBEAT_S = 20.0
-_SILENT_S = 3 * HEARTBEAT_S  # an owner on another machine without a heartbeat for this long is gone
-
-
-class RunTakenError(InputError):
-    """The run has another owner: a living process, or another task in this one."""
-
-
-_owners: set[str] = set()
-"""The owners in this process."""
-
-
-@contextmanager
-def owner() -> Iterator[str]:
-    """A new owner within the block: its name is unique in this process."""
-    name = f"{_process()}#{secrets.token_hex(8)}"
-    _owners.add(name)
-    try:
-        yield name
-    finally:
-        _owners.discard(name)
-
-
 def clock(connection: Connection) -> float:
-    """Seconds since 1970 by the database's clock, which is the same for all machines."""
-    return float(connection.execute(select(clock_of(connection.dialect.name))).scalar_one())
+    """Seconds since 1970 by the database's clock, which is the same for all that use it: that of the server, or of the
+    machine where the database is a file."""
+    if connection.dialect.name != "postgresql":
+        return machine_time()
+    return float(connection.execute(select(clock_of("postgresql"))).scalar_one())
 
 
 def clock_of(dialect: str) -> ColumnElement[float]:
     """The same as an expression in a statement."""
-    own = "extract(epoch from clock_timestamp())"
-    return literal_column(own if dialect == "postgresql" else "((julianday('now') - 2440587.5) * 86400.0)", Float)
+    if dialect != "postgresql":
+        return literal(machine_time(), Float)
+    return literal_column("extract(epoch from clock_timestamp())", Float)
 
 
-def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str = "") -> None:
-    """Makes `owner` the owner of the runs ("": only within this transaction). Raises `RunTakenError` if a living owner or
-    workers have one of them."""
-    refuse_owned(connection, run_ids, shown)
-    table = schema.runs
-    mine = {"owner": owner, "owner_seen": time.time()}
-    connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
-    # Own first, then look for workers: they check the owner under a lock.
-    held = shared_run(connection, run_ids)
-    if held is not None:
-        row = connection.execute(select(table).where(table.c.id == held)).mappings().one()
-        raise _taken(row, shown, "workers at work on it (--share)")
-    connection.execute(delete(schema.claims).where(schema.claims.c.run.in_(run_ids)))
-
-
-def shared_run(connection: Connection, run_ids: Sequence[int]) -> int | None:
-    """One of the runs that workers are at work on, if any."""
-    table = schema.claims
-    live = table.c.run.in_(run_ids), table.c.worker != "failed", table.c.until >= clock(connection)
-    return connection.scalar(select(table.c.run).where(*live).limit(1))
-
-
-_OWNED = ("system", "condition", "owner", "owner_seen")  # settings are long
-
-
-def refuse_owned(connection: Connection, run_ids: Sequence[int], shown: str, *, share: bool = False) -> None:
-    """Raises `RunTakenError` if a run has a living owner. With `share` nobody can take the runs until the transaction
-    ends."""
-    table = schema.runs
-    query = select(*(table.c[name] for name in _OWNED)).where(table.c.id.in_(run_ids)).order_by(table.c.id)
-    for row in connection.execute(query.with_for_update(read=True) if share else query).mappings():
-        if at_work(row):
-            process = row["owner"].partition("#")[0]
-            who = "another one in this process" if process == _process() else f"process {process}"
-            raise _taken(row, shown, f"{who} at work on it")
-
-
-def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
-    place = f"run of {row['system']} under {row['condition']}"
-    return RunTakenError(shown, place, found=found, expected="one process a run: wait for it, or stop it")
-
-
-def at_work(row: RowMapping) -> bool:
-    """Whether the run has a living owner."""
-    return bool(row["owner"]) and not _is_gone(row["owner"], row["owner_seen"])
-
-
-def release(connection: Connection, run_ids: Sequence[int], owner: str) -> None:
-    """Releases the runs that the owner still has."""
-    table = schema.runs
-    connection.execute(
-        update(table).where(table.c.id.in_(run_ids), table.c.owner == owner).values(owner="", owner_seen=0.0)
-    )
-
-
-def _process() -> str:
-    return f"{os.getpid()}/{_started(os.getpid())}@{socket.gethostname()}"
-
-
-def _is_gone(owner: str, seen: float) -> bool:
-    process = owner.partition("#")[0]
-    if process == _process():
-        return owner not in _owners
-    who, _, host = process.partition("@")
-    if host != socket.gethostname():
-        return time.time() - seen > _SILENT_S
-    pid, _, started = who.partition("/")
-    return not pid.isdigit() or _started(int(pid)) != started
-
-
-def _started(pid: int) -> str:
-    """The start of a process (kernel ticks), which tells a reused pid from the former owner; empty without such a
-    process."""
+def machine_time() -> float:
+    """Seconds since 1970 by this machine's clock, the same for all its processes. It is the kernel's (exact to a second)
+    where a process is given another time than the machine has."""
+    own = time.time()
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        if Path("/proc").is_dir():
-            return ""
-        return "alive" if _answers(pid) else ""
-    return "" if fields[0] == "Z" else fields[19]
+        up = float(Path("/proc/uptime").read_text().partition(" ")[0])
+        booted = _BOOTED.search(Path("/proc/stat").read_text())
+    except (OSError, ValueError):
+        return own
+    kernel = float(booted[1]) + up if booted else own
+    return own if abs(own - kernel) <= _SAME_S else kernel
 
 
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def outlasting(call: Callable[[], T]) -> T:
+    """The result of a call, repeated for two minutes while the database can't be reached or is locked. Blocks. The call
+    must be safe to repeat."""
+    ends, rest = time.monotonic() + _AWAY_S, _REST_FIRST_S
+    while True:
+        try:
+            return call()
+        except StoreAwayError:
+            if time.monotonic() > ends:
+                raise
+        time.sleep(rest)
+        rest = min(2 * rest, _REST_MAX_S)

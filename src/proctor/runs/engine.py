@@ -11,7 +11,8 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -19,12 +20,13 @@ from pydantic import JsonValue
 
 from proctor import core
 from proctor.media import RecordsShown
-from proctor.runs.database import HEARTBEAT_S
+from proctor.runs.database import StoreAwayError, outlasting
 from proctor.runs.housekeeping import reopen_errors
 from proctor.runs.journal import Journal
+from proctor.runs.leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
-from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
+from proctor.runs.sharing import ItemClaims, share_out, sources_of
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -182,21 +184,27 @@ async def ask_all(
     """
     tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
-    held, fence = (store.owning(runs), None) if claims is None else (claims.sharing(runs), claims.kept)
-    with held, Journal(store, limits.concurrency, fence) as journal:
-        worker = _Worker(store, journal, limits, tally, stop, on_change, claims)
-        async with asyncio.TaskGroup() as tasks:
-            heartbeat = tasks.create_task(_beat(store, runs, claims))
-            workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
-            await (
-                _feed(jobs, waiting, stop, tally) if claims is None else share_out(jobs, waiting, stop, tally, claims)
-            )
-            for _ in workers:
-                await waiting.put(None)
-            await asyncio.wait(workers)
-            heartbeat.cancel()
-        for run, items in worker.undecided():
-            await asyncio.to_thread(reopen_errors, store, run, items)
+    with store.owning(runs) if claims is None else claims.sharing(runs) as lease:
+        with Journal(store, limits.concurrency, lease.kept) as journal:
+            worker = _Worker(store, journal, limits, tally, stop, on_change, lease)
+            async with asyncio.TaskGroup() as tasks:
+                heartbeat = tasks.create_task(worker.keep_lease())
+                workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
+                try:
+                    if claims is None:
+                        await _feed(await asyncio.to_thread(_unsettled, store, jobs), waiting, stop, tally)
+                    else:
+                        await share_out(jobs, waiting, stop, tally, claims)
+                except core.ProctorError as error:  # what is under way still comes in
+                    worker.end(error)
+                for _ in workers:
+                    await waiting.put(None)
+                await asyncio.wait(workers)
+                heartbeat.cancel()
+        if journal.fault is not None:
+            raise journal.fault
+        for run, items in worker.undecided() if lease.lost is None else ():
+            await asyncio.to_thread(outlasting, partial(reopen_errors, store, run, items, lease.check))
     if worker.fatal is not None:
         raise worker.fatal
     return tally
@@ -214,11 +222,14 @@ async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tal
             await waiting.put((job, item, time.monotonic()))
 
 
-async def _beat(store: Store, runs: Sequence[Run], claims: ItemClaims | None) -> None:
-    while True:
-        await asyncio.sleep(HEARTBEAT_S if claims is None else claims.lease_s / 4)
-        beat = partial(store.keep_owning, runs) if claims is None else partial(outlasting, claims.beat)
-        await asyncio.to_thread(beat)
+def _unsettled(store: Store, jobs: Sequence[Job]) -> list[Job]:
+    """The jobs without the items that another process answered between the plan and the lease."""
+    left = []
+    for job in jobs:
+        settled = store.settled(job.run)
+        store.item_numbers(job.run.benchmark)  # known from here on, whatever becomes of the database
+        left.append(replace(job, items=[item for item in job.items if item.id not in settled]))
+    return left
 
 
 @dataclass
@@ -231,7 +242,7 @@ class _Worker:
     tally: Tally
     stop: asyncio.Event
     on_change: Callable[[Tally], None]
-    claims: ItemClaims | None
+    lease: RunLease | ItemClaims
     fatal: core.ProctorError | None = None
     hide: core.Scrubber = field(default_factory=core.environment_scrubber)
     watches: dict[int, RejectionWatch] = field(default_factory=dict)
@@ -241,24 +252,39 @@ class _Worker:
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
-            if self.stop.is_set():
-                continue
             job, item, queued_at = entry
-            if not await self._holds(job.run, item):  # another worker has it by now
-                self.tally.total -= 1
-                continue
-            answer = await self._asked(job, item, queued_at)
-            if answer is None:
-                continue
-            answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
-            if not await self._is_one_model(job.run, answer):
-                continue
-            if not self.limits.timed:
-                answer = answer.model_copy(update={"timing": None})
-            before = job.paid.get(item.id)
-            kept = answer if before is None else answer.model_copy(update={"usage": before + answer.usage})
-            await self.journal.write(job.run, kept, await self._scores(job, item, kept))
+            if not self.stop.is_set() and await self._holds(job.run, item):
+                await self._complete(job, item, queued_at)
+            self.lease.done(job.run, item.id)
+
+    async def _complete(self, job: Job, item: core.Item, queued_at: float) -> None:
+        """Asks an item, and records and counts its answer."""
+        answer = await self._asked(job, item, queued_at)
+        if answer is None:
+            return
+        answer = without_secrets(answer, self.hide)  # here, too, since it is scored and printed
+        if not await self._is_one_model(job.run, answer):
+            return
+        if not self.limits.timed:
+            answer = answer.model_copy(update={"timing": None})
+        before = job.paid.get(item.id)
+        kept = answer if before is None else answer.model_copy(update={"usage": before + answer.usage})
+        if await self.journal.write(job.run, kept, await self._scores(job, item, kept)):
             self._count(answer)
+        elif (fault := self.lease.lost or self.journal.fault) is not None:
+            self.end(fault)
+        else:
+            self.tally.total -= 1  # another worker has the item by now
+
+    async def keep_lease(self) -> None:
+        """Renews the lease again and again. A database that stays away is left to those who write."""
+        while True:
+            await asyncio.sleep(self.lease.every_s)
+            with suppress(StoreAwayError):
+                await asyncio.to_thread(outlasting, self.lease.beat)
+            if self.lease.lost is not None:
+                self.end(self.lease.lost)
+                return
 
     async def _asked(self, job: Job, item: core.Item, queued_at: float) -> core.Answer | None:
         """The answer to record; None where nothing is recorded."""
@@ -267,7 +293,7 @@ class _Worker:
         try:
             await watch.begin()
         except core.ConfigurationError as error:
-            self._end(error)
+            self.end(error)
             return None
         try:
             if not self.stop.is_set():
@@ -279,9 +305,9 @@ class _Worker:
             if job.skip_broken:
                 answer = _ended(item, core.Status.FAILED, error)
             else:
-                self._end(core.InputError(f"{error} (item {item.id!r})"))
+                self.end(core.InputError(f"{error} (item {item.id!r})"))
         except core.ConfigurationError as error:
-            self._end(error)
+            self.end(error)
         finally:
             self._observe(job, item, answer, watch)
         return answer
@@ -307,7 +333,7 @@ class _Worker:
             if answer.status is core.Status.ERROR and not watch.over:
                 self.errors.setdefault(job.run.id, (job.run, []))[1].append(item.id)
         if watch.fault is not None:
-            self._end(watch.fault)
+            self.end(watch.fault)
 
     def undecided(self) -> list[tuple[Run, list[str]]]:
         """The errors of runs whose server rejected every item."""
@@ -322,23 +348,31 @@ class _Worker:
         if not isinstance(name, str) or not name or name in known:
             return True
         try:
-            await asyncio.to_thread(note_served, self.store, run, name)
-        except core.ConfigurationError as error:
-            self._end(error)
-            return False
+            await asyncio.to_thread(outlasting, partial(note_served, self.store, run, name))
+        except (core.ConfigurationError, StoreAwayError) as error:
+            self.end(error)
+            return isinstance(error, StoreAwayError)  # the answer is paid: it is kept
         known.add(name)
         return True
 
-    def _end(self, error: core.ProctorError) -> None:
+    def end(self, error: core.ProctorError) -> None:
+        """Asks nothing more; the error is raised once all that is under way has come in."""
         self.fatal = self.fatal or error
         self.stop.set()
 
     async def _holds(self, run: Run, item: core.Item) -> bool:
-        if self.claims is None:
-            return True
-        if not self.claims.fresh:
-            return await asyncio.to_thread(self.claims.holds, run, item.id)
-        return self.claims.holds(run, item.id)
+        """Whether the item may be asked under the lease."""
+        try:
+            fresh = self.lease.fresh
+            held = self.lease.holds(run, item.id) if fresh else await asyncio.to_thread(self.lease.holds, run, item.id)
+        except core.ProctorError as error:
+            self.end(error)
+            return False
+        if self.lease.lost is not None:
+            self.end(self.lease.lost)
+        elif not held:
+            self.tally.total -= 1  # another worker has it by now
+        return held
 
     async def _scores(self, job: Job, item: core.Item, answer: core.Answer) -> list[core.Score]:
         """The scores of an answer. A scorer that breaks ends the run, but neither the answer (which is paid for) nor the
@@ -348,7 +382,7 @@ class _Worker:
             try:
                 found += await scores_of((scorer,), item, answer)
             except core.ProctorError as error:
-                self._end(error)
+                self.end(error)
         return found
 
     def _count(self, answer: core.Answer) -> None:

@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.bulk import in_parts
-from proctor.runs.database import READING_FAULTS, claim
+from proctor.runs.database import READING_FAULTS
+from proctor.runs.leases import claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
 from proctor.runs.served import served_names
 from proctor.runs.settings import own_metrics, servers_of
@@ -78,10 +79,14 @@ def rejected_items(store: Store, run: Run) -> set[str]:
         return {row.item for row in connection.execute(query) if json.loads(row.extra).get(schema.REJECTED)}
 
 
-def reopen_errors(store: Store, run: Run, items: Sequence[str]) -> None:
-    """Turns a run's errors on these items into failed answers without scores, so that the next run asks them again."""
+def reopen_errors(
+    store: Store, run: Run, items: Sequence[str], check: Callable[[Connection], None] = lambda _: None
+) -> None:
+    """Turns a run's errors on these items into failed answers without scores, so that the next run asks them again.
+    `check` raises in the same transaction where the caller may no longer write."""
     ids, table, scores = store.item_numbers(run.benchmark), schema.answers, schema.scores
     with store.writing() as connection:
+        check(connection)
         for part in in_parts(sorted(ids[item] for item in items)):
             own = (table.c.run == run.id, table.c.item.in_(part), table.c.status == Status.ERROR.value)
             connection.execute(update(table).where(*own).values(status=Status.FAILED.value))

@@ -1,4 +1,5 @@
-"""Answers on their way to disk: one transaction at a time, in a thread of its own."""
+"""Answers on their way to disk: one transaction at a time, in a thread of its own. A store that can't be reached or is
+locked is waited for; what it does not take even then goes to a file (`runs.unwritten`)."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from proctor import core
-from proctor.runs.sharing import outlasting
+from proctor.runs.database import StoreAwayError, StoreWriteError, outlasting
 from proctor.runs.store import Fence, Run, Store
+from proctor.runs.unwritten import keep_unwritten
 
 _REST = 4.0
 _MOST_REST_S = 0.01
@@ -23,7 +27,11 @@ class _Entry:
     run: Run
     answer: core.Answer
     scores: Sequence[core.Score]
-    done: asyncio.Future[None]
+    done: asyncio.Future[bool]
+
+
+class UnwrittenError(core.InputError):
+    """The store did not take answers; the message says where they are kept."""
 
 
 class Journal:
@@ -42,6 +50,9 @@ class Journal:
         self._waiting: list[_Entry] = []
         self._under_way = 0
         self._free_at = 0.0
+        self._fault: core.InputError | None = None
+        self._kept: Path | None = None
+        self._count = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Journal:
@@ -52,12 +63,21 @@ class Journal:
         self._commit()  # answers are kept even when the task that wrote them was cancelled
         self._thread.shutdown(wait=True)
 
-    async def write(self, run: Run, answer: core.Answer, scores: Sequence[core.Score]) -> None:
-        """Returns when the answer is on disk; raises what the store raised."""
+    @property
+    def fault(self) -> UnwrittenError | None:
+        """What the store did not take so far, and where it is kept."""
+        if self._fault is None:
+            return None
+        kept = f"the next proctor run adds {core.count_of(self._count, 'answer')} kept in {self._kept}"
+        return UnwrittenError(None, f"{self._fault}; {kept}")
+
+    async def write(self, run: Run, answer: core.Answer, scores: Sequence[core.Score]) -> bool:
+        """Returns when the answer is on disk: True if it is in the store, False if the fence kept it out or the store did
+        not take it (`fault`). Raises what else the store raised."""
         entry = _Entry(run, answer, scores, self._loop.create_future())
         self._waiting.append(entry)
         self._plan()
-        await entry.done
+        return await entry.done
 
     def _plan(self) -> None:
         """Schedules the next transaction."""
@@ -82,25 +102,37 @@ class Journal:
         """Runs in the thread."""
         started = time.monotonic()
         error: Exception | None = None
-        rows = [(entry.run, entry.answer, entry.scores) for entry in batch]
+        stored = [False] * len(batch)
         try:
-            if self._fence is None:
-                self._store.write_many(rows)
-            else:  # safe to repeat: the fence lets no answer through a second time
-                outlasting(lambda: self._store.write_many(rows, self._fence))
+            stored = self._stored(batch)
         except Exception as raised:  # noqa: BLE001 - handed to the waiting caller
             error = raised
         taken = time.monotonic() - started
-        self._loop.call_soon_threadsafe(self._settle, batch, error, taken)
+        self._loop.call_soon_threadsafe(self._settle, batch, error or stored, taken)
 
-    def _settle(self, batch: Sequence[_Entry], error: Exception | None, taken: float) -> None:
+    def _stored(self, batch: Sequence[_Entry]) -> list[bool]:
+        """Whether each answer is in the store. All can be repeated: an answer that is there already stays as it is."""
+        rows = [(entry.run, entry.answer, entry.scores) for entry in batch]
+        call = partial(self._store.write_many, rows, self._fence)
+        try:
+            return outlasting(call) if self._fault is None else call()
+        except (StoreAwayError, StoreWriteError) as error:
+            try:
+                self._kept = keep_unwritten(self._store, rows)
+            except OSError:
+                raise error from None
+            self._fault = self._fault or error
+            self._count += len(rows)
+        return [False] * len(batch)
+
+    def _settle(self, batch: Sequence[_Entry], outcome: Exception | list[bool], taken: float) -> None:
         self._under_way -= 1
         self._free_at = self._loop.time() + min(_REST * taken, _MOST_REST_S)
-        for entry in batch:
+        for place, entry in enumerate(batch):
             if entry.done.done():  # cancelled
                 continue
-            if error is None:
-                entry.done.set_result(None)
+            if isinstance(outcome, list):
+                entry.done.set_result(outcome[place])
             else:
-                entry.done.set_exception(error)
+                entry.done.set_exception(outcome)
         self._plan()

@@ -32,13 +32,15 @@ from proctor.core import (
     generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, count_at_rate, viewer
-from proctor.runs.database import RunTakenError
+from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
+from proctor.runs.leases import RunTakenError
 from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, scorer_settings
 from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
+from proctor.runs.unwritten import add_unwritten
 from proctor.systems import build_system
 
 
@@ -60,13 +62,15 @@ class PlanOptions:
 @dataclass(frozen=True)
 class Plan:
     """The jobs, and what was found on the way: `settled` answers, `unsupported` items by system, and the `problems` of the
-    broken media of `left_out` items."""
+    broken media of `left_out` items. `added` is the number of answers that an earlier run could not write
+    (`runs.unwritten`)."""
 
     jobs: list[Job]
     settled: int = 0
     unsupported: dict[str, int] = field(default_factory=dict)
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
+    added: int = 0
 
     @property
     def runs(self) -> list[Run]:
@@ -107,16 +111,17 @@ def plan(
     store.add_benchmark(benchmark)
     asking = _Asking(store, benchmark, items, tuple(shown.values()), library, tuple(scorers), options)
     jobs: list[Job] = []
-    settled = 0
+    settled = added = 0
     unsupported: dict[str, int] = {}
     for system in systems:
         mine = asking.supported(system)
         if len(mine) < len(items):
             unsupported[system.name] = len(items) - len(mine)
         for condition in conditions:
+            added += add_unwritten(store, asking.run(system, condition))
             jobs.append(job := asking.job(system, condition, mine))
             settled += len(mine) - len(job.items)
-    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items))
+    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items), added)
 
 
 def join(
@@ -191,9 +196,13 @@ class _Asking:
         drawn: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
         return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | drawn
 
+    def run(self, system: System, condition: str) -> Run:
+        """The run of a system, new or to be resumed."""
+        return self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
+
     def job(self, system: System, condition: str, mine: Sequence[Item]) -> Job:
         """The outstanding items of one run."""
-        run = self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
+        run = self.run(system, condition)
         known = self.store.settled(run)
         left = [item for item in mine if item.id not in known]
         view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
@@ -323,7 +332,8 @@ async def execute(
         tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change, claims=claims)
     except* ProctorError as errors:
         raise _first(errors) from None
-    return Outcome(tally, sum(store.count_answers(run)[1] for run in plan.runs), tally.remaining)
+    failed = outlasting(lambda: sum(store.count_answers(run)[1] for run in plan.runs))
+    return Outcome(tally, failed, tally.remaining)
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

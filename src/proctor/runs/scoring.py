@@ -358,10 +358,12 @@ def _kept(
     _refuse_others(store, benchmark, recorded, name, part=part)
     settings = recorded.settings | {"notes": list(recorded.notes)}
     run = store.start_run(benchmark, *name, settings)
-    with store.owning([run]):
+    with store.owning([run]) as lease:
         _refuse_others(store, benchmark, recorded, name, part=part)
         store.put_votes(recorded.votes)
-        store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers])
+        store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers], lease.kept)
+        if lease.lost is not None:
+            raise lease.lost
     return run
 
 

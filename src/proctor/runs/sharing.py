@@ -13,11 +13,11 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, select, true, update
@@ -25,7 +25,8 @@ from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, s
 from proctor.core import Answer, FrozenModel, InputError, Item, Status, first_problem, generator
 from proctor.runs import schema
 from proctor.runs.bulk import in_parts, whole_numbers
-from proctor.runs.database import StoreAwayError, clock, clock_of, refuse_owned
+from proctor.runs.database import StoreAwayError, clock, clock_of, outlasting
+from proctor.runs.leases import LEASE_S, LONGEST_S, RunLostError, lease_time, refuse_owned
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -115,28 +116,8 @@ def _read(store: Store, key: str) -> Order:
         raise InputError(store.shown, f"order {key[:12]}", found=found, expected=expected) from error
 
 
-LEASE_S = 60.0
-"""How long a claim holds without a sign of life."""
-
 _RESTING = "failed"
-_REST_S = 600.0  # all workers leave a failed item alone this long, or until somebody runs without --share
-_AWAY_S = 120.0  # a worker ends where the database can't be reached for longer
-_REST_FIRST_S, _REST_MAX_S = 0.1, 5.0
-
-T = TypeVar("T")
-
-
-def outlasting(call: Callable[[], T]) -> T:
-    """The result of a call, repeated while the database can't be reached. Blocks. The call must be safe to repeat."""
-    ends, rest = time.monotonic() + _AWAY_S, _REST_FIRST_S
-    while True:
-        try:
-            return call()
-        except StoreAwayError:
-            if time.monotonic() > ends:
-                raise
-        time.sleep(rest)
-        rest = min(2 * rest, _REST_MAX_S)
+_REST_S = LONGEST_S  # all workers leave a failed item alone this long, or until somebody runs without --share
 
 
 @dataclass(frozen=True)
@@ -155,23 +136,26 @@ class ItemClaims:
     def __init__(self, store: Store, lease_s: float = LEASE_S) -> None:
         self.worker = secrets.token_hex(16)
         self.lease_s = lease_s
+        self.every_s = lease_s / 4
+        self.lost: RunLostError | None = None  # never all at once: what became of each item is seen when it is written
         self.stale = 0
         """Answers dropped because their claim had gone to another worker."""
         self._store = store
         self._held: set[tuple[int, str]] = set()
-        self._renewed = -math.inf  # by this machine's clock
+        self._queued: set[tuple[int, str]] = set()  # taken and not yet done, whether or not the claim still holds
+        self._renewed = -math.inf  # by `lease_time`
         self._lock = threading.Lock()
 
     @contextmanager
-    def sharing(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Allows claims on items of the runs; releases the remaining ones at the end. Raises `RunTakenError` where a
+    def sharing(self, runs: Sequence[Run]) -> Iterator[ItemClaims]:
+        """Gives these claims, and allows them on items of the runs; releases the remaining ones at the end. Raises `RunTakenError` where a
         process owns one of the runs alone."""
         with self._store.writing() as connection:
             refuse_owned(connection, [run.id for run in runs], self._store.shown)
         try:
-            yield
+            yield self
         finally:
-            with suppress(StoreAwayError), self._store.writing() as connection:  # claims expire by themselves
+            with suppress(StoreAwayError), self._store.writing() as connection:  # a claim ends by itself
                 connection.execute(delete(schema.claims).where(schema.claims.c.worker == self.worker))
 
     def look(self, run: Run) -> OpenItems:
@@ -179,24 +163,31 @@ class ItemClaims:
         table, answers = schema.claims, schema.answers
         with self._store.reading() as connection:
             done = (answers.c.run == run.id) & (answers.c.status != Status.FAILED.value)
-            live = (table.c.run == run.id) & (table.c.until >= clock_of(self._store.dialect))
+            live = (table.c.run == run.id) & _holds(self._store.dialect)
             settled = set(whole_numbers(connection, answers.c.item, done).tolist())
             busy = set(whole_numbers(connection, table.c.item, live & (table.c.worker != _RESTING)).tolist())
             resting = set(whole_numbers(connection, table.c.item, live & (table.c.worker == _RESTING)).tolist())
         names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
         free = {name for name, number in names.items() if number not in taken}
         busy -= settled
-        return OpenItems(free, {name for name, number in names.items() if number in busy} if busy else set())
+        own = {item for number, item in self._queued.copy() if number == run.id} & free
+        others = {name for name, number in names.items() if number in busy} if busy else set()
+        return OpenItems(free - own, others | own)
 
     def take(self, run: Run, items: Sequence[str]) -> list[str]:
         """Claims the items that are free and have no settled answer, and returns them. Raises `RunTakenError` where a
         process owns the run alone."""
         with self._lock:
-            begun = time.monotonic()
+            begun = lease_time()
             mine = self._take(run, items)
             self._renewed = begun if not self._held else self._renewed
             self._held |= {(run.id, item) for item in mine}
+            self._queued |= {(run.id, item) for item in mine}
         return mine
+
+    def done(self, run: Run, item: str) -> None:
+        """An item that this worker took is not under way any more: it may be taken again."""
+        self._queued.discard((run.id, item))
 
     def _take(self, run: Run, items: Sequence[str]) -> list[str]:
         ids, table, answers = self._store.item_numbers(run.benchmark), schema.claims, schema.answers
@@ -211,7 +202,7 @@ class ItemClaims:
                 index_elements=["run", "item"],
                 set_={"worker": new.excluded.worker, "until": new.excluded.until},
                 # Its own claims, too: one that was made and not confirmed is made again.
-                where=or_(table.c.until < now, table.c.worker == self.worker),
+                where=or_(~_holds(self._store.dialect), table.c.worker == self.worker),
             )
             mine = set(connection.scalars(statement.returning(table.c.item)))
             # Claim first, then look: an answer that came in between is seen here.
@@ -232,7 +223,7 @@ class ItemClaims:
         """Renews all claims that this worker still has."""
         table, items = schema.claims, schema.items
         with self._lock:
-            begun = time.monotonic()
+            begun = lease_time()
             with self._store.writing() as connection:
                 until = clock(connection) + self.lease_s
                 own = update(table).where(table.c.worker == self.worker).values(until=until)
@@ -242,6 +233,9 @@ class ItemClaims:
                 by_number = {row.id: row.item for row in connection.execute(names)} if numbers else {}
             self._held = {(row.run, by_number[row.item]) for row in rows}
             self._renewed = begun
+
+    def check(self, connection: Connection) -> None:
+        """Nothing: claims are on single items, and each answer is checked (`kept`)."""
 
     def holds(self, run: Run, item: str) -> bool:
         """Whether this worker still has the claim on an item: it may have expired while the database was away. Blocks
@@ -253,7 +247,7 @@ class ItemClaims:
     @property
     def fresh(self) -> bool:
         """Whether no claim can have expired, so that `holds` does not block."""
-        return time.monotonic() - self._renewed <= self.lease_s
+        return lease_time() - self._renewed <= self.lease_s
 
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written in this transaction: those whose claim this worker still has. The claim
@@ -272,6 +266,12 @@ class ItemClaims:
         found = [(run.id, number) in mine for (run, _), number in zip(answers, numbers, strict=True)]
         self.stale += found.count(False)
         return found
+
+
+def _holds(dialect: str) -> Any:
+    """The condition that a claim holds. One that ends too late was written by another clock (`LONGEST_S`)."""
+    now = clock_of(dialect)
+    return schema.claims.c.until.between(now, now + LONGEST_S)
 
 
 _TOGETHER = 4  # items per claim, as a multiple of the concurrency: items of one video stay with one worker

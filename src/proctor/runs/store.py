@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -36,17 +35,17 @@ from proctor.runs import schema
 from proctor.runs.bulk import in_parts, upsert_rows
 from proctor.runs.database import (
     READING_FAULTS,
-    at_work,
+    StoreAwayError,
+    StoreWriteError,
     away,
-    claim,
+    clock,
     damaged,
     open_engine,
-    owner,
+    outlasting,
     reading,
-    release,
-    shared_run,
     shown_url,
 )
+from proctor.runs.leases import RunLease, at_work, owner, shared_run
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.settings import changed_settings, same_run, with_servers
 
@@ -81,6 +80,7 @@ class Store:
         self.shown = shown_url(store)
         self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error  # of rows past SQLAlchemy
         self._item_ids: dict[str, dict[str, int]] = {}
+        self._fingerprints: dict[str, str] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open; they are not stored."""
 
@@ -114,14 +114,16 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection in a transaction, which is on disk when the block ends without an exception. Raises `InputError`
-        where writing fails (a full disk, a locked or damaged store), `StoreAwayError` without the server."""
+        """A connection in a transaction, which is on disk when the block ends without an exception. Raises
+        `StoreWriteError` where writing fails (a full disk, a damaged store), and `StoreAwayError` without the server, or
+        while another process has locked the file for a minute."""
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except DBAPIError as error:
-            reason = str(error.orig).strip() or type(error.orig).__name__
-            full = InputError(self.shown, found=reason, expected="a store that can be written")
+        except (DBAPIError, self._driver_error) as error:
+            raw = getattr(error, "orig", error)
+            reason = str(raw).strip() or type(raw).__name__
+            full = StoreWriteError(self.shown, found=reason, expected="a store that can be written")
             raise away(self.shown, error, self.dialect) or full from error
 
     def add_benchmark(self, benchmark: Benchmark) -> None:
@@ -220,7 +222,7 @@ class Store:
             run_id = int(known["id"])
             if same_run(known["settings"], plain):
                 plain = with_servers(known["settings"], plain)
-            elif at_work(known) or _begun(connection, run_id):
+            elif at_work(known, clock(connection)) or _begun(connection, run_id):
                 raise self._other_settings(system, condition, known["settings"], plain)
             if known["settings"] != plain:
                 connection.execute(update(table).where(table.c.id == run_id).values(settings=plain))
@@ -246,31 +248,31 @@ class Store:
         )
 
     @contextmanager
-    def owning(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Owns these runs within the block, so that nobody else pays for the same answers. Raises `RunTakenError` (an
-        `InputError`) where a run has another owner, in this or another living process, and `InputError` where a run's
-        settings have changed since it was read."""
-        ids, table = [run.id for run in runs], schema.runs
+    def owning(self, runs: Sequence[Run]) -> Iterator[RunLease]:
+        """Owns these runs within the block, so that nobody else pays for the same answers; the lease is the fence for what
+        is written. Raises `RunTakenError` (an `InputError`) where a run has another owner, in this or another living
+        process, and `InputError` where a run's settings have changed since it was read."""
         with owner() as me:
-            with self.writing() as connection:
-                claim(connection, ids, self.shown, me)
-                kept = connection.execute(select(table.c.id, table.c.settings).where(table.c.id.in_(ids)))
-                settings = {row.id: row.settings for row in kept}
-                for run in runs:
-                    if not same_run(settings[run.id], run.settings):
-                        raise self._other_settings(run.system, run.condition, settings[run.id], run.settings)
+            lease = RunLease(self, runs, me)
+            outlasting(lease.take)
             try:
-                yield
-            finally:
-                with self.writing() as connection:
-                    release(connection, ids, me)
+                self._check_settings(runs)
+                yield lease
+            except BaseException:
+                with suppress(InputError):  # a lease ends by itself
+                    lease.release()
+                raise
+            with suppress(StoreAwayError):
+                lease.release()
 
-    def keep_owning(self, runs: Sequence[Run]) -> None:
-        """Shows other machines that this process still works on the runs."""
+    def _check_settings(self, runs: Sequence[Run]) -> None:
         table = schema.runs
-        with self.writing() as connection:
-            ids = [run.id for run in runs]
-            connection.execute(update(table).where(table.c.id.in_(ids)).values(owner_seen=time.time()))
+        with self.reading() as connection:
+            kept = connection.execute(select(table.c.id, table.c.settings).where(table.c.id.in_([r.id for r in runs])))
+            settings = {row.id: row.settings for row in kept}
+        for run in runs:
+            if not same_run(settings[run.id], run.settings):
+                raise self._other_settings(run.system, run.condition, settings[run.id], run.settings)
 
     def settled(self, run: Run) -> set[str]:
         """The ids of items with an answer that is not `failed`."""
@@ -303,38 +305,41 @@ class Store:
         failed = counts.pop(Status.FAILED, 0)
         return sum(counts.values()), failed
 
-    def write(self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]]) -> None:
+    def write(
+        self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]], fence: Fence | None = None
+    ) -> list[bool]:
         """Writes answers with their scores in one transaction. A stored `failed` answer is replaced; any other stays, with
-        its scores."""
-        self.write_many([(run, answer, scores) for answer, scores in marked])
+        its scores. Returns for each answer whether it is on disk."""
+        return self.write_many([(run, answer, scores) for answer, scores in marked], fence)
 
-    def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> None:
-        """As `write`, for several runs at once; with a `fence` only the answers that it lets through."""
+    def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> list[bool]:
+        """As `write`, for several runs at once; with a `fence` only the answers that it lets through. A repeated call
+        changes nothing and returns the same."""
         if not rows:
-            return
+            return []
         for run, answer, _ in rows:
             if answer.item_id not in self.item_numbers(run.benchmark):
                 raise InputError(self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item")
         hide = environment_scrubber()
         rows = [(run, schema.without_secrets(answer, hide), scores) for run, answer, scores in rows]
+        answers = [
+            schema.answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer)
+            for run, answer, _ in rows
+        ]
         with self.writing() as connection:
-            if fence is not None:
-                let = fence(connection, [(run, answer) for run, answer, _ in rows])
-                rows = [row for row, through in zip(rows, let, strict=True) if through]
-            answers = [
-                schema.answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer)
-                for run, answer, _ in rows
-            ]
-            if upsert_rows(connection, schema.answers, self._answer_upsert, answers) < len(rows):
+            let = [True] * len(rows) if fence is None else fence(connection, [(run, answer) for run, answer, _ in rows])
+            through = [answer for answer, passes in zip(answers, let, strict=True) if passes]
+            on_disk = let
+            if upsert_rows(connection, schema.answers, self._answer_upsert, through) < len(rows):
                 # Stored answers stay, so scores of other answers are dropped. The upsert has locked the rows.
                 there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
-                own = [there[one["run"], one["item"]] == one for one in answers]
-                rows = [row for row, stored in zip(rows, own, strict=True) if stored]
+                on_disk = [there.get((one["run"], one["item"])) == one for one in answers]
             scores: list[dict[str, Any]] = []
-            for run, _, marks in rows:
+            for (run, _, marks), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
                 ids = self.item_numbers(run.benchmark)
-                scores.extend(schema.score_row(run.id, ids[mark.item_id], mark) for mark in marks)
+                scores.extend(schema.score_row(run.id, ids[mark.item_id], mark) for mark in marks if own)
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
+        return on_disk
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
         """Writes scores of stored answers; they replace those of the same metric and scorer."""
@@ -437,7 +442,14 @@ class Store:
                 known = self._benchmark(connection, benchmark)
                 query = select(table.c.item, table.c.id).where(table.c.benchmark == known["id"])
                 self._item_ids[benchmark] = {row.item: row.id for row in connection.execute(query)}
+                self._fingerprints[benchmark] = known["fingerprint"]
         return self._item_ids[benchmark]
+
+    def known_fingerprint(self, benchmark: str) -> str:
+        """The fingerprint of a benchmark's items when their numbers were read: without a look at the database from then
+        on."""
+        self.item_numbers(benchmark)
+        return self._fingerprints[benchmark]
 
     @cached_property
     def _answer_upsert(self) -> Any:
