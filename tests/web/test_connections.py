@@ -413,7 +413,7 @@ def test_a_server_with_few_descriptors_outlasts_more_slow_sockets_than_it_has(tm
         for one in slow:
             one.close()
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(60)
+        _, log = process.communicate(timeout=60)
     assert "closed to make room" in log
     assert "Traceback" not in log
     assert len(log) < 2000
