@@ -6,13 +6,12 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
+    from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
-    from proctor.reports.blocks import Block, Prose, Section, Story, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table, p_words, unadjusted_line, without_line
     from proctor.reports.item_audit import audit_section
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
-        RANK_INTERVAL_LINE,
         few_groups_line,
         leaderboard_notes,
         leaderboard_table,

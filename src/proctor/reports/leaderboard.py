@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proctor import core
-from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
+from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Folded, Prose, Section, span_of
 from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies
 from proctor.stats import fewest_groups, least_p
 
@@ -290,12 +290,6 @@ UNDEFINED_LINE = (
     "The metric is not defined for a system that always says the same or never names the class, nor where all references "
     "are alike: such a system has no rank."
 )
-
-RANK_INTERVAL_LINE = (
-    "The intervals of a board contain all true ranks at once with 95 % confidence if systems fail on single questions; of "
-    "systems that fail on whole groups (videos), in as few as 84 of 100 simulated boards."
-)
-"""What the intervals of ranks promise."""
 
 
 def _badge(row: LeaderboardRow) -> str:

@@ -23,7 +23,7 @@ from proctor.core import (
     plain_name,
     rank_range,
 )
-from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, recorded_figure
+from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Figure, Folded, Prose, Section, recorded_figure
 from proctor.reports.comparisons import p_words
 from proctor.reports.figures import (
     Box,
@@ -35,7 +35,7 @@ from proctor.reports.figures import (
     draw_verdicts,
     plain_axis,
 )
-from proctor.reports.leaderboard import RANK_INTERVAL_LINE, remarks
+from proctor.reports.leaderboard import remarks
 from proctor.reports.source import Source
 from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
 from proctor.runs import AnalysisRow as Record
@@ -137,26 +137,6 @@ def detail_tables(board: Board) -> list[Table]:
         counts = [f"{own.ahead[n]}–{own.behind[n]}–{own.tied[n]}" if n in own.ahead else "" for n in names]
         pairs_rows.append((Cell(own.name), str(place), *counts))
     title = "Buckets won, lost and tied by the row against the column"
-    ties: list[Row] = [
-        (Cell(one.name), *map(percent, (one.win_rate, one.win_rate_tied, one.head_to_head)))
-        for one in (run.standing for run in board.runs)
-        if one.win_rate_tied is not None
-    ]
-    ties_title = "Systems that share one of the first three places by the rule"
-    ties_caption = (
-        f"{ties_title}: who is best in bootstrap samples, of all and of the tied, or better than another tied one."
-    )
-    ties_heads = columns("System", ">Win rate (all)", ">Win rate (tied)", ">Head to head (mean)")
-    without = "The ranking without each system"
-    left: list[Row] = [(Cell(one.name), " = ".join(one.first), ", ".join(one.top)) for one in board.standings.removals]
-    more = [
-        *([Table(f"{ties_caption}", ties_heads, tuple(ties), title=ties_title)] if ties else []),
-        *(
-            [Table(f"{without}.", columns("Without", "First", "First three"), tuple(left), title=without)]
-            if left
-            else []
-        ),
-    ]
     numbers = (f">{place}" for place in range(1, len(names) + 1))  # fifty names would not fit
     return [
         Table(rule_caption, columns("System", *(f">{rule}" for rule in rules)), tuple(by_rule), title=rule_title),
@@ -172,7 +152,31 @@ def detail_tables(board: Board) -> list[Table]:
             tuple(pairs_rows),
             title=title,
         ),
-        *more,
+        *_tie_tables(board),
+    ]
+
+
+def _tie_tables(board: Board) -> list[Table]:
+    """The win rates of tied systems, and the ranking without each system."""
+    ties: list[Row] = [
+        (Cell(one.name), *map(percent, (one.win_rate, one.win_rate_tied, one.head_to_head)))
+        for one in (run.standing for run in board.runs)
+        if one.win_rate_tied is not None
+    ]
+    ties_title = "Systems that share one of the first three places by the rule"
+    ties_caption = (
+        f"{ties_title}: who is best in bootstrap samples, of all and of the tied, or better than another tied one."
+    )
+    ties_heads = columns("System", ">Win rate (all)", ">Win rate (tied)", ">Head to head (mean)")
+    without = "The ranking without each system"
+    left: list[Row] = [(Cell(one.name), " = ".join(one.first), ", ".join(one.top)) for one in board.standings.removals]
+    return [
+        *([Table(f"{ties_caption}", ties_heads, tuple(ties), title=ties_title)] if ties else []),
+        *(
+            [Table(f"{without}.", columns("Without", "First", "First three"), tuple(left), title=without)]
+            if left
+            else []
+        ),
     ]
 
 
