@@ -28,7 +28,7 @@ import httpx2
 from itsdangerous import Signer
 from sqlalchemy import insert, select
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from proctor.challenges.pages.site import KEY_FILE
