@@ -63,7 +63,7 @@ def analysis(folder: Path, answers: dict[str, str], *, buckets: int = 4, videos:
     said = {"y": "yes", "n": "no"}
     for name, given in answers.items():
         letters = [(number, given[number % len(given)]) for number in numbers]
-        entries = [{"qID": f"q{number}", "content": said[one]} for number, one in letters if one in said]
+        entries = [{"qID": f"q{number}", "content": said.get(one)} for number, one in letters]
         (folder / "answer.json").write_text(json.dumps(entries))
         recorded = READER.read_recorded(folder / "answer.json", benchmark)
         asyncio.run(

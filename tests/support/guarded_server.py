@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 from proctor.web.app import create_app
-from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, Stage
+from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, GuardedServer
 from proctor.web.site import Site, upload_limit
 
 _HANGS_S = 60.0
@@ -67,9 +67,9 @@ class Served:
         self.loop.call_soon_threadsafe(acted)
         assert done.wait(_HANGS_S)
 
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[ConnectionStage]:
         """What the connections wait for."""
-        found: list[Stage] = []
+        found: list[ConnectionStage] = []
         self.within(lambda: found.extend(one.progress(self.clock.monotonic()).stage for one in self.guard))
         return found
 

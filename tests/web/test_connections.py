@@ -20,7 +20,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
-from proctor.web.connections import ConnectionLimits, Guard, Listener, NoiseFilter, Progress, Stage, report
+from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, Listener, NoiseFilter, Progress, report
 from proctor.web.proxies import PerVisitor, proxy_addresses
 from proctor.web.site import Site
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
@@ -52,7 +52,7 @@ def is_served(served: Served, source: str = "127.0.0.99") -> bool:
         return read_all(visitor).startswith(b"HTTP/1.1 200 ")
 
 
-def holds(served: Served, count: int, stage: Stage | None = None) -> None:
+def holds(served: Served, count: int, stage: ConnectionStage | None = None) -> None:
     """Waits until there are so many connections, all in this stage."""
     served.until(lambda: len(served.guard) == count and (stage is None or served.stages() == [stage] * count))
 
@@ -72,7 +72,9 @@ def has_ended(opened: socket.socket) -> bool:
 class Pretended:
     """A connection whose progress a test sets."""
 
-    def __init__(self, address: str, stage: Stage, seconds: float, received: int = 0, *, upload: bool = False) -> None:
+    def __init__(
+        self, address: str, stage: ConnectionStage, seconds: float, received: int = 0, *, upload: bool = False
+    ) -> None:
         self.address, self.ended = address, False
         self.now = Progress(stage, seconds, received, upload=upload)
 
@@ -96,45 +98,49 @@ def room_made_by(*held: Pretended, address: str = "new") -> list[int] | None:
 
 
 def test_those_without_a_request_make_room_first_and_the_longest_of_them() -> None:
-    idle = Pretended("a", Stage.IDLE, 60)
-    slow = Pretended("b", Stage.BODY, 20, 100)
-    young, old = Pretended("c", Stage.HEADERS, 1), Pretended("d", Stage.HANDSHAKE, 4)
+    idle = Pretended("a", ConnectionStage.IDLE, 60)
+    slow = Pretended("b", ConnectionStage.BODY, 20, 100)
+    young, old = Pretended("c", ConnectionStage.HEADERS, 1), Pretended("d", ConnectionStage.HANDSHAKE, 4)
     assert room_made_by(idle, slow, young) == []
     assert room_made_by(idle, slow, young, old) == [3]
     old.ended = False
-    assert room_made_by(old, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (4, 5))) == [3]
-    assert room_made_by(slow, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (1, 2))) == [0]
-    assert room_made_by(young, idle, *(Pretended("many", Stage.HEADERS, seconds) for seconds in (1, 2))) == [3]
+    assert room_made_by(old, idle, *(Pretended("many", ConnectionStage.HEADERS, seconds) for seconds in (4, 5))) == [3]
+    assert room_made_by(slow, idle, *(Pretended("many", ConnectionStage.HEADERS, seconds) for seconds in (1, 2))) == [0]
+    assert room_made_by(young, idle, *(Pretended("many", ConnectionStage.HEADERS, seconds) for seconds in (1, 2))) == [
+        3
+    ]
     idle.ended = slow.ended = False
-    busy = [Pretended(name, Stage.ANSWER, 100) for name in "xyz"]
+    busy = [Pretended(name, ConnectionStage.ANSWER, 100) for name in "xyz"]
     assert room_made_by(idle, slow, *busy[:2]) == [1]
     assert room_made_by(idle, *busy) == [0]
-    assert room_made_by(*busy, Pretended("w", Stage.BODY, 20, 10**6, upload=True)) is None, "it sends fast enough"
-    assert room_made_by(*busy, Pretended("w", Stage.BODY, 1)) is None, "it has just begun"
-    assert room_made_by(*busy, Pretended("w", Stage.STALLED, 1)) is None, "it reads"
-    assert room_made_by(*busy, Pretended("w", Stage.STALLED, 9)) == [3]
+    assert room_made_by(*busy, Pretended("w", ConnectionStage.BODY, 20, 10**6, upload=True)) is None, (
+        "it sends fast enough"
+    )
+    assert room_made_by(*busy, Pretended("w", ConnectionStage.BODY, 1)) is None, "it has just begun"
+    assert room_made_by(*busy, Pretended("w", ConnectionStage.STALLED, 1)) is None, "it reads"
+    assert room_made_by(*busy, Pretended("w", ConnectionStage.STALLED, 9)) == [3]
 
 
 def test_an_address_with_many_makes_room_among_its_own() -> None:
-    mine = Pretended("new", Stage.IDLE, 1), Pretended("new", Stage.ANSWER, 1)
-    assert room_made_by(Pretended("a", Stage.HEADERS, 9), *mine) == [1]
-    assert room_made_by(Pretended("new", Stage.ANSWER, 1), mine[1]) is None
+    mine = Pretended("new", ConnectionStage.IDLE, 1), Pretended("new", ConnectionStage.ANSWER, 1)
+    assert room_made_by(Pretended("a", ConnectionStage.HEADERS, 9), *mine) == [1]
+    assert room_made_by(Pretended("new", ConnectionStage.ANSWER, 1), mine[1]) is None
     guard = Guard(LIMITS, Counter(), proxy_addresses("192.0.2.1"))
     for _ in range(3):
-        guard.enter(Pretended("192.0.2.1", Stage.ANSWER, 1))
+        guard.enter(Pretended("192.0.2.1", ConnectionStage.ANSWER, 1))
     assert guard.has_room("192.0.2.1", 0.0), "a proxy's address is that of many"
 
 
 OVERDUE = {
-    "a handshake": (Progress(Stage.HANDSHAKE, 11), True),
-    "headers": (Progress(Stage.HEADERS, 11), True),
-    "a form": (Progress(Stage.BODY, 29, 500), False),
-    "a slow form": (Progress(Stage.BODY, 31, 10**6), True),
-    "an upload at 10 kB/s": (Progress(Stage.BODY, 3600, 36_000_000, upload=True), False),
-    "an upload at 9 kB/s": (Progress(Stage.BODY, 3600, 32_400_000, upload=True), True),
-    "an upload that has just begun": (Progress(Stage.BODY, 29, 0, upload=True), False),
-    "an answer that takes long": (Progress(Stage.ANSWER, 10**6), False),
-    "a reader who takes nothing": (Progress(Stage.STALLED, 61), True),
+    "a handshake": (Progress(ConnectionStage.HANDSHAKE, 11), True),
+    "headers": (Progress(ConnectionStage.HEADERS, 11), True),
+    "a form": (Progress(ConnectionStage.BODY, 29, 500), False),
+    "a slow form": (Progress(ConnectionStage.BODY, 31, 10**6), True),
+    "an upload at 10 kB/s": (Progress(ConnectionStage.BODY, 3600, 36_000_000, upload=True), False),
+    "an upload at 9 kB/s": (Progress(ConnectionStage.BODY, 3600, 32_400_000, upload=True), True),
+    "an upload that has just begun": (Progress(ConnectionStage.BODY, 29, 0, upload=True), False),
+    "an answer that takes long": (Progress(ConnectionStage.ANSWER, 10**6), False),
+    "a reader who takes nothing": (Progress(ConnectionStage.STALLED, 61), True),
 }
 
 
@@ -161,9 +167,9 @@ def test_caps_follow_the_descriptors_of_the_process(monkeypatch: pytest.MonkeyPa
 def test_half_requests_end_with_their_time_and_others_are_served(served: Served) -> None:
     slow = [served.opened(HEAD, source=f"127.0.0.{place}") for place in (1, 1, 2)]
     silent = served.opened()
-    holds(served, 4, Stage.HEADERS)
+    holds(served, 4, ConnectionStage.HEADERS)
     assert is_served(served)
-    holds(served, 4, Stage.HEADERS)
+    holds(served, 4, ConnectionStage.HEADERS)
     served.pass_by(9)
     assert len(served.guard) == 4
     slow[0].sendall(b"X-a: b\r\n")  # another header does not begin the time again
@@ -178,7 +184,7 @@ def test_half_forms_end_with_their_time_and_leave_no_traceback(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = served.opened(FORM, b"Content-Length: 500\r\n\r\nname=an")
-    holds(served, 1, Stage.BODY)
+    holds(served, 1, ConnectionStage.BODY)
     served.pass_by(29)
     assert len(served.guard) == 1
     served.pass_by(2)
@@ -212,13 +218,13 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_and_who_reads_slowly_is_
     ask = b"GET /large HTTP/1.1\r\nHost: review.test\r\n\r\n"
     with guarded(site) as served:
         deaf, slow = served.opened(ask), served.opened(ask)
-        holds(served, 2, Stage.STALLED)
+        holds(served, 2, ConnectionStage.STALLED)
         for left in (2, 1, 1):
             served.pass_by(40)
             taken = 0
             while taken < 8_000_000:
                 taken += len(slow.recv(1_000_000))
-            holds(served, left, Stage.STALLED)
+            holds(served, left, ConnectionStage.STALLED)
         assert served.tally == {"closed after its time was over (stalled)": 1}
         deaf.close()
         slow.close()
@@ -229,10 +235,10 @@ def test_who_reads_nothing_of_an_answer_is_disconnected_and_who_reads_slowly_is_
 def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:
     """As many as there may be, from as many addresses."""
     first = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(20)]
-    holds(served, 20, Stage.HEADERS)
+    holds(served, 20, ConnectionStage.HEADERS)
     served.clock.ahead += 1
     second = [served.opened(HEAD, source=f"127.0.1.{place % 4 + 1}") for place in range(20)]
-    holds(served, 40, Stage.HEADERS)
+    holds(served, 40, ConnectionStage.HEADERS)
     served.clock.ahead += 4
     visitors = [served.opened(HEAD, b"\r\n", source=f"127.0.2.{place + 1}") for place in range(10)]
     assert [one.recv(12) for one in visitors] == [b"HTTP/1.1 200"] * 10
@@ -246,7 +252,7 @@ def test_slow_sockets_make_room_for_those_who_ask(served: Served) -> None:
 
 def test_one_address_has_a_part_of_the_room_alone(served: Served) -> None:
     slow = [served.opened(FORM, b"Content-Length: 9\r\n\r\n", source="127.0.0.1") for _ in range(20)]
-    holds(served, 20, Stage.BODY)
+    holds(served, 20, ConnectionStage.BODY)
     with served.opened(source="127.0.0.1") as more:
         assert read_all(more).startswith(b"HTTP/1.1 503 ")
     assert is_served(served)

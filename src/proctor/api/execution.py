@@ -65,7 +65,7 @@ class Arranged:
             place(self, opened, planned)
         again = await score_changed(opened, loaded.name, loaded.scorers)
         if given["baselines"]:
-            await add_baselines(opened, loaded, scorers, seed=given["seed"])
+            await add_baselines(opened, loaded, scorers, seed=given["seed"], planned=planned)
         notes = (*loaded.reading, *again, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
         return PreparedRun(self, opened, planned, notes)
 

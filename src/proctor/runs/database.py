@@ -42,6 +42,10 @@ _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
 _SYNCHRONOUS = "FULL"  # commits survive a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
+
+LOCK_WAIT = "lock_wait_s"
+"""An execution option of an engine or a connection: how many seconds a transaction waits for a lock."""
+
 _READING_KB, _WRITING_KB = 8192, 65536  # SQLite's page cache: rows that are read once need little
 _CONNECTIONS = 8  # in the pool at most: opening a connection costs more than a query
 
@@ -168,9 +172,11 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
     text = str(store)
     if "://" in text and not text.startswith("sqlite"):
         try:
-            return create_engine(text, pool_pre_ping=True, pool_size=_CONNECTIONS)
+            engine = create_engine(text, pool_pre_ping=True, pool_size=_CONNECTIONS)
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise InputError(shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL") from error
+        event.listen(engine, "begin", _begin_postgres)
+        return engine
     try:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
         if path.is_dir() or (not create and not path.is_file()):
@@ -282,8 +288,16 @@ def _use_wal(connection: sqlite3.Connection, record: object) -> None:
             return
 
 
+def _begin_postgres(connection: Connection) -> None:
+    if (wait_s := connection.get_execution_options().get(LOCK_WAIT)) is not None:
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout={int(wait_s * 1000)}")
+
+
 def _begin_sqlite(connection: Connection) -> None:
-    reads = connection.get_execution_options().get("reading", False)
+    options = connection.get_execution_options()
+    reads = options.get("reading", False)
+    if (wait_s := options.get(LOCK_WAIT)) is not None:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={int(wait_s * 1000)}")
     connection.exec_driver_sql(f"PRAGMA cache_size=-{_READING_KB if reads else _WRITING_KB}")
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 

@@ -443,12 +443,15 @@ def skipped_baselines(benchmark: Benchmark) -> dict[str, str]:
     return skipped
 
 
-async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
+async def add_baselines(
+    store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0, planned: Plan | None = None
+) -> list[str]:
     """Runs the baselines on all items that count, as far as the store lacks their answers; returns the names of those run.
 
     They take seconds and cost nothing. A run of that name with other settings (another seed), or of another process, is
-    left as it is; an interrupted one is completed.
+    left as it is; an interrupted one is completed. What is `planned` is left to those who asked for it.
     """
+    asked = {(job.run.id, item.id) for job in (planned.jobs if planned else ()) for item in job.items}
     items = benchmark.counted()
     asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))
     known = {run.system: run.settings for run in store.runs(benchmark.name) if run.condition == _CONDITION}
@@ -457,8 +460,11 @@ async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Sc
         system = build_system(name, seed=seed)
         settings = asking.settings(system, _CONDITION)
         mine = asking.supported(system) if known.get(name, settings) == settings else []
-        if mine and (job := asking.job(system, _CONDITION, mine)).items:
+        if not mine:
+            continue
+        job = asking.job(system, _CONDITION, mine)
+        if left := [item for item in job.items if (job.run.id, item.id) not in asked]:
             with suppress(RunTakenError):
-                await execute(store, Plan([job]), _AT_ONCE)
+                await execute(store, Plan([replace(job, items=left)]), _AT_ONCE)
                 added.append(name)
     return added

@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.concurrency import run_in_threadpool
+
+from proctor.runs import LOCK_WAIT
 
 LOCK_WAIT_S = 2.0
 """How long a change in the browser waits for the lock of the database."""
@@ -26,7 +28,7 @@ WRITERS = 8
 some whatever the changes wait for."""
 
 _QUEUE_S = 20.0
-_IMPATIENT = "impatient"
+_LEAST_WAIT_S = 0.001  # 0 would be no limit on PostgreSQL
 _SQLITE = {sqlite3.SQLITE_BUSY: "locked", sqlite3.SQLITE_LOCKED: "locked", sqlite3.SQLITE_FULL: "out of room"}
 
 T = TypeVar("T")
@@ -53,24 +55,14 @@ def busy_reason(error: Exception) -> str:
 
 
 def limit_waits(engine: Engine) -> None:
-    """Lets transactions of this engine wait `LOCK_WAIT_S` for a lock, and not at all with the execution option
-    `impatient`."""
-    if not event.contains(engine, "begin", _set_wait):
-        event.listen(engine, "begin", _set_wait, insert=True)  # before SQLite's BEGIN
-
-
-def _set_wait(connection: Connection) -> None:
-    wait_ms = 1 if connection.get_execution_options().get(_IMPATIENT, False) else int(LOCK_WAIT_S * 1000)
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
-    elif connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout={wait_ms}")
+    """Lets transactions of this engine wait `LOCK_WAIT_S` for a lock."""
+    engine.update_execution_options(**{LOCK_WAIT: LOCK_WAIT_S})
 
 
 def change_if_free(engine: Engine, change: Callable[[Connection], object]) -> None:
     """Makes a small change that may be left out: it is, where the database is busy."""
     try:
-        with engine.connect().execution_options(**{_IMPATIENT: True}) as connection, connection.begin():
+        with engine.connect().execution_options(**{LOCK_WAIT: _LEAST_WAIT_S}) as connection, connection.begin():
             change(connection)
     except SQLAlchemyError as error:
         if not busy_reason(error):

@@ -75,7 +75,7 @@ def raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-class Stage(StrEnum):
+class ConnectionStage(StrEnum):
     """What a connection waits for: the TLS `handshake`; the `headers` of a request; its `body`; the server's `answer`;
     a reader who takes nothing of the answer (`stalled`); the next request (`idle`); its end (`closing`)."""
 
@@ -93,7 +93,7 @@ class Progress:
     """A connection's stage, the seconds since it began, the bytes received since then, and whether its request is an
     upload."""
 
-    stage: Stage
+    stage: ConnectionStage
     seconds: float
     received: int = 0
     upload: bool = False
@@ -102,19 +102,19 @@ class Progress:
         """Whether its time is over. The server's own time is not limited.
 
         >>> limits = ConnectionLimits(connections=100, per_address=10)
-        >>> Progress(Stage.HEADERS, 9.0).is_overdue(limits), Progress(Stage.HEADERS, 10.5).is_overdue(limits)
+        >>> Progress(ConnectionStage.HEADERS, 9.0).is_overdue(limits), Progress(ConnectionStage.HEADERS, 10.5).is_overdue(limits)
         (False, True)
-        >>> [Progress(Stage.BODY, 130.0, received, upload=True).is_overdue(limits) for received in (999_999, 1_000_000)]
+        >>> [Progress(ConnectionStage.BODY, 130.0, received, upload=True).is_overdue(limits) for received in (999_999, 1_000_000)]
         [True, False]
         """
-        if self.stage is Stage.BODY and self.upload:
+        if self.stage is ConnectionStage.BODY and self.upload:
             return self.received < limits.upload_bytes_s * (self.seconds - limits.form_s)
         allowed = {
-            Stage.HANDSHAKE: limits.headers_s,
-            Stage.HEADERS: limits.headers_s,
-            Stage.BODY: limits.form_s,
-            Stage.STALLED: limits.stalled_s,
-            Stage.CLOSING: limits.closing_s,
+            ConnectionStage.HANDSHAKE: limits.headers_s,
+            ConnectionStage.HEADERS: limits.headers_s,
+            ConnectionStage.BODY: limits.form_s,
+            ConnectionStage.STALLED: limits.stalled_s,
+            ConnectionStage.CLOSING: limits.closing_s,
         }.get(self.stage)  # idle: uvicorn's own timer
         return allowed is not None and self.seconds > allowed
 
@@ -122,15 +122,15 @@ class Progress:
         """How soon it makes room for another connection: 0 without a whole request after `_YOUNG_S`, 1 for a slow body or
         reader, 2 between two requests and for one that just came; None for one that is being answered or sends fast
         enough."""
-        if self.stage in {Stage.HANDSHAKE, Stage.HEADERS, Stage.CLOSING}:
-            return 0 if self.seconds > _YOUNG_S or self.stage is Stage.CLOSING else 2
-        slow = self.stage is Stage.STALLED or self.received < limits.upload_bytes_s * self.seconds
-        if self.stage in {Stage.STALLED, Stage.BODY} and self.seconds > _SLOW_AFTER_S and slow:
+        if self.stage in {ConnectionStage.HANDSHAKE, ConnectionStage.HEADERS, ConnectionStage.CLOSING}:
+            return 0 if self.seconds > _YOUNG_S or self.stage is ConnectionStage.CLOSING else 2
+        slow = self.stage is ConnectionStage.STALLED or self.received < limits.upload_bytes_s * self.seconds
+        if self.stage in {ConnectionStage.STALLED, ConnectionStage.BODY} and self.seconds > _SLOW_AFTER_S and slow:
             return 1
-        return 2 if self.stage is Stage.IDLE else None
+        return 2 if self.stage is ConnectionStage.IDLE else None
 
 
-class Held(Protocol):
+class HeldConnection(Protocol):
     """A connection as a `Guard` sees it."""
 
     address: str
@@ -151,21 +151,21 @@ class Guard:
     ) -> None:
         self.limits, self.tally = limits, tally
         self._exempt = exempt
-        self._by_address: dict[str, set[Held]] = defaultdict(set)
-        self._all: set[Held] = set()
+        self._by_address: dict[str, set[HeldConnection]] = defaultdict(set)
+        self._all: set[HeldConnection] = set()
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[HeldConnection]:
         return iter(list(self._all))
 
-    def enter(self, connection: Held) -> None:
+    def enter(self, connection: HeldConnection) -> None:
         """Counts a connection."""
         self._all.add(connection)
         self._by_address[connection.address].add(connection)
 
-    def leave(self, connection: Held) -> None:
+    def leave(self, connection: HeldConnection) -> None:
         """Counts it no longer; it may have left before."""
         self._all.discard(connection)
         own = self._by_address.get(connection.address)
@@ -186,8 +186,8 @@ class Guard:
             return False
         return True
 
-    def _make_room(self, among: Collection[Held], now: float) -> bool:
-        ranked: list[tuple[tuple[int, int, float], Progress, Held]] = []
+    def _make_room(self, among: Collection[HeldConnection], now: float) -> bool:
+        ranked: list[tuple[tuple[int, int, float], Progress, HeldConnection]] = []
         for held in among:
             one = held.progress(now)
             rank = one.rank(self.limits)
@@ -209,7 +209,7 @@ class Guard:
             progress = connection.progress(now)
             if progress.is_overdue(self.limits):
                 self.tally[f"closed after its time was over ({progress.stage})"] += 1
-                connection.end(told=progress.stage in {Stage.HEADERS, Stage.BODY})
+                connection.end(told=progress.stage in {ConnectionStage.HEADERS, ConnectionStage.BODY})
 
 
 def _is_costly(rank: int, minus_count: int, minus_seconds: float) -> bool:
@@ -239,14 +239,14 @@ class GuardedProtocol(H11Protocol):
         self._guard, self._takes_files = guard, takes_files
         self._total = self._before = 0
         self._drained, self._upload = 0, False
-        self._mark: tuple[object, ...] = (Stage.HANDSHAKE, None, 0)
+        self._mark: tuple[object, ...] = (ConnectionStage.HANDSHAKE, None, 0)
         self._since = self._looked = time.monotonic()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Waits for the first request."""
         super().connection_made(transport)
         self.is_open = True
-        self._mark, self._since = (Stage.HEADERS, None, 0), time.monotonic()
+        self._mark, self._since = (ConnectionStage.HEADERS, None, 0), time.monotonic()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leaves the guard."""
@@ -276,27 +276,27 @@ class GuardedProtocol(H11Protocol):
     def progress(self, now: float) -> Progress:
         """What it waits for. Time in which the server does not read a body does not count against its sender."""
         stage = self._stage()
-        mark = (stage, self.cycle, self._drained if stage is Stage.STALLED else 0)
+        mark = (stage, self.cycle, self._drained if stage is ConnectionStage.STALLED else 0)
         if mark != self._mark:
             self._mark, self._since, self._before = mark, now, self._total
-            self._upload = stage is Stage.BODY and self._takes_files(self.scope["path"])
-        elif stage is Stage.BODY and self.flow.read_paused:
+            self._upload = stage is ConnectionStage.BODY and self._takes_files(self.scope["path"])
+        elif stage is ConnectionStage.BODY and self.flow.read_paused:
             self._since += now - self._looked
         self._looked = now
         return Progress(stage, now - self._since, self._total - self._before, upload=self._upload)
 
-    def _stage(self) -> Stage:
+    def _stage(self) -> ConnectionStage:
         if not self.is_open:
-            return Stage.HANDSHAKE
+            return ConnectionStage.HANDSHAKE
         if self.transport.is_closing():
-            return Stage.CLOSING
+            return ConnectionStage.CLOSING
         if self.flow.write_paused:
-            return Stage.STALLED
+            return ConnectionStage.STALLED
         if self.conn.their_state is h11.SEND_BODY:
-            return Stage.BODY
+            return ConnectionStage.BODY
         if self.cycle is not None and not self.cycle.response_complete:
-            return Stage.ANSWER
-        return Stage.HEADERS if self.cycle is None or self.conn.trailing_data[0] else Stage.IDLE
+            return ConnectionStage.ANSWER
+        return ConnectionStage.HEADERS if self.cycle is None or self.conn.trailing_data[0] else ConnectionStage.IDLE
 
     def end(self, *, told: bool) -> None:
         """Closes it, at once or, `told`, with status 408 if a request was begun and not answered."""
