@@ -124,7 +124,7 @@ async def visit(storm: Storm, server: Server, number: int, cookie: str, until: f
                 files = {"upload": ("a.json", fitting)}
                 answer = await timed(storm, client, "submit", "/phase/pre-evaluation/file", data=form, files=files)
                 submits = answer is None or answer.status_code != 303
-            await asyncio.sleep(2 + 2 * rng.random())
+            await asyncio.sleep(4 + 2 * rng.random())
 
 
 async def attack(storm: Storm, server: Server, number: int, until: float) -> None:

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
@@ -47,13 +48,18 @@ LOCK_WAIT = "lock_wait_s"
 """An execution option of an engine or a connection: how many seconds a transaction waits for a lock."""
 
 _READING_KB, _WRITING_KB = 8192, 65536  # SQLite's page cache: rows that are read once need little
-_CONNECTIONS = 8  # in the pool at most: opening a connection costs more than a query
+_CONNECTIONS = 16  # in the pool at most: opening a connection costs more than a query
 
 
 _AWAY_S = 120.0  # how long a write waits for a database that can't be reached
 _REST_FIRST_S, _REST_MAX_S = 0.1, 5.0
 _BOOTED = re.compile(r"^btime (\d+)$", re.MULTILINE)
 _SAME_S = 2.0  # the kernel tells its time to the second
+_JUMP_S = 0.5
+_looked = (
+    -math.inf,
+    0.0,
+)  # this process's clock ahead of its steady one at the last look, and the kernel's ahead of it
 
 _MALFORMED = "malformed"  # SQLite's own word for a file whose pages are damaged
 
@@ -196,7 +202,7 @@ def _sqlite_engine(path: Path, *, create: bool) -> Engine:
     whole = path.resolve() if path.is_symlink() else path
     closed = _closed_part(whole)
     if closed is None:
-        engine = create_engine(url, connect_args=how)
+        engine = create_engine(url, connect_args=how, pool_size=_CONNECTIONS)
     elif whole.exists():
         address = f"{whole.absolute().as_uri()}?mode=ro{_unchanging(whole)}"
         engine = create_engine(url, creator=lambda: sqlite3.connect(address, uri=True, **how))
@@ -357,15 +363,25 @@ def clock_of(dialect: str) -> ColumnElement[float]:
 
 def machine_time() -> float:
     """Seconds since 1970 by this machine's clock, the same for all its processes. It is the kernel's (exact to a second)
-    where a process is given another time than the machine has."""
+    where a process is given another time than the machine has, which is looked at again when this process's clock
+    jumps."""
+    global _looked  # noqa: PLW0603 - one clock a process
     own = time.time()
+    ahead = own - time.monotonic()
+    if abs(ahead - _looked[0]) > _JUMP_S:
+        _looked = ahead, _kernel_lead(own)
+    return own + _looked[1]
+
+
+def _kernel_lead(own: float) -> float:
+    """How many seconds the kernel's clock is ahead of this process's; 0 for less than it can tell."""
     try:
         up = float(Path("/proc/uptime").read_text().partition(" ")[0])
         booted = _BOOTED.search(Path("/proc/stat").read_text())
     except (OSError, ValueError):
-        return own
-    kernel = float(booted[1]) + up if booted else own
-    return own if abs(own - kernel) <= _SAME_S else kernel
+        return 0.0
+    lead = float(booted[1]) + up - own if booted else 0.0
+    return 0.0 if abs(lead) <= _SAME_S else lead
 
 
 def outlasting(call: Callable[[], T]) -> T:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import resource
 import socket
 import ssl
@@ -32,8 +33,8 @@ _PAUSE_S = 0.5  # without descriptors
 _REPORT_TICKS = 600  # of a tenth of a second
 _MOST = 2048
 _OTHER_FILES = 64  # descriptors of the database, of checks and of the program itself
-_SHARE = 16  # a sixteenth of those without a request makes room at once: looking for them takes time
-_YOUNG_S, _OLD_S = 3.0, 6.0
+_ORDER_S = 0.5  # how long the order in which connections make room is kept
+_YOUNG_S = 3.0
 _SLOW_AFTER_S = 5.0  # a sender or a reader who is slow for so long may have to make room
 
 
@@ -153,6 +154,8 @@ class Guard:
         self._exempt = exempt
         self._by_address: dict[str, set[HeldConnection]] = defaultdict(set)
         self._all: set[HeldConnection] = set()
+        self._order: list[tuple[int, HeldConnection]] = []
+        self._ordered_at = -math.inf
 
     def __len__(self) -> int:
         return len(self._all)
@@ -187,21 +190,41 @@ class Guard:
         return True
 
     def _make_room(self, among: Collection[HeldConnection], now: float) -> bool:
-        ranked: list[tuple[tuple[int, int, float], Progress, HeldConnection]] = []
+        """Ends the first of these in the order of `Progress.rank`, then of those whose address has most, then of those that
+        have kept the server waiting longest. The order of all is kept for a moment: looking for it takes time."""
+        if among is not self._all:
+            return self._end_first(self._ordered(among, now), now)
+        if now - self._ordered_at < _ORDER_S and self._end_first(self._order, now):
+            return True
+        self._order, self._ordered_at = self._ordered(among, now), now
+        return self._end_first(self._order, now)
+
+    def _ordered(self, among: Collection[HeldConnection], now: float) -> list[tuple[int, HeldConnection]]:
+        """Those that may make room, with their rank, the first of them last."""
+        found: list[tuple[tuple[int, int, float], HeldConnection]] = []
         for held in among:
             one = held.progress(now)
             rank = one.rank(self.limits)
             if rank is not None:
-                ranked.append(((rank, -len(self._by_address[held.address]), -one.seconds), one, held))
-        if not ranked:
-            return False
-        ranked.sort(key=lambda entry: entry[0])
-        more = [entry for entry in ranked[1 : len(among) // _SHARE] if _is_costly(*entry[0])]
-        for _, progress, connection in (ranked[0], *more):
+                found.append(((rank, -len(self._by_address[held.address]), -one.seconds), held))
+        found.sort(key=lambda entry: entry[0], reverse=True)
+        return [(key[0], held) for key, held in found]
+
+    def _end_first(self, order: list[tuple[int, HeldConnection]], now: float) -> bool:
+        """Ends the last in the list that is still there and has not become of a later rank; whether there was one."""
+        while order:
+            rank, connection = order.pop()
+            if connection not in self._all:
+                continue
+            progress = connection.progress(now)
+            current = progress.rank(self.limits)
+            if current is None or current > rank:
+                continue
             self.tally[f"closed to make room ({progress.stage})"] += 1
             connection.end(told=False)
             self.leave(connection)
-        return True
+            return True
+        return False
 
     def sweep(self, now: float) -> None:
         """Ends all connections whose time is over. Call it once a second."""
@@ -210,11 +233,6 @@ class Guard:
             if progress.is_overdue(self.limits):
                 self.tally[f"closed after its time was over ({progress.stage})"] += 1
                 connection.end(told=progress.stage in {ConnectionStage.HEADERS, ConnectionStage.BODY})
-
-
-def _is_costly(rank: int, minus_count: int, minus_seconds: float) -> bool:
-    """Whether a connection makes room before it has to: without a request, and one of many or old."""
-    return rank == 0 and (minus_count < -1 or minus_seconds < -_OLD_S)
 
 
 def report(tally: Counter[str]) -> None:

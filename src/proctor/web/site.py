@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -38,6 +39,9 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+_SWITCH_S = 0.0005  # a thread that comes back from a query waits for as long until the next one lets it go on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +176,7 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
     from proctor.web.proxies import PerVisitor, proxy_addresses
 
     raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_S)
     limits, app = ConnectionLimits.of_process(), create_app(site)
     tally: Counter[str] = app.state.tally
     config = uvicorn.Config(

@@ -14,9 +14,10 @@ FOLDER = Path(__file__).parent / "strings"
 DEFAULT = "en"
 
 
-def languages() -> list[str]:
+@cache
+def languages() -> tuple[str, ...]:
     """The languages of the texts here."""
-    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+    return tuple(sorted(file.stem for file in FOLDER.glob("*.yaml")))
 
 
 def text(language: str, key: str, more: Path | None = None, **values: object) -> str:
