@@ -85,7 +85,7 @@ class HiddenSet:
         (Fisher 1925; for unequal groups Donner 1986, International Statistical Review 54:67), from 0 to 0.9.
 
         >>> HiddenSet.of(np.array([1.0, 1, 1, 0, 0, 0, 0, 1]), np.repeat([0, 1], 4)).icc  # 3 of 4, 1 of 4
-        0.143
+        0.2
         """
         _, code, size = np.unique(groups, return_inverse=True, return_counts=True)
         n, accuracy = len(right), float(right.mean())
@@ -198,7 +198,7 @@ def least_squares(
 
     >>> found = least_squares(ShownMeans.of_all([2] * 133), submissions=30)
     >>> round(found.value, 3), round(found.high, 3)
-    (0.202, 0.517)
+    (0.201, 0.455)
     """
     _check(submissions, rule, draws)
     if rule == "all":
