@@ -34,6 +34,15 @@ FORM = b"POST /login HTTP/1.1\r\nHost: review.test\r\nContent-Type: application/
 UPLOAD = b"POST /send HTTP/1.1\r\nHost: review.test\r\nContent-Type: multipart/form-data; boundary=edge\r\n"
 
 
+@pytest.fixture(autouse=True)
+def _heard(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvicorn's log is heard, whatever a server in this process set before."""
+    for name in ("uvicorn", "uvicorn.error"):
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
+        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
+        caplog.set_level(logging.WARNING, logger=name)
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     made = open_site(tmp_path)
