@@ -35,6 +35,8 @@ import httpx2
 from itsdangerous import Signer
 from sqlalchemy import select
 
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
+
 from proctor.web.accounts import Changed, add_account
 from proctor.web.review import KEY_FILE, ReviewSite
 from proctor.web.schema import readings, sessions, versions

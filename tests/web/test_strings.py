@@ -16,7 +16,8 @@ from proctor.challenges.submissions import REASONS
 from proctor.construction.pipeline import FORBIDDEN, KEY_STANDS_OUT
 from proctor.core import Item, Reference
 from proctor.core.formats import ChoiceFormat
-from proctor.web import strings
+from proctor.web import pages, strings
+from tests.support.web_site import site
 
 WEB = Path(strings.__file__).parent
 ROOMS: dict[Path, Path | None] = {WEB: None, ChallengeSite.texts.parent: ChallengeSite.texts}
@@ -126,3 +127,14 @@ def test_every_action_of_the_trail_has_words() -> None:
             }
     assert {"seal", "add account", "leave team", "remove member", "disqualify", "import items"} <= found
     assert {f"trail.did.{name.replace(' ', '_')}" for name in found} <= strings._texts("de").keys()
+
+
+def test_no_visitor_waits_for_templates_or_texts(tmp_path, monkeypatch):
+    review = site(tmp_path)
+    for cached in (pages._environment, strings._texts):
+        cached.cache_clear()
+    pages.prepare_pages(review)
+    monkeypatch.setattr(strings, "read_yaml", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("jinja2.Environment.compile", lambda *given, **more: pytest.fail("a template was compiled"))
+    assert strings.text("de", "language", more=review.texts) != strings.text("en", "language")
+    assert pages._environment(review.templates).get_template("login.html")

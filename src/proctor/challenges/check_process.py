@@ -8,7 +8,6 @@ object. It is a module of its own since it must start fast and import little.
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 MAX_MEMORY = {"file": 512 * 2**20, "image": 4 * 2**30}
 """The memory of a check in bytes, by the kind of upload, beside that of the program itself."""
 
-NICENESS = 10
 MAX_PROBLEMS, MAX_CHARACTERS = 100, 1000
 
 
@@ -63,7 +61,6 @@ def main() -> None:
 
     del validate  # what it imports is the program's own memory
     memory = MAX_MEMORY[request["kind"]]
-    os.nice(NICENESS)  # pages come first
     limit_resources(seconds=int(request["seconds"]), memory=_own_memory() + memory, final=True)
     for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
         resource.setrlimit(kind, (0, 0))

@@ -302,9 +302,11 @@ def _begin_postgres(connection: Connection) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     options = connection.get_execution_options()
     reads = options.get("reading", False)
+    driver = connection.connection.driver_connection  # SQLAlchemy takes as long for a result as a query does
+    assert driver is not None  # noqa: S101 - it is connected
     if (wait_s := options.get(LOCK_WAIT)) is not None:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={int(wait_s * 1000)}")
-    connection.exec_driver_sql(f"PRAGMA cache_size=-{_READING_KB if reads else _WRITING_KB}")
+        driver.execute(f"PRAGMA busy_timeout={int(wait_s * 1000)}")
+    driver.execute(f"PRAGMA cache_size=-{_READING_KB if reads else _WRITING_KB}")
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 

@@ -16,6 +16,7 @@ import resource
 import socket
 import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from proctor.web.sessions import network
 
+_TLS_BUFFER = 2**15  # bytes of each connection; asyncio's own 2**18 take 180 MB and long to clear for 700 of them
 _BATCH = 64  # connections taken in before others have their turn
 _PAUSE_S = 0.5  # without descriptors
 _REPORT_TICKS = 600  # of a tenth of a second
@@ -429,6 +431,7 @@ class GuardedServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, guard: Guard, takes_files: Callable[[str], bool]) -> None:
         super().__init__(config)
         self._guard, self._takes_files = guard, takes_files
+        SSLProtocol.max_size = _TLS_BUFFER
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listens on the sockets."""

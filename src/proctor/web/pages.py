@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from proctor.web.sessions import Visitor, form_token, keep_form_token, site_of, visitor_of
+from proctor.web.site import Site
 from proctor.web.strings import languages, preferred, text, text_or
 
 FOLDER = Path(__file__).parent
@@ -43,6 +44,16 @@ def page(
     if visitor is None:
         keep_form_token(request, response)
     return response
+
+
+def prepare_pages(site: Site) -> None:
+    """Reads all texts and compiles all templates, so that no visitor waits for it."""
+    for language in languages():
+        text(language, "language", more=site.texts)
+        text(language, "language")
+    environment = _environment(site.templates)
+    for name in environment.list_templates():
+        environment.get_template(name)
 
 
 def language_of(request: Request, visitor: Visitor | None) -> str:

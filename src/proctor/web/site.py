@@ -173,8 +173,10 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
 
     from proctor.web.app import create_app
     from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
+    from proctor.web.pages import prepare_pages
     from proctor.web.proxies import PerVisitor, proxy_addresses
 
+    prepare_pages(site)
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_S)
     limits, app = ConnectionLimits.of_process(), create_app(site)

@@ -57,9 +57,9 @@ def viewer_of(request: Request, account: Annotated[Account | None, Depends(visit
         return Viewer("participant", account.account, team_of(connection, account.account))
 
 
-def known_viewer(request: Request, account: Annotated[Account, Depends(current)]) -> Viewer:
+def known_viewer(request: Request) -> Viewer:
     """Somebody who is logged in."""
-    return viewer_of(request, account)
+    return viewer_of(request, current(request))
 
 
 def participant_of(request: Request, account: Annotated[Account, Depends(require("participant"))]) -> Viewer:
@@ -67,7 +67,7 @@ def participant_of(request: Request, account: Annotated[Account, Depends(require
     return viewer_of(request, account)
 
 
-def known_phase(request: Request, name: PhaseName) -> Phase:
+async def known_phase(request: Request, name: PhaseName) -> Phase:
     """The phase of this name; responds with 404 to an unknown name."""
     try:
         return challenge_of(request).settings.phase(name)
