@@ -49,7 +49,7 @@ class Excerpts:
         excerpt = self.known.get(source)
         if excerpt is None:
             return Placed()
-        expected = self.media_as or MediaAs.TRIMMED
+        expected = self.media_as or (MediaAs.FULL if excerpt.whole else MediaAs.TRIMMED)
         kinds = _by_length(excerpt, info.duration_s)
         if (MediaAs.FULL if expected is MediaAs.FULL else MediaAs.TRIMMED) not in kinds:
             raise _other_length(source, excerpt, info, kinds, expected)
