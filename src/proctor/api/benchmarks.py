@@ -316,17 +316,5 @@ def check(
     is nothing at the path, or a file of another kind. The command is `proctor check`.
     """
     reader, folder, page = reader_at(Path(path)), media_at(media), None if out is None else Path(out)
-    if not reader.reads_paths:
-        return CheckTable(_check_export(reader, load(path, media=media, columns=columns), page))
-    return CheckTable(reader.with_columns(as_lists(columns)).check(Path(path), folder, page))
-
-
-def _check_export(reader: BenchmarkReader, loaded: Benchmark, page: Path | None) -> PluginReport:
-    """The report on a project's export, which was read as a whole. Raises `UsageError` if a page is wanted."""
-    if page is not None:
-        raise UsageError(
-            "--out", f"none: a preview is for tables of questions, and these files are read as {reader.name}"
-        )
-    counts = {"items": len(loaded.items), "groups": len({item.group for item in loaded.items})}
-    said = f"{loaded.name}: {count_of(counts['items'], 'question')} in {count_of(counts['groups'], 'group')}, no faults"
-    return PluginReport({**counts, "faults": [], "notes": [*loaded.notes]}, (said,), loaded.notes)
+    reader = reader.with_columns(as_lists(columns)) if columns else reader
+    return CheckTable(reader.check(Path(path), folder, page))

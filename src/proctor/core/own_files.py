@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core.errors import InputError, ProctorError
 from proctor.core.files import read_json, read_model
 from proctor.core.protocols import Benchmark, BenchmarkReader
-from proctor.core.registry import BENCHMARKS, reader_of, reader_of_paths
+from proctor.core.registry import BENCHMARKS, PluginReport, reader_of, reader_of_paths
+from proctor.core.words import count_of
 
 ABOUT = "about.json"
 VIDEOS = "videos"
@@ -78,6 +80,27 @@ def reader_at(path: Path) -> BenchmarkReader:
         if about is not None and about.reader:
             return reader_of(about.reader, about.track)
     return reader_of_paths()
+
+
+def check_path(
+    path: Path,
+    media: Path | None,
+    out: Path | None,
+    *,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    every: bool = False,
+) -> PluginReport:
+    """Checks the files at a path: questions of one's own as `BenchmarkReader.check` does, an export of a project by loading
+    it. Raises `InputError` if nothing is there, and for an export that can't be loaded."""
+    reader = reader_at(path)
+    reader = reader.with_columns(columns) if columns else reader
+    if reader.reads_paths:
+        return reader.check(path, media, out, every=every)
+    loaded = reader.load(path, media)
+    items, groups = len(loaded.items), len({item.group for item in loaded.items})
+    said = f"{loaded.name}: {count_of(items, 'question')} in {count_of(groups, 'group')}, no faults"
+    found: dict[str, JsonValue] = {"items": items, "groups": groups, "faults": [], "notes": [*loaded.notes]}
+    return PluginReport(found, (said,), loaded.notes)
 
 
 def _names_reader(path: Path) -> bool:
