@@ -24,6 +24,7 @@ from proctor.core import (
     UsageError,
     admit_benchmark,
     benchmark_path,
+    check_path,
     count_of,
     origin_of,
     reader_at,
@@ -315,6 +316,5 @@ def check(
     If there are none, a page with ten questions as a model gets them is written to `out`. Raises `InputError` if there
     is nothing at the path, or a file of another kind. The command is `proctor check`.
     """
-    reader, folder, page = reader_at(Path(path)), media_at(media), None if out is None else Path(out)
-    reader = reader.with_columns(as_lists(columns)) if columns else reader
-    return CheckTable(reader.check(Path(path), folder, page))
+    folder, page = media_at(media), None if out is None else Path(out)
+    return CheckTable(check_path(Path(path), folder, page, columns=as_lists(columns)))

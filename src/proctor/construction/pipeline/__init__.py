@@ -75,13 +75,17 @@ else:
 
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "BrokenRule",
-    "Call", "DraftQuestion", "EventsStage", "ExportStage", "ExportedBenchmark", "ExportedItem", "FilesStage", "Filled", "FinalQuestion", "Folder", "FromSource",
+    "Call", "DraftQuestion", "EventsStage", "ExportStage", "ExportedBenchmark", "ExportedItem", "FilesStage",
+    "Filled", "FinalQuestion", "Folder", "FromSource",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
     "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
     "ScreenSettings", "ScreenStage", "SourceVideo", "SplitSettings", "SplitStage",
-    "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
-    "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "first_causes", "flagged_by_chance", "funnel", "history",
-    "kind_of", "lend_video", "negations", "noted", "nothing_stays", "question_version", "records_of", "redo_record", "run_stages",
+    "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
+    "about_sources",
+    "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "first_causes", "flagged_by_chance",
+    "funnel", "history",
+    "kind_of", "lend_video", "negations", "noted", "nothing_stays", "question_version", "records_of",
+    "redo_record", "run_stages",
     "run_to", "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "units_of",
     "video_seconds", "with_table",
 ]  # fmt: skip
