@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from proctor.construction.pipeline.readback import about_export, check_read_back
 from proctor.core import ABOUT, BENCHMARKS, Benchmark, InputError, Item, View, reader_at
 from proctor.tasks.rexsonovqa.project import NativeExport
 from proctor.tasks.simulated import narrate_folder, simulate
-from tests.construction.pipeline.test_questions import records
+from tests.construction.pipeline.test_questions import events_csv, records
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.scribe import scribe
 
@@ -142,6 +144,53 @@ def test_one_form_alone_is_a_benchmark_and_runs(
     shown = str(proctor.results(store, kind).rows)
     assert "published" not in shown
     assert "Gemini" not in shown
+
+
+def at_random(request: Request) -> str:
+    """A writer whose right option is the first one and no other than the wrong ones; nobody can know without the video."""
+    drawn = random.Random(request.text)
+    if '"key"' not in request.text:
+        return scribe(request) if "You write items" in request.text else json.dumps({"answer": drawn.choice("ABCD")})
+    number = int(re.findall(r"the first of them most: (\d+)", request.text)[0])
+    words = [
+        drawn.sample(("slide", "turn", "press", "lift", "tilt", "hold", "fan", "rock", "sweep"), 3) for _ in range(4)
+    ]
+    stem = f"Based on the clip, what is done here ({drawn.randrange(10**9)})?"
+    said = {"type": 1, "events": [number], "question": stem, "groundtruth": "What is done at this point."}
+    return json.dumps(said | {"options": [" ".join(some) for some in words], "key": 1})
+
+
+def test_a_favourite_letter_costs_no_question(tmp_path: Path, film: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve sources are enough for a rule to be chosen and to be surely better than chance: "always A" would be."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    root = tmp_path / "liver"
+    (root / "sources").mkdir(parents=True)
+    (root / "sources" / "a.mp4").symlink_to(film / "videos" / "sim-000.mp4")
+    (root / "sources" / "a.vtt").write_text("WEBVTT\n\n00:00.000 --> 00:03.000\nWe begin.\n")
+    sources = []
+    for number in range(12):
+        (root / "sources" / f"s{number}.csv").write_text(events_csv(5))
+        files = {"video": "sources/a.mp4", "transcript": "sources/a.vtt", "events": f"sources/s{number}.csv"}
+        sources.append({"id": f"s{number}", "start": number / 100, **files})
+    with FaultyServer(at_random) as server:
+        model = {"name": "openai:m", "base_url": server.url, "retries": 0, "structured": "prompted"}
+        settings = {
+            "kind": "rexsonovqa",
+            "models": {"writer": {**model}, "screen": {**model}},
+            "sources": sources,
+            "stages": {
+                "normalise": {"model": False},
+                "questions": {"free_share": 0.0, "per_event": 1.0, "per_minute": 0},
+                "screen": {"seeds": 1},
+            },
+        }
+        (root / "project.yaml").write_text(yaml.safe_dump(settings))
+        asyncio.run(run_stages(Project(root), until="repair"))
+    drafts = records(root, "questions")
+    assert len(drafts) == 60
+    assert max(Counter(one["key"] for one in drafts).values()) <= 24  # of 15, by four in a row of each source
+    assert len(records(root, "repair")) == 60
+    assert not any("guessed by a rule" in flag for one in records(root, "repair") for flag in one["flags"])
 
 
 TAMPERED: dict[str, tuple[str, Any]] = {

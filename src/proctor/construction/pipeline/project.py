@@ -53,8 +53,9 @@ class SourceVideo(FrozenModel):
 
 class ProjectSettings(FrozenModel):
     """The content of `project.yaml`. `name` is that of the finished benchmark in stores and commands ("": the folder's);
-    `simulated` says that its videos are, as is found out where they lie beside the simulator's files. `models` maps roles (`writer`, `checker`, `screen`, `speech`) to one model or a
-    list; `language` is the spoken language, for speech recognisers ("": detected); `stages` are settings by stage."""
+    `simulated` says that its videos are, as is found out where they lie beside the simulator's files. `models` maps roles
+    (`writer`, `checker`, `screen`, `speech`) to one model or a list; `language` is the spoken language, for speech
+    recognisers ("": detected); `stages` are settings by stage."""
 
     kind: str = Field(min_length=1)
     name: str = Field(default="", pattern=r"^[\w.-]{0,80}$")
