@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field
 
@@ -112,67 +113,22 @@ class RepairStage(Stage[Reworked]):
         settings = work.settings(ReworkSettings)
         how = stage_settings(work.project, "screen", ScreenSettings)
         first = work.records("questions", DraftQuestion)
-        screened = {record.question: record for record in work.records("screen", Screening)}
-        current = {draft_question.id: draft_question for draft_question in first}
-        former: dict[str, list[DraftQuestion]] = {draft_question.id: [] for draft_question in first}
-        spent = dict.fromkeys(current, tuple[Call, ...]())  # on screenings that later ones replaced
-        tried = Counter[str]()
-        refused: list[Refused] = []
+        drafts = _Drafts.of(first, work.records("screen", Screening))
         for _ in range(settings.rounds + _LATE_ROUNDS):
-            flagged = [
-                draft_question
-                for draft_question in current.values()
-                if GIVEN_AWAY.intersection(screened[draft_question.id].flags)
-                and tried[draft_question.id] < settings.rounds
-            ]
-            changed = []
-            for draft_question in flagged:
-                again = tried[draft_question.id] > 0
-                tried[draft_question.id] += 1
-                new = await self._changed(work, draft_question, list(current.values()), settings, again=again)
-                if isinstance(new, Refused):
-                    refused.append(new)
-                else:
-                    former[draft_question.id].append(draft_question)
-                    current[draft_question.id] = new
-                    changed.append(new)
+            flagged = [one for one in drafts.given_away() if drafts.tried[one.id] < settings.rounds]
             if not flagged:
                 break
-            if not changed:
-                continue
-            again_, silent = await screen(work, list(current.values()), how)
-            screened = {screening.question: screening for screening in again_}
-            spent = {name: (*calls, *screened[name].calls) for name, calls in spent.items()}
-            refused += [one for one in silent if one.id not in {old.id for old in refused}]
-        made = []
-        for draft_question in current.values():
-            found, changes = screened[draft_question.id], len(former[draft_question.id])
-            calls = _behind([*former[draft_question.id], draft_question], spent[draft_question.id])
-            given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
-            late = [LATE] if given_away and not tried[draft_question.id] else []
-            if given_away and not late and not settings.keep:
-                outcome = f"after {count_of(changes, 'change')}" if changes else "and every change of it broke a rule"
-                reason = f"still {' and '.join(given_away)} {outcome}"
-                refused.append(
-                    Refused.of(
-                        draft_question.id, "removed", reason, draft_question.text, draft_question.made_from, calls
-                    )
-                )
-                continue
-            fields = draft_question.model_dump() | {
-                "calls": calls,
-                "former": former[draft_question.id],
-                "screening": found,
-            }
-            fields |= {
-                "flags": (*draft_question.flags, *found.flags, *late),
-                "made_from": (draft_question.id, found.id, *draft_question.made_from),
-            }
-            made.append(Reworked.model_validate(fields))
-        changed_ = sum(bool(former[reworked.id]) for reworked in made)
-        return Made(
-            made, refused, [f"{changed_} changed, {len(first) - len(made)} removed, {len(made)} of {len(first)} stay"]
-        )
+            changed = False
+            for one in flagged:
+                again = drafts.tried[one.id] > 0
+                every = list(drafts.current.values())
+                changed |= drafts.take(one, await self._changed(work, one, every, settings, again=again))
+            if changed:
+                drafts.screened_again(*await screen(work, list(drafts.current.values()), how))
+        made, refused = drafts.outcome(keep=settings.keep)
+        changed_ = sum(bool(reworked.former) for reworked in made)
+        gone = len(first) - len(made)
+        return Made(made, refused, [f"{changed_} changed, {gone} removed, {len(made)} of {len(first)} stay"])
 
     async def _changed(
         self,
@@ -199,6 +155,74 @@ class RepairStage(Stage[Reworked]):
             asker = work.asker("writer", options)
             return await _new_options(asker, draft_question, lent, events, rules, settings.similar)
         return await _new_stem(work.asker("writer", stem), draft_question, events, rules)
+
+
+@dataclass
+class _Drafts:
+    """The drafts under repair by id: as they are now, their former versions, their screening, the calls of screenings that
+    later ones replaced, how often a change was tried, and what was refused."""
+
+    current: dict[str, DraftQuestion]
+    screened: dict[str, Screening]
+    former: dict[str, list[DraftQuestion]]
+    spent: dict[str, tuple[Call, ...]]
+    tried: Counter[str] = field(default_factory=Counter)
+    refused: list[Refused] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, drafts: Sequence[DraftQuestion], screened: Sequence[Screening]) -> Self:
+        current = {draft_question.id: draft_question for draft_question in drafts}
+        former: dict[str, list[DraftQuestion]] = {name: [] for name in current}
+        return cls(current, {one.question: one for one in screened}, former, dict.fromkeys(current, ()))
+
+    def given_away(self) -> list[DraftQuestion]:
+        """The drafts that the text gives away."""
+        return [one for one in self.current.values() if GIVEN_AWAY.intersection(self.screened[one.id].flags)]
+
+    def take(self, old: DraftQuestion, new: DraftQuestion | Refused) -> bool:
+        """Replaces a draft by its change; returns whether there is one."""
+        self.tried[old.id] += 1
+        if isinstance(new, Refused):
+            self.refused.append(new)
+            return False
+        self.former[old.id].append(old)
+        self.current[old.id] = new
+        return True
+
+    def screened_again(self, screened: Sequence[Screening], silent: Sequence[Refused]) -> None:
+        """Takes the screenings of all drafts, and the answers that models declined to give."""
+        self.screened = {screening.question: screening for screening in screened}
+        self.spent = {name: (*calls, *self.screened[name].calls) for name, calls in self.spent.items()}
+        self.refused += [one for one in silent if one.id not in {old.id for old in self.refused}]
+
+    def outcome(self, *, keep: bool) -> tuple[list[Reworked], list[Refused]]:
+        """The drafts that stay, and what was refused; a draft that is given away is removed if a change of it was tried,
+        unless all are to `keep`."""
+        made: list[Reworked] = []
+        refused = list(self.refused)
+        for name, draft_question in self.current.items():
+            found, former = self.screened[name], self.former[name]
+            calls = _behind([*former, draft_question], self.spent[name])
+            given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
+            late = [LATE] if given_away and not self.tried[name] else []
+            if given_away and not late and not keep:
+                changes = (
+                    f"after {count_of(len(former), 'change')}" if former else "and every change of it broke a rule"
+                )
+                reason = f"still {' and '.join(given_away)} {changes}"
+                refused.append(
+                    Refused.of(name, "removed", reason, draft_question.text, draft_question.made_from, calls)
+                )
+                continue
+            fields = {
+                "calls": calls,
+                "former": former,
+                "screening": found,
+                "flags": (*draft_question.flags, *found.flags, *late),
+                "made_from": (name, found.id, *draft_question.made_from),
+            }
+            made.append(Reworked.model_validate(draft_question.model_dump() | fields))
+        return made, refused
 
 
 def _behind(versions: Sequence[DraftQuestion], more: Sequence[Call]) -> tuple[Call, ...]:
