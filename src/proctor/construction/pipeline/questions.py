@@ -27,15 +27,17 @@ NO_FIT = "no fit"
 """The kind of refusal of events for which the writer finds no type of question."""
 
 _SPEAKER = (
-    r"(?:narrat\w*|speaker|operator|sonographer|surgeon|clinician|examiner|instructor|presenter|teacher|commentator)"
+    r"(?:narrat\w*|speaker|operator|sonographer|surgeon|clinician|doctor|physician|radiologist|expert|examiner|instructor"
+    r"|presenter|teacher|trainer|lecturer|commentator)"
 )
+_APART = r"(?![^.?!]*\b(?:apart|from)\b)"  # to tell apart is to see
 _TOLD = r"(?:the\s+)?(?:patient|viewer|audience|assistant|nurse|trainee|student|team|camera|us|you)s?\b"
 FORBIDDEN = {
     "sound": r"\b(?:audio\w*|audible|hear|heard|listen\w*|narrat\w*|voices?|spoken|speaks?|transcripts?|told|says|said"
     r"|mention(?:s|ed|ing)|(?<!strictly )(?<!generally )(?<!broadly )speaking"
-    r"|(?:does|do|did)\b[^.?!]{0,40}\b(?:say|tell|mention|explain)"
-    rf"|{_SPEAKER}\s+(?:\w+\s+)?(?:explain\w*|tells?)|explained\s+(?:in|during|to|at)"
-    rf"|tell(?:s|ing)?\s+{_TOLD}(?![^.?!]*\b(?:apart|from)\b)"
+    rf"|(?:does|do|did)\b[^.?!]{{0,40}}\b(?:say|mention|explain|tell{_APART})"
+    rf"|{_SPEAKER}\s+(?:\w+\s+)?(?:explain\w*|tells?)|explained\s+(?:in|during|to|at|by\s+(?:the|an?)\s+{_SPEAKER})"
+    rf"|tell(?:s|ing)?\s+{_TOLD}{_APART}"
     r"|(?<!speed of )(?<!transmission of )(?<!passage of )"
     r"sounds?(?!\s*(?:beam|wave|transmission|window|attenuation|path|penetration|energy|propagation)))\b",
     "on-screen text": r"\b(?:captions?|subtitles?|text|read-?outs?|written|on-?screen\s+(?:writing|words?|numbers?|values?"
