@@ -38,7 +38,7 @@ def one_source(tmp_path: Path, film: Path, server: FaultyServer) -> Path:
     model = {"name": "openai:m", "base_url": server.url, "retries": 0, "structured": "prompted"}
     settings = {
         "kind": "rexsonovqa",
-        "models": {"writer": model, "screen": model},
+        "models": {"writer": {**model}, "screen": {**model}},
         "sources": [{"id": "a", "video": "sources/a.mp4", "transcript": "sources/a.vtt", "events": "sources/a.csv"}],
         "stages": {"normalise": {"model": False}, "questions": {"free_share": 0.0, "per_event": 1.0, "per_minute": 0}},
     }
