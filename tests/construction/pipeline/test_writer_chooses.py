@@ -77,7 +77,9 @@ def test_events_that_fit_no_type_are_named_with_the_reason_and_others_are_asked(
     }
     assert len(refused) == 3
     assert all(one["calls"] for one in refused)
-    assert "no type of question fits 3 of 6 events, by the writer" in records(one_source, "questions", "notes")
+    assert "no type of question fits 3 of 6 events, by the writer" in map(
+        str, records(one_source, "questions", "notes")
+    )
 
 
 def test_a_log_without_anything_to_ask_ends(one_source: Path, server: FaultyServer) -> None:
