@@ -361,7 +361,8 @@ def audit_items(
     with at_work("auditing the items"):
         encode = default_encoder() if embeddings else None
         if data is not None:
-            items = api.load(benchmark, data, track=track).counted(all_items=all_items)
+            loaded = api.load(benchmark, data, track=track)
+            benchmark, items = loaded.name, loaded.counted(all_items=all_items)
             audit = compute(items, seed=seed, draws=draws, encode=encode)
         else:
             opened = api.open_store(store, create=False)
