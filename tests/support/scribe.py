@@ -27,7 +27,7 @@ def normalised(text: str) -> str:
     return plain[:1].upper() + plain[1:]
 
 
-_HAPPENS = re.compile(r"^- (we .+?)(?: \(what for: (.+)\))?$", re.MULTILINE | re.IGNORECASE)
+_HAPPENS = re.compile(r"^(?:- |\d+\. \[[\d.]+ s\] )(.+?)(?: \(what for: (.+)\))?$", re.MULTILINE)
 _OTHER = (
     "we hold the camera still",
     "we wash the field",
@@ -42,12 +42,29 @@ def _pick(text: str, count: int) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest(), 16) % count
 
 
+def chosen(text: str) -> tuple[dict[str, object], str]:
+    """The type and the events that the writer chooses, and what happens in them; none where they are given."""
+    happens = [
+        f"{action} {intent}".strip()
+        for action, intent in _HAPPENS.findall(text.rsplit("What happens in the", maxsplit=1)[-1])
+    ]
+    free = re.findall(r"the first of them most: (\d+)", text)
+    if not free:
+        return {}, "; ".join(happens)
+    number, kind = int(free[0]), _pick(text, 3) + 1
+    numbers = (
+        [number]
+        if kind < 3 or len(happens) < 2
+        else sorted({number, number + 1 if number < len(happens) else number - 1})
+    )
+    return {"type": kind, "events": numbers}, "; ".join(happens[one - 1] for one in numbers)
+
+
 def _question(text: str) -> str:
-    happens = _HAPPENS.findall(text)
-    told = "; ".join(f"{action} {intent}".strip() for action, intent in happens)
+    about, told = chosen(text)
     place = hashlib.sha256(text.encode()).hexdigest()[:4]
     stem = f"Based on the clip, which step is shown at this point ({'ABCDEFGH'[_pick(text, 8)]}{place}), and what for?"
-    truth = {"question": stem, "groundtruth": told}
+    truth = about | {"question": stem, "groundtruth": told}
     if '"key"' not in text:
         return json.dumps(truth | {"answer": told})
     key = _pick(text, 4)

@@ -101,8 +101,9 @@ class ModelAccess:
 def build_systems(
     benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess, items: Sequence[Item] = ()
 ) -> list[System]:
-    """Build the systems of a run: the given systems and, for each model, a system with the benchmark's prompt (or the
-    general one, for `items` with sound the general one for sound); or one method with the models that it asks.
+    """Build the systems of a run: the given systems and, for each model, a system with the prompt of the benchmark, named
+    by its reader (or the general one, for `items` with sound the general one for sound); or one method with the models
+    that it asks.
 
     Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
     do not fit together.

@@ -68,7 +68,7 @@ def official_summary(
     if given["metrics"]:
         raise InputError("--metric", found="with --protocol", expected="one of them: the summary is a whole")
     where = stored(source, benchmark, given["systems"], given["conditions"])
-    reader = reader_or_default(where.benchmark)
+    reader = reader_or_default(where.store.card(where.benchmark).read_by).called(where.benchmark)
     if protocol not in reader.protocols:
         own = f"no --protocol: {where.benchmark} has no summary of its own"
         known = {0: own, 1: "official: there is nothing to correct", 2: "official or corrected"}[len(reader.protocols)]

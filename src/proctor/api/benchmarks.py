@@ -24,8 +24,10 @@ from proctor.core import (
     UsageError,
     admit_benchmark,
     benchmark_path,
+    check_path,
     count_of,
     origin_of,
+    reader_at,
     reader_of,
     reader_of_paths,
     refusal,
@@ -59,7 +61,7 @@ def load(
     """
     folder, path = media_at(media), benchmark_path(benchmark) if data is None else None
     if path is not None:
-        return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
+        return _read(reader_at(path), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
     reader = reader_of(str(benchmark), track)
     if data is None:
         raise UsageError("--data", f"the folder with the files of {benchmark}")
@@ -80,7 +82,7 @@ def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed
     loaded = BENCHMARKS.make(reader.name, loading)
     if not isinstance(loaded, Benchmark):
         raise InputError(reader.name, found=f"{type(loaded).__name__} from load", expected="a Benchmark")
-    if package and loaded.name != reader.name:
+    if package and loaded.read_by != reader.name:
         raise InputError(place, found=f"a benchmark called {loaded.name!r}", expected=f"{reader.name!r}, as its reader")
     return admitted(replace(loaded, origin=origin), place, reader.rubric_judge)
 
@@ -160,7 +162,7 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
         expected=f"all of them, or --condition {BLIND}",
     )
     if benchmark.origin is not None:
-        reader = reader_of(benchmark.name) if benchmark.name in BENCHMARKS.names() else reader_of_paths()
+        reader = reader_of(benchmark.read_by) if benchmark.read_by in BENCHMARKS.names() else reader_of_paths()
         error.add_note(reader.media_help(benchmark.origin.data, missing))
     raise error
 
@@ -314,6 +316,5 @@ def check(
     If there are none, a page with ten questions as a model gets them is written to `out`. Raises `InputError` if there
     is nothing at the path, or a file of another kind. The command is `proctor check`.
     """
-    reader = reader_of_paths().with_columns(as_lists(columns))
     folder, page = media_at(media), None if out is None else Path(out)
-    return CheckTable(reader.check(Path(path), folder, page))
+    return CheckTable(check_path(Path(path), folder, page, columns=as_lists(columns)))

@@ -110,7 +110,9 @@ async def import_answers_async(
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
     track = loaded.origin.track if loaded.origin else given["track"]
-    reader = core.reader_of(loaded.name, track) if loaded.name in core.BENCHMARKS.names() else core.reader_of_paths()
+    reader = (
+        core.reader_of(loaded.read_by, track) if loaded.read_by in core.BENCHMARKS.names() else core.reader_of_paths()
+    )
     form = form_of(path, given["form"], reader)
     if reader.ratings and not form:
         if name:
@@ -378,7 +380,7 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
     """Write a submission in the benchmark's format: the answers of one run, or the scores of one scorer."""
     from proctor.runs import chosen_runs, scored_answers
 
-    reader = core.reader_or_default(where.benchmark)
+    reader = core.reader_or_default(where.store.card(where.benchmark).read_by)
     if form in reader.score_formats:
         scorer = given["scorer"]
         scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))

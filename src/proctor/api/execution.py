@@ -153,7 +153,7 @@ class PreparedRun:
         free = {item.id: item for job in self.plan.jobs for item in job.items if item.answer.kind == "free_text"}
         ruled = {name for name, item in free.items() if item.reference is not None and item.reference.criteria}
         benchmark, told = self.arranged.benchmark, []
-        own = benchmark.judge or (None if reader_or_default(benchmark.name).rubric_judge else "three-level")
+        own = benchmark.judge or (None if reader_or_default(benchmark.read_by).rubric_judge else "three-level")
         for count, judge in ((len(ruled), "criteria"), (len(free) - len(ruled), "three-level" if ruled else own)):
             command = f"proctor score {benchmark.name} --model PROVIDER:MODEL"
             command += f"{f' --judge {judge}' if judge else ''} --store {store_word(self.store.shown)}"
@@ -184,7 +184,7 @@ def arrange(
         raise
     if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
         given["prompt"] = str(loaded.prompt)
-    built = build_systems(loaded.name, listed(system), given, access, loaded.items)
+    built = build_systems(loaded.read_by, listed(system), given, access, loaded.items)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
         raise UsageError("--batch", "no budget: nobody knows what a reply took", found=f"one of {budget_s:g} s")

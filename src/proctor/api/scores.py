@@ -216,7 +216,7 @@ async def _by_judge(
 
     def made(clients: Sequence[ModelClient]) -> Scorer:
         if isinstance(judge, str):
-            briefing = reader_or_default(where.benchmark).briefing
+            briefing = reader_or_default(where.store.card(where.benchmark).read_by).briefing
             return build_judge(judge, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
         if len(clients) != 1:
             found = ", ".join(client.name for client in clients) or "no model"
@@ -402,7 +402,8 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...]
 
 
 def _own_judge(where: Stored) -> str:
-    own = where.store.card(where.benchmark).judge or reader_or_default(where.benchmark).rubric_judge
+    card = where.store.card(where.benchmark)
+    own = card.judge or reader_or_default(card.read_by).rubric_judge
     if own is None:
         raise UsageError("--judge", f"a name, such as three-level: {where.benchmark} has no judge of its own")
     return own

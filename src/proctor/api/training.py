@@ -198,8 +198,8 @@ def arrange_answerer(
     need_media(loaded, loaded.counted(), library, [given["condition"]])
     sounding = any(item.sounding for item in loaded.items)
     choice = given["prompt"] or ("" if loaded.prompt is None else str(loaded.prompt))
-    prompt = prompt_for_benchmark(loaded.name, choice, sounding=sounding)
-    briefing, sampling = reader_or_default(loaded.name).briefing, Sampling(video_as=given["video_as"])
+    prompt = prompt_for_benchmark(loaded.read_by, choice, sounding=sounding)
+    briefing, sampling = reader_or_default(loaded.read_by).briefing, Sampling(video_as=given["video_as"])
 
     def system(client: "ModelClient", name: str) -> ModelSystem:
         return ModelSystem(client, prompt, name or None, sampling, briefing)

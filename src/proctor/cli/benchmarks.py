@@ -207,11 +207,12 @@ def show_item(
     if output is OutputFormat.CSV:
         raise UsageError("--format", "table or json", found="csv")
     found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
-    sent = {number: _sent(benchmark, found.item, one) for number, one in enumerate(found.given) if prompt}
+    reader = opened.card(benchmark).read_by
+    sent = {number: _sent(reader, found.item, one) for number, one in enumerate(found.given) if prompt}
     how: Any = {"systems": options["systems"], "conditions": options["conditions"], "media": media}
     written = [] if pictures is None else api.write_shown(opened, item, pictures, benchmark, **how)
     if output is OutputFormat.JSON:
-        told = found.to_json() | ({"prompt": _prompt(benchmark, found.item)} if prompt else {})
+        told = found.to_json() | ({"prompt": _prompt(reader, found.item)} if prompt else {})
         for number, words in sent.items():
             told["runs"][number]["prompt_sent"] = words
         print_json(told | ({"pictures": written} if pictures else {}))
@@ -219,7 +220,7 @@ def show_item(
     _say_item(found)
     if prompt and not any(sent.values()):
         say("\nPrompt, as a model would be asked:")
-        for text in _prompt(benchmark, found.item):
+        for text in _prompt(reader, found.item):
             say(_indented(text))
     for number, one in enumerate(found.given):
         _say_answer(one, sent.get(number) or ())
@@ -360,7 +361,8 @@ def audit_items(
     with at_work("auditing the items"):
         encode = default_encoder() if embeddings else None
         if data is not None:
-            items = api.load(benchmark, data, track=track).counted(all_items=all_items)
+            loaded = api.load(benchmark, data, track=track)
+            benchmark, items = loaded.name, loaded.counted(all_items=all_items)
             audit = compute(items, seed=seed, draws=draws, encode=encode)
         else:
             opened = api.open_store(store, create=False)

@@ -59,6 +59,17 @@ PANELS = {
     STORE: ("store",),
 }
 
+WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
+    "build": {
+        "Projects of every kind": ("new", "run", "status", "history", "redo", "sources", "split", "export"),
+        "Questions on narrated videos": ("transcribe", "events", "questions", "screen", "rework"),
+        "Key frames with rationales": ("frames", "rationales", "refine", "evidence", "physicians", "consensus"),
+        "Tracks by several annotators": ("presence", "boxes", "proposals", "corrections", "tracks", "adjudication"),
+        "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
+    }
+}
+"""The headings under which a group lists its commands, by workflow; others are listed as "Commands"."""
+
 TREE = {
     RUN: {
         "demo": "run.demo",
@@ -162,7 +173,7 @@ def commands(wanted: str | None = None) -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     groups = {name: new_group(summary) for name, summary in GROUPS.items() if wanted in {None, "", name}}
     for name, group in groups.items() if wanted != "" else ():
-        add_plugins(group, name)
+        add_plugins(group, name, WORKFLOWS.get(name, {}))
     make = add_line if wanted == "" else add
     for panel, own in TREE.items():
         for words, place in own.items():

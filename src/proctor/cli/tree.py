@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import takewhile, zip_longest
 from typing import Annotated, Any, get_origin, is_typeddict
@@ -286,12 +286,14 @@ def _is_word(argument: str) -> bool:
     return bool(argument) and "=" not in argument and not argument.startswith("-")
 
 
-def add_plugins(group: typer.Typer, name: str) -> None:
-    """Add all plugin commands of a group. One that can't be loaded raises when it is called."""
-    for full in COMMANDS.names():
-        where, _, command = full.partition(".")
-        if where == name and command:
-            add(group, command, _command(full))
+def add_plugins(group: typer.Typer, name: str, workflows: Mapping[str, Sequence[str]]) -> None:
+    """Add all plugin commands of a group, those of its `workflows` first and under their headings. One that can't be
+    loaded raises when it is called."""
+    panels = {command: panel for panel, commands in workflows.items() for command in commands}
+    order = list(panels)
+    found = [command for where, _, command in (full.partition(".") for full in COMMANDS.names()) if where == name]
+    for command in sorted(filter(None, found), key=lambda one: order.index(one) if one in panels else len(order)):
+        add(group, command, _command(f"{name}.{command}"), panels.get(command))
 
 
 def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, make: Callable[..., None]) -> None:

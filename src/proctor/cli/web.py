@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 import typer
 
 from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
-from proctor.core import ConfigurationError, Option, count_of, pip_install
+from proctor.core import ConfigurationError, Option, UsageError, count_of, pip_install
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
@@ -118,6 +119,7 @@ def told_update(study_update: StudyUpdate) -> None:
 StudyName = Annotated[str, Option("The study's name.", metavar="STUDY", argument=True)]
 
 PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
+Address = Annotated[str, Option("The server's address, for the link. [default: that in the settings]", metavar="URL")]
 
 
 def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
@@ -283,6 +285,7 @@ def add(
         str, Option("What the person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES"))
     ] = "",
     language: Annotated[str, Option("The language of the pages: en, de.")] = "en",
+    address: Address = "",
     store: ReviewStore = None,
 ) -> None:
     """Add a person; print the invitation.
@@ -293,11 +296,11 @@ def add(
     """
     from proctor.web import add_person
 
-    place = accounts_of(folder, store)
+    place = _reached_at(accounts_of(folder, store), address)
     _print_invitation(place, add_person(place, name, role or place.newcomer, language))
 
 
-def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
+def invite(folder: ReviewFolder, name: Name, address: Address = "", store: ReviewStore = None) -> None:
     """Print a new invitation.
 
     For a person whose invitation expired, or who lost the password. The old link becomes invalid; the old password
@@ -307,7 +310,7 @@ def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
     """
     from proctor.web import invite_person
 
-    place = accounts_of(folder, store)
+    place = _reached_at(accounts_of(folder, store), address)
     _print_invitation(place, invite_person(place, name))
 
 
@@ -381,4 +384,20 @@ def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output =
 def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
     say(invitation.link)
     if not invitation.reachable:
-        note(f"{place.settings} has no address: put the server's in place of the link's beginning")
+        note(
+            f"The link's address is a guess: {place.settings} has none. Give the server's by --address URL, or by `address:` "
+            f"in {place.settings}"
+        )
+
+
+def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
+    """The accounts with links to this address. Raises `UsageError` for what is no address of a server."""
+    if not address:
+        return place
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # such as a bracket that is not closed
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise UsageError("--address", "the server's, such as https://review.example.org", found=repr(address)[:80])
+    return replace(place, address=address.rstrip("/"))

@@ -161,7 +161,7 @@ def _reader(benchmark: str, data: Path | None) -> tuple[core.BenchmarkReader, Pa
     """The reader of a benchmark and the path of its files; a path instead of a name gives both."""
     path = core.benchmark_path(benchmark) if data is None else None
     if path is not None:
-        return core.reader_of_paths(), path
+        return core.reader_at(path), path
     reader = core.BENCHMARKS.get(benchmark)
     if data is None:
         raise core.UsageError("--data", f"the folder with the files of {benchmark}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -146,7 +147,8 @@ class Benchmark:
     compare with. failed: the treatment of missing scores by the benchmark's rules (None: not specified). excerpts: the
     longer videos from which videos were cut. rating: the dimensions on which people and judges rate answers. scorers:
     additional scorers. prompt: a template for models. judge: the default judge. reading: how the files were
-    interpreted. origin: the location of the files.
+    interpreted. origin: the location of the files. reader: the installed benchmark in whose form the files are, where
+    they have a name of their own.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -183,6 +185,12 @@ class Benchmark:
     judge: str = ""
     reading: tuple[str, ...] = ()
     origin: FilesOrigin | None = None
+    reader: str = ""
+
+    @property
+    def read_by(self) -> str:
+        """The name of its reader."""
+        return self.reader or self.name
 
     def __repr__(self) -> str:
         """The name, the title and the number of items: items may be thousands."""
@@ -341,6 +349,12 @@ class BenchmarkReader(ABC):
             for method in methods:
                 if states and getattr(cls, method) is getattr(BenchmarkReader, method):
                     raise TypeError(f"{cls.__name__} states `{attribute}` and has no method `{method}`")
+
+    def called(self, name: str) -> BenchmarkReader:
+        """The reader for a benchmark of another name that has its form."""
+        other = copy(self)
+        other.name = name
+        return other
 
     def _without(self, attribute: str) -> str:
         return f"{type(self).__name__} does not state `{attribute}`"

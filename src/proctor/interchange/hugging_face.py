@@ -209,7 +209,7 @@ def write_dataset_folder(source: ExportSource, out: Path) -> Written:
 
 def _settings(source: ExportSource, form: RowForm) -> tuple[dict[str, Any], list[str]]:
     """The content of `benchmark.yaml`, and what it has no field for."""
-    card, reader = source.card, reader_or_default(source.card.name)
+    card, reader = source.card, reader_or_default(source.card.read_by)
     name = f"{card.name}-dataset" if card.name in BENCHMARKS.names() else card.name
     judge = card.judge or reader.rubric_judge or ""
     known = {metric.name for scorer in code_scorers() for metric in scorer.metrics}

@@ -273,8 +273,8 @@ def _lines(source: ExportSource) -> list[TaskItem]:
     if sounding and not blind:
         expected = f"{_BLIND}: the program that runs the task shows whole files, and sound belongs to the questions"
         raise UsageError("--condition", expected, found=f"{count_of(sounding, 'question')} with sound")
-    prompt = prompt_for_benchmark(source.card.name)
-    briefing = reader_or_default(source.card.name).briefing
+    prompt = prompt_for_benchmark(source.card.read_by)
+    briefing = reader_or_default(source.card.read_by).briefing
     lines = []
     for item in source.items:
         shown = () if blind else item.media

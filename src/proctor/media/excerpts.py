@@ -49,12 +49,13 @@ class Excerpts:
         excerpt = self.known.get(source)
         if excerpt is None:
             return Placed()
-        expected = self.media_as or MediaAs.TRIMMED
+        said = self.media_as or (MediaAs.FULL if excerpt.whole else None)
+        expected = said or MediaAs.TRIMMED
         kinds = _by_length(excerpt, info.duration_s)
         if (MediaAs.FULL if expected is MediaAs.FULL else MediaAs.TRIMMED) not in kinds:
             raise _other_length(source, excerpt, info, kinds, expected)
         if region is not None:
-            _check_picture(source, region, info, self.media_as)
+            _check_picture(source, region, info, said)
         offset = excerpt.start if expected is MediaAs.FULL else _cut_off(excerpt, info.duration_s)
         return Placed(offset, expected is MediaAs.CROPPED, excerpt.seconds)
 

@@ -211,6 +211,7 @@ class BenchmarkCard(BaseModel):
     rating: core.RatingScheme | None = None
     judge: str = ""
     budget_s: float | None = None
+    reader: str = ""
     reading: tuple[str, ...] = ()  # the notes on how files were read
     chance: dict[str, float] = {}  # the chance level on the items that count by metric, where it is known
 
@@ -226,6 +227,11 @@ class BenchmarkCard(BaseModel):
     """Where the files were on this machine at the last run or import: `data`, `media`; and the `track`."""
 
     rulings: tuple[Ruling, ...] = ()  # all disqualifications, reversed ones included
+
+    @property
+    def read_by(self) -> str:
+        """The name of the benchmark's reader."""
+        return self.reader or self.name
 
     @property
     def disqualified(self) -> dict[str, Ruling]:

@@ -22,6 +22,7 @@ def project(root: Path, film: Path, url: str, names: str = "abc", **stages: Any)
     used = [{"id": name, "start": 8.0 * n, "end": 8.0 * n + 8, "category": "CPR"} for n, name in enumerate(names)]
     settings = {
         "kind": "clinicalskillqa",
+        "name": "skills",
         "models": {role: model | {"name": f"openai:{role}"} for role in ROLES},
         "sources": [one | {"video": "sources/a.mp4", "group": f"g-{one['id']}", "licence": "CC0"} for one in used],
         "stages": {"frames": {"frames": [4], "per_video": 1, "seconds": 6}} | stages,

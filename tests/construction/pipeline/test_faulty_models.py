@@ -151,6 +151,8 @@ CHOICE = {
         "We turn to go on",
     ],
     "key": 1,
+    "type": 1,
+    "events": [1],
     "groundtruth": "A swab is brought in to clear the field.",
 }
 

@@ -40,6 +40,7 @@ def project(folder: Path, sim: Path, url: str) -> Path:
     model = {"name": "openai:m", "base_url": url, "retries": 0, "structured": "prompted"}
     settings = {
         "kind": "rexsonovqa",
+        "name": "narrated",
         "models": {role: dict(model) for role in ("writer", "screen")},
         "sources": sources,
         "stages": {"events": {"overlap_s": 30}, "screen": {"seeds": 2, "alpha": 0.1}},

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
-        DATASHEET,
         ExportStage,
         FilesStage,
+        Filled,
         FinalQuestion,
         SplitSettings,
         SplitStage,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         as_json,
         dealt_parts,
         lend_video,
+        nothing_stays,
     )
     from proctor.construction.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
     from proctor.construction.pipeline.questions import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         broken_rule,
         stands_out,
     )
+    from proctor.construction.pipeline.readback import DATASHEET, ExportedBenchmark, ExportedItem
     from proctor.construction.pipeline.records import (
         Call,
         DraftQuestion,
@@ -67,19 +69,23 @@ if TYPE_CHECKING:
         video_seconds,
     )
     from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, WaitingError, Work, stage_settings
-    from proctor.construction.pipeline.status import HistoryStep, funnel, history
+    from proctor.construction.pipeline.status import HistoryStep, first_causes, funnel, history
 else:
     export_lazily(__name__)
 
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "BrokenRule",
-    "Call", "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource",
+    "Call", "DraftQuestion", "EventsStage", "ExportStage", "ExportedBenchmark", "ExportedItem", "FilesStage",
+    "Filled", "FinalQuestion", "Folder", "FromSource",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
     "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
     "ScreenSettings", "ScreenStage", "SourceVideo", "SplitSettings", "SplitStage",
-    "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
-    "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
-    "kind_of", "lend_video", "negations", "noted", "question_version", "records_of", "redo_record", "run_stages",
+    "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
+    "about_sources",
+    "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "first_causes", "flagged_by_chance",
+    "funnel", "history",
+    "kind_of", "lend_video", "negations", "noted", "nothing_stays", "question_version", "records_of",
+    "redo_record", "run_stages",
     "run_to", "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "units_of",
     "video_seconds", "with_table",
 ]  # fmt: skip

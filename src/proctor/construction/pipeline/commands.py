@@ -82,13 +82,14 @@ def run_report(folder: Path, steps: core.Steps, until: str, only: Sequence[str])
     )
     waiting = [state for state in states if state.state == "waiting"]
     first = [unit_state for unit_state in waiting if not unit_state.why.startswith("for ")]
-    table = core.plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), rows)
+    table = core.plain_table(_title(project), ("stage", ">done now", ">unchanged", ">waiting"), rows)
     notes = [
         f"{unit_state.stage}{'' if unit_state.unit == pipeline.ALL else f' of {unit_state.unit}'} waits: {unit_state.why}"
         for unit_state in first[:8]
     ]
     notes += [f"{state.stage}: made again: {state.why}" for state in states if state.state == "made" and state.why]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
+    notes += pipeline.first_causes(project)
     notes.append(f"Next: proctor build status {core.shell_word(folder)}")
     return core.PluginReport([asdict(state) for state in states], (table,), tuple(notes), ok=not waiting)
 
@@ -159,8 +160,8 @@ transcribe = stage_command("normalise", "Read or recognise speech and tidy it", 
 events = stage_command("events", "Write the log of events", "proctor build events abdomen --source liver-1")
 
 questions = stage_command("questions", "Write drafts of questions", "proctor build questions abdomen")
-screen = stage_command("screen", "Find what can be answered blind", "proctor build screen abdomen")
-rework = stage_command("repair", "Change or remove what can be answered blind", "proctor build rework abdomen")
+screen = stage_command("screen", "Screen for questions that need no video", "proctor build screen abdomen")
+rework = stage_command("repair", "Change or remove what needs no video", "proctor build rework abdomen")
 
 split = stage_command("split", "Order options and deal groups to parts", "proctor build split abdomen")
 export = stage_command("export", "Write the benchmark with a datasheet", "proctor build export abdomen")
@@ -192,6 +193,11 @@ def status(folder: Folder) -> core.PluginReport:
     lines = [f"{row.stage}: flagged: {flag} ({count})" for row in rows for flag, count in row.flags.items()]
     lines += [f"{row.stage}: refused: {reason}" for row in rows for reason in row.reasons]
     lines += [f"{row.stage}: {note}" for row in rows for note in row.notes]
+    lines += [
+        f"{row.stage}: {core.count_of(row.failed_calls, 'call')} without a readable reply"
+        for row in rows
+        if row.failed_calls
+    ]
     open_ = [row.stage for row in rows if row.done < row.units]
     notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {core.shell_word(folder)}"] if open_ else []
     if any(row.calls and row.cost_usd is None for row in rows):
@@ -235,7 +241,7 @@ def redo(
     ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last redo instead.")] = False,
 ) -> core.PluginReport:
-    """Have a stage, a source or an item made again.
+    """Redo a stage, a source or an item.
 
     Former versions are kept; --undo restores the last one from the journal, without asking a model.
 

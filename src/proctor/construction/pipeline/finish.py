@@ -11,6 +11,7 @@ import shutil
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,11 +20,19 @@ from pydantic import Field, JsonValue
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
 from proctor.construction.pipeline.project import Project, SourceVideo
+from proctor.construction.pipeline.readback import (
+    DATASHEET,
+    ExportedBenchmark,
+    about_export,
+    check_read_back,
+    write_about,
+)
 from proctor.construction.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
 from proctor.construction.pipeline.review import REJECTED, REVIEW
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item, blind_answers
 from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.status import first_causes
 from proctor.construction.splits import split_items, split_leaks
 from proctor.core import (
     DASH,
@@ -40,7 +49,6 @@ from proctor.core import (
 from proctor.core.formats import option_letters
 from proctor.stats import Estimate
 
-DATASHEET = "DATASHEET.md"
 REVIEWED = "reviewed.md"
 """The file of a project with the datasheet's section on its review."""
 
@@ -137,20 +145,31 @@ class ExportedFile(Record):
     size: int = Field(ge=0)
 
 
+@dataclass(frozen=True)
+class Filled:
+    """What an export has written: in words ("12 questions"), and its benchmarks as the project holds them."""
+
+    what: str
+    benchmarks: Sequence[ExportedBenchmark]
+
+
 class FilesStage(Stage[ExportedFile]):
-    """Writes the benchmark into `items/`, all of it or nothing."""
+    """Writes the benchmark into `items/`, all of it or nothing, and only if its `reader` (an installed benchmark) reads it
+    back as the project holds it: items, keys, options in their order, groups, tags, name, title, whether it is simulated.
+    `about.json` there says whose it is (see `proctor.core.AboutFiles`)."""
 
     name: ClassVar[str] = "export"
     summary: ClassVar[str] = "The benchmark's own files"
     whole: ClassVar[bool] = True
     makes: ClassVar[str] = "files"
-    states: ClassVar[tuple[str, ...]] = ("title", "licence")
+    states: ClassVar[tuple[str, ...]] = ("name", "title", "licence", "simulated")
+    version: ClassVar[int] = 2
+    reader: ClassVar[str]
     record = ExportedFile
 
     @abstractmethod
-    def fill(self, work: Work, folder: Path) -> str:
-        """Writes all files into an empty folder; returns what they hold ("12 questions"). Raises `InputError` if there is
-        nothing to write."""
+    def fill(self, work: Work, folder: Path) -> Filled:
+        """Writes all files but `about.json` into an empty folder. Raises `InputError` if there is nothing to write."""
 
     def reads(self, work: Work) -> Sequence[Path]:
         reviewed = work.project.folder / REVIEWED
@@ -168,7 +187,11 @@ class FilesStage(Stage[ExportedFile]):
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
-            what = self.fill(work, draft)
+            filled = self.fill(work, draft)
+            for one in filled.benchmarks:
+                about = about_export(project, self.reader, one)
+                write_about(about, draft / one.folder)
+                check_read_back(one, about, draft / one.folder, project.items)
             files = sorted(path for path in draft.rglob("*") if path.is_file())
             made = [_file(file, draft) for file in files]
             old = project.folder / ".items.old"
@@ -182,7 +205,7 @@ class FilesStage(Stage[ExportedFile]):
             raise InputError(project.items, found=error.strerror or str(error), expected=expected) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        return Made(made, notes=[f"{what} in {project.items.name}/"])
+        return Made(made, notes=[f"{filled.what} in {project.items.name}/"])
 
 
 class ExportStage(FilesStage):
@@ -196,22 +219,27 @@ class ExportStage(FilesStage):
         return [*super().reads(work), *settled]
 
     @abstractmethod
-    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
-        """Writes the benchmark's own files into an empty folder."""
+    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> ExportedBenchmark:
+        """Writes the benchmark's own files into an empty folder; returns what they hold."""
 
-    def fill(self, work: Work, folder: Path) -> str:
+    def fill(self, work: Work, folder: Path) -> Filled:
         project, questions = work.project, work.records("split", FinalQuestion)
         if not questions:
-            named = shell_word(project.folder)
-            expected = (
-                f"at least one; `proctor build status {named}` says why, `proctor build redo {named} STAGE` asks again"
-            )
-            raise InputError(project.folder, "export", found="no question that stays", expected=expected)
-        self.write(project, questions, folder)
+            raise nothing_stays(project, "question")
+        exported = self.write(project, questions, folder)
         for source in work.sources:
             lend_video(project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}")
         write_whole(folder / DATASHEET, datasheet(work, questions))
-        return count_of(len(questions), "question")
+        return Filled(count_of(len(questions), "question"), (exported,))
+
+
+def nothing_stays(project: Project, what: str) -> InputError:
+    """The error of an export without anything to write, with the first cause."""
+    named = shell_word(project.folder)
+    causes = first_causes(project)
+    cause = f" ({causes[0]})" if causes else ""
+    expected = f"at least one; `proctor build status {named}` says why, `proctor build redo {named} STAGE` asks again"
+    return InputError(project.folder, "export", found=f"no {what} that stays{cause}", expected=expected)
 
 
 def lend_video(video: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from proctor.core import ConfigurationError, FrozenModel, InputError, Region, read_yaml, refusal
+from proctor.core import BENCHMARKS, ConfigurationError, FrozenModel, InputError, Region, read_yaml, refusal
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Store
 
@@ -52,14 +52,18 @@ class SourceVideo(FrozenModel):
 
 
 class ProjectSettings(FrozenModel):
-    """The content of `project.yaml`. `models` maps roles (`writer`, `checker`, `screen`, `speech`) to one model or a
-    list; `language` is the spoken language, for speech recognisers ("": detected); `stages` are settings by stage."""
+    """The content of `project.yaml`. `name` is that of the finished benchmark in stores and commands ("": the folder's);
+    `simulated` says that its videos are, as is found out where they lie beside the simulator's files. `models` maps roles
+    (`writer`, `checker`, `screen`, `speech`) to one model or a list; `language` is the spoken language, for speech
+    recognisers ("": detected); `stages` are settings by stage."""
 
     kind: str = Field(min_length=1)
+    name: str = Field(default="", pattern=r"^[\w.-]{0,80}$")
     title: str = ""
     licence: str = ""
     language: str = "en"
     seed: int = 0
+    simulated: bool = False
     models: dict[str, ModelSpec | list[ModelSpec]] = Field(default={})
     sources: tuple[SourceVideo, ...] = ()
     stages: dict[str, dict[str, Any]] = Field(default={})
@@ -92,6 +96,9 @@ class Project:
             self.settings = ProjectSettings.model_validate(read_yaml(self.file))
         except ValidationError as error:
             raise refusal(self.file, "", error, ProjectSettings) from error
+        if self.settings.name in BENCHMARKS.names():
+            found = f"{self.settings.name!r}, the name of an installed benchmark"
+            raise InputError(self.file, "name", found=found, expected="a name of its own")
         self._check_sources()
         self._clients: dict[str, list[ModelClient]] = {}
 

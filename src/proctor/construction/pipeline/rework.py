@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field
 
+from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.questions import (
     KEY_STANDS_OUT,
+    EventLog,
     Planned,
     QuestionsSettings,
     QuestionType,
     draft,
+    drafting_prompt,
     stands_out,
     valid,
 )
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
-from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, stage_settings
+from proctor.construction.pipeline.stage import (
+    PROMPTS,
+    Asker,
+    Made,
+    Stage,
+    StageSettings,
+    Work,
+    chosen_template,
+    stage_settings,
+)
 from proctor.core import collapse_spaces, count_of
 
 TO_CONFIRM = "new options: to be confirmed by a clinician"
 REWORDED = "new question text: to be confirmed by a clinician"
+LATE = "flagged after the last round of changes: not reworked"
+_LATE_ROUNDS = 2  # beyond the settings' rounds, for drafts that are flagged late
 
 
 class ReworkSettings(StageSettings):
     """A draft is changed at most `rounds` times, each followed by screening: first its wrong options (or the stem of a
     free response), then the whole draft, from the same events. A draft that is still flagged is removed, or kept with
-    its flags if `keep` is set. `similar` is the largest share of content words that two options may have in common,
-    `candidates` the number of wrong options from other questions in the prompt."""
+    its flags if `keep` is set; one that was never changed is not removed. `similar` is the largest share of content words
+    that two options may have in common, `candidates` the number of wrong options from other questions in the prompt.
+    `prompt` is another prompt for wrong options: a name of the kind (`paper`), or a template inside the project folder."""
 
     rounds: int = Field(default=2, ge=1, le=6)
     keep: bool = False
     similar: float = Field(default=0.8, gt=0, le=1)
     candidates: int = Field(default=6, ge=1, le=20)
+    prompt: str = ""
 
 
 class Reworked(DraftQuestion):
@@ -56,78 +74,61 @@ class _Stem(BaseModel):
 
 class RepairStage(Stage[Reworked]):
     """Repairs flagged drafts. New wrong options leave the stem and the right option of a choice unchanged; a new stem
-    leaves the reference of a free response unchanged."""
+    leaves the reference of a free response unchanged. Drafts that are flagged for the first time after others were changed
+    have their turn, too; what is flagged after the last round stays, with a flag.
+
+    `named_drafts` and `named` are further prompts by name, for drafts and for wrong options."""
 
     name: ClassVar[str] = "repair"
     summary: ClassVar[str] = "Flagged drafts changed or removed"
     after: ClassVar[tuple[str, ...]] = ("events", "questions", "screen")
     whole: ClassVar[bool] = True
+    version: ClassVar[int] = 2
     record = Reworked
     settings = ReworkSettings
     roles: ClassVar[tuple[str, ...]] = ("writer", "screen", "judge")
 
-    def __init__(self, types: Sequence[QuestionType], prompt: Path) -> None:
+    def __init__(
+        self,
+        types: Sequence[QuestionType],
+        prompt: Path,
+        *,
+        named_drafts: Mapping[str, Path] | None = None,
+        named: Mapping[str, Path] | None = None,
+    ) -> None:
         self._types = {question_type.name: question_type for question_type in types}
-        self._draft = prompt
+        self._named_drafts, self._named = named_drafts or {}, named or {}
         self.prompts = (prompt, *(PROMPTS / f"{name}.txt.j2" for name in ("distractors", "stem", "blind")))
+
+    def prompts_of(self, project: Project) -> Sequence[Path]:
+        draft_prompt, options, *others = self.prompts
+        chosen = stage_settings(project, self.name, ReworkSettings).prompt
+        return (
+            drafting_prompt(project, draft_prompt, self._named_drafts),
+            chosen_template(project, self.name, chosen, options, self._named),
+            *others,
+        )
 
     async def make(self, work: Work) -> Made[Reworked]:
         settings = work.settings(ReworkSettings)
         how = stage_settings(work.project, "screen", ScreenSettings)
         first = work.records("questions", DraftQuestion)
-        screened = {record.question: record for record in work.records("screen", Screening)}
-        current = {draft_question.id: draft_question for draft_question in first}
-        former: dict[str, list[DraftQuestion]] = {draft_question.id: [] for draft_question in first}
-        spent = dict.fromkeys(current, tuple[Call, ...]())  # on screenings that later ones replaced
-        refused: list[Refused] = []
-        for number in range(settings.rounds):
-            flagged = [
-                draft_question
-                for draft_question in current.values()
-                if GIVEN_AWAY.intersection(screened[draft_question.id].flags)
-            ]
-            changed = []
-            for draft_question in flagged:
-                new = await self._changed(work, draft_question, list(current.values()), settings, again=number > 0)
-                if isinstance(new, Refused):
-                    refused.append(new)
-                else:
-                    former[draft_question.id].append(draft_question)
-                    current[draft_question.id] = new
-                    changed.append(new)
-            if not changed:
+        drafts = _Drafts.of(first, work.records("screen", Screening))
+        for _ in range(settings.rounds + _LATE_ROUNDS):
+            flagged = [one for one in drafts.given_away() if drafts.tried[one.id] < settings.rounds]
+            if not flagged:
                 break
-            again, silent = await screen(work, list(current.values()), how)
-            screened = {screening.question: screening for screening in again}
-            spent = {name: (*calls, *screened[name].calls) for name, calls in spent.items()}
-            refused += [one for one in silent if one.id not in {old.id for old in refused}]
-        made = []
-        for draft_question in current.values():
-            found = screened[draft_question.id]
-            calls = _behind([*former[draft_question.id], draft_question], spent[draft_question.id])
-            given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
-            if given_away and not settings.keep:
-                reason = f"still {' and '.join(given_away)} after {count_of(len(former[draft_question.id]), 'change')}"
-                refused.append(
-                    Refused.of(
-                        draft_question.id, "removed", reason, draft_question.text, draft_question.made_from, calls
-                    )
-                )
-                continue
-            fields = draft_question.model_dump() | {
-                "calls": calls,
-                "former": former[draft_question.id],
-                "screening": found,
-            }
-            fields |= {
-                "flags": (*draft_question.flags, *found.flags),
-                "made_from": (draft_question.id, found.id, *draft_question.made_from),
-            }
-            made.append(Reworked.model_validate(fields))
-        changed_ = sum(bool(former[reworked.id]) for reworked in made)
-        return Made(
-            made, refused, [f"{changed_} changed, {len(first) - len(made)} removed, {len(made)} of {len(first)} stay"]
-        )
+            changed = False
+            for one in flagged:
+                again = drafts.tried[one.id] > 0
+                every = list(drafts.current.values())
+                changed |= drafts.take(one, await self._changed(work, one, every, settings, again=again))
+            if changed:
+                drafts.screened_again(*await screen(work, list(drafts.current.values()), how))
+        made, refused = drafts.outcome(keep=settings.keep)
+        changed_ = sum(bool(reworked.former) for reworked in made)
+        gone = len(first) - len(made)
+        return Made(made, refused, [f"{changed_} changed, {gone} removed, {len(made)} of {len(first)} stay"])
 
     async def _changed(
         self,
@@ -140,15 +141,88 @@ class RepairStage(Stage[Reworked]):
     ) -> DraftQuestion | Refused:
         events = [event for event in work.records("events", ProcedureEvent) if event.id in draft_question.made_from]
         rules = stage_settings(work.project, "questions", QuestionsSettings)
+        drafting, options, stem, *_ = self.prompts_of(work.project)
         if again:
-            planned = Planned(draft_question.id, self._types[draft_question.type], draft_question.kind, tuple(events))
+            kind, key, wrong = self._types[draft_question.type], draft_question.key or 0, len(draft_question.options)
+            order = (*range(1, key + 1), 0, *range(key + 1, wrong)) if draft_question.options else ()  # the same letter
+            planned = Planned(draft_question.id, draft_question.kind, order, kind, tuple(events))
             others = [other for other in every if other.id != draft_question.id]
-            return await draft(work.asker("writer", self._draft), planned, rules, others, draft_question.version + 1)
+            log = EventLog(planned.events, (kind,))
+            asker = work.asker("writer", drafting)
+            return await draft(asker, planned, log, rules, others, draft_question.version + 1)
         if draft_question.kind == "mcq":
             lent = candidates(draft_question, every, settings.candidates)
-            asker = work.asker("writer", self.prompts[1])
+            asker = work.asker("writer", options)
             return await _new_options(asker, draft_question, lent, events, rules, settings.similar)
-        return await _new_stem(work.asker("writer", self.prompts[2]), draft_question, events, rules)
+        return await _new_stem(work.asker("writer", stem), draft_question, events, rules)
+
+
+@dataclass
+class _Drafts:
+    """The drafts under repair by id: as they are now, their former versions, their screening, the calls of screenings that
+    later ones replaced, how often a change was tried, and what was refused."""
+
+    current: dict[str, DraftQuestion]
+    screened: dict[str, Screening]
+    former: dict[str, list[DraftQuestion]]
+    spent: dict[str, tuple[Call, ...]]
+    tried: Counter[str] = field(default_factory=Counter)
+    refused: list[Refused] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, drafts: Sequence[DraftQuestion], screened: Sequence[Screening]) -> Self:
+        current = {draft_question.id: draft_question for draft_question in drafts}
+        former: dict[str, list[DraftQuestion]] = {name: [] for name in current}
+        return cls(current, {one.question: one for one in screened}, former, dict.fromkeys(current, ()))
+
+    def given_away(self) -> list[DraftQuestion]:
+        """The drafts that the text gives away."""
+        return [one for one in self.current.values() if GIVEN_AWAY.intersection(self.screened[one.id].flags)]
+
+    def take(self, old: DraftQuestion, new: DraftQuestion | Refused) -> bool:
+        """Replaces a draft by its change; returns whether there is one."""
+        self.tried[old.id] += 1
+        if isinstance(new, Refused):
+            self.refused.append(new)
+            return False
+        self.former[old.id].append(old)
+        self.current[old.id] = new
+        return True
+
+    def screened_again(self, screened: Sequence[Screening], silent: Sequence[Refused]) -> None:
+        """Takes the screenings of all drafts, and the answers that models declined to give."""
+        self.screened = {screening.question: screening for screening in screened}
+        self.spent = {name: (*calls, *self.screened[name].calls) for name, calls in self.spent.items()}
+        self.refused += [one for one in silent if one.id not in {old.id for old in self.refused}]
+
+    def outcome(self, *, keep: bool) -> tuple[list[Reworked], list[Refused]]:
+        """The drafts that stay, and what was refused; a draft that is given away is removed if a change of it was tried,
+        unless all are to `keep`."""
+        made: list[Reworked] = []
+        refused = list(self.refused)
+        for name, draft_question in self.current.items():
+            found, former = self.screened[name], self.former[name]
+            calls = _behind([*former, draft_question], self.spent[name])
+            given_away = [flag for flag in found.flags if flag in GIVEN_AWAY]
+            late = [LATE] if given_away and not self.tried[name] else []
+            if given_away and not late and not keep:
+                changes = (
+                    f"after {count_of(len(former), 'change')}" if former else "and every change of it broke a rule"
+                )
+                reason = f"still {' and '.join(given_away)} {changes}"
+                refused.append(
+                    Refused.of(name, "removed", reason, draft_question.text, draft_question.made_from, calls)
+                )
+                continue
+            fields = {
+                "calls": calls,
+                "former": former,
+                "screening": found,
+                "flags": (*draft_question.flags, *found.flags, *late),
+                "made_from": (name, found.id, *draft_question.made_from),
+            }
+            made.append(Reworked.model_validate(draft_question.model_dump() | fields))
+        return made, refused
 
 
 def _behind(versions: Sequence[DraftQuestion], more: Sequence[Call]) -> tuple[Call, ...]:

@@ -32,6 +32,7 @@ from proctor.judges import build_judge, several
 SOLVED_BLIND = "answered without the video"
 MAYBE_SOLVED = "answered without the video each time, by too few models to exclude chance"
 GUESSED = "guessed by a rule of the item audit"
+ONCE = "answered without the video at least once: have a look"
 UNSCREENED = "not screened: no blind answer that counts"
 GIVEN_AWAY = frozenset({SOLVED_BLIND, GUESSED})
 """The flags of a draft that the text gives away."""
@@ -46,9 +47,10 @@ class ScreenSettings(StageSettings):
     flagged if guessing lets that many models be right, each more often than not, with a probability of at most `alpha`
     (one-sided, exact): a model that prefers an option prefers it in every order, so that its answers are no
     independent guesses. A free response is flagged if a share of at least `free_share` is right by the model of the
-    role `judge`. With `baselines` the baselines of the item audit are tried, too."""
+    role `judge`. Any right answer below that raises a flag that only asks for a look. With `baselines` the baselines of the
+    item audit are tried, too; they flag only if they beat chance on groups that they were not chosen on."""
 
-    seeds: int = Field(default=1, ge=1, le=20)
+    seeds: int = Field(default=3, ge=1, le=20)
     alpha: float = Field(default=0.05, gt=0, lt=1)
     free_share: float = Field(default=0.5, gt=0, le=1)
     baselines: bool = True
@@ -90,6 +92,7 @@ class ScreenStage(Stage[Screening]):
 
     name: ClassVar[str] = "screen"
     summary: ClassVar[str] = "What can be answered blind"
+    version: ClassVar[int] = 2
     after: ClassVar[tuple[str, ...]] = ("questions",)
     whole: ClassVar[bool] = True
     record = Screening
@@ -214,7 +217,8 @@ def _screening(
             blind = flagged_by_chance(models_right, models, chance, settings.alpha)
         else:
             blind = rate >= settings.free_share
-        flags += [SOLVED_BLIND] if blind else [MAYBE_SOLVED] if solved == asked else []
+        seen = [MAYBE_SOLVED] if solved == asked else [ONCE] if solved else []
+        flags += [SOLVED_BLIND] if blind else seen
     elif missing:
         flags += [UNSCREENED]
     return Screening(
@@ -248,9 +252,17 @@ def _models(votes: Sequence[BlindVote]) -> tuple[int, int]:
 
 
 def guessable(drafts: Sequence[DraftQuestion], work: Work) -> Mapping[str, bool]:
-    """Whether the item audit's selected baseline answers each choice; empty if there are too few."""
+    """Whether the item audit's selected baseline answers each choice; empty if there are too few. Answers count only if
+    the baselines that were selected on other groups beat chance there: else they are luck, and no choice is guessable."""
     items = [as_item(draft, work.project.settings.groups) for draft in drafts if draft.kind == "mcq"]
-    return audit_items(items, seed=work.project.settings.seed).guessable if items else {}
+    if not items:
+        return {}
+    audit = audit_items(items, seed=work.project.settings.seed)
+    found = audit.format("choice")
+    selected = found.selected if found is not None else None
+    low = selected.accuracy.ci_low if selected is not None else None
+    better = selected is not None and selected.chance is not None and low is not None and low > selected.chance
+    return audit.guessable if better else dict.fromkeys(audit.guessable, False)
 
 
 def as_item(

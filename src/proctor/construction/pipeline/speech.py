@@ -13,7 +13,7 @@ from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused,
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.subtitles import Cue
 from proctor.construction.pipeline.transcripts import ROLE, in_sentences, read_transcript, recognise
-from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of, tokens
+from proctor.core import NUMBER_WORDS, InputError, RefusalError, Usage, count_of, tokens
 from proctor.judges import has_injection
 from proctor.media import Catalogue, cache_folder
 
@@ -186,7 +186,7 @@ class NormaliseStage(Stage[Sentence]):
         asker = work.asker("writer", self.prompts[0])
         for start in range(0, len(sentences), settings.at_once):
             part = sentences[start : start + settings.at_once]
-            replies, call = await _replies(asker, part, settings.terms)
+            replies, call, lost = await _replies(asker, part, settings.terms)
             for number, one in enumerate(part, start=1):
                 texts = replies.get(number, [])
                 text = texts[0] if texts else ""
@@ -194,7 +194,8 @@ class NormaliseStage(Stage[Sentence]):
                 reason = reason if call else replies[0][0]
                 calls = (call,) if call else ()
                 if reason:
-                    refused.append(Refused.of(one.id, "normalise", reason, text, (one.id,), calls))
+                    no = Refused.of(one.id, "normalise", reason, text, (one.id,), calls)
+                    refused.append(no.model_copy(update={"usage": lost}) if number == 1 else no)
                     made.append(_as_said(one))
                 else:
                     made.append(_as_said(one, text=text, original=one.text, calls=calls))
@@ -203,18 +204,19 @@ class NormaliseStage(Stage[Sentence]):
 
 async def _replies(
     asker: Asker, part: Sequence[Sentence], terms: Mapping[str, str]
-) -> tuple[dict[int, list[str]], Call | None]:
-    """The lines by the numbers of their sentences, and the call; without one, why there is none, as number 0."""
+) -> tuple[dict[int, list[str]], Call | None, Usage]:
+    """The lines by the numbers of their sentences, and the call; without one, why there is none, as number 0, and what
+    was spent on it."""
     try:
         lines, call = await asker.ask(
             _Lines, part[0].id, {"sentences": [sentence.text for sentence in part], "terms": dict(terms)}
         )
     except RefusalError as error:
-        return {0: [str(error).removeprefix("build.normalise: ")]}, None
+        return {0: [str(error).removeprefix("build.normalise: ")]}, None, error.usage or Usage()
     found: dict[int, list[str]] = {}
     for line in lines.sentences:
         found.setdefault(line.number, []).append(" ".join(line.text.split()))
-    return found, call
+    return found, call, Usage()
 
 
 def _as_said(sentence: Sentence, **changes: object) -> Sentence:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from proctor.construction.pipeline.project import Project, SourceVideo
+from proctor.construction.pipeline.project import Project, SourceVideo, check_inside
 from proctor.construction.pipeline.records import Call, Record, Refused, UnitFile
 from proctor.core import (
     Frame,
     FrozenModel,
+    InputError,
     NoVerdictError,
     ProctorError,
     RefusalError,
@@ -128,13 +129,13 @@ class Asker:
         values: Mapping[str, object],
         draws: range,
         failed: Refused,
-        check: Callable[[M, tuple[Call, ...]], R | str],
+        check: Callable[[M, tuple[Call, ...]], R | Refused | str],
         *,
         pictures: Sequence[Frame] = (),
         shown: Callable[[M], str] = BaseModel.model_dump_json,
     ) -> R | Refused:
-        """Asks for a record, once for each of `draws`, until `check` returns one instead of the rule that a reply breaks;
-        the next prompt names that rule. Otherwise returns the last reply as `shown`, with that rule; or `failed`, if the
+        """Asks for a record, once for each of `draws`, until `check` returns one, or a refusal, instead of the rule that a
+        reply breaks; the next prompt names that rule. Otherwise returns the last reply as `shown`, with that rule; or `failed`, if the
         model declines. `failed.calls` are the calls behind former versions."""
         reason, found, calls = "", "", failed.calls
         for draw in draws:
@@ -186,7 +187,7 @@ class Stage(ABC, Generic[R]):
     stage takes all sources together, others one at a time. An `optional` stage belongs to a project if `project.yaml`
     names it or it was run by name. `makes` names the records if they are not what earlier stages count ("files").
     `states` are the fields of `project.yaml` that its files state ("title").
-    Units are made again when `version` or the content of a file in `prompts` changes.
+    Units are made again when `version` or the content of a prompt (`prompts_of`) changes.
     """
 
     name: ClassVar[str]
@@ -202,6 +203,11 @@ class Stage(ABC, Generic[R]):
     settings: type[StageSettings] = StageSettings
     roles: ClassVar[tuple[str, ...]] = ()
     prompts: tuple[Path, ...] = ()
+
+    def prompts_of(self, project: Project) -> Sequence[Path]:
+        """The prompts of a project, which its settings may choose. Raises `InputError` for one that is not there."""
+        del project
+        return self.prompts
 
     def reads(self, work: Work) -> Sequence[Path]:
         """The files that the unit depends on besides records. Raises `InputError` for a missing one."""
@@ -230,6 +236,20 @@ def stage_settings(project: Project, stage: str, kind: type[S]) -> S:
         raise refusal(project.file, f"stages: {stage}", error, kind) from error
 
 
+def chosen_template(project: Project, stage: str, choice: str, usual: Path, named: Mapping[str, Path]) -> Path:
+    """The prompt file of a stage that its setting `prompt` chooses: the usual one (""), one by name, or a template inside
+    the project folder. Raises `InputError` that lists the names."""
+    if not choice or choice in named:
+        return named[choice] if choice else usual
+    check_inside(project.file, f"stages: {stage}", "prompt", choice)
+    file = project.folder / choice
+    if not file.is_file():
+        names = "".join(f"{name}, or " for name in named)
+        expected = f"{names}a template file inside the project folder"
+        raise InputError(project.file, f"stages: {stage}, field 'prompt'", found=repr(choice)[:80], expected=expected)
+    return file
+
+
 def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> str:
     """The hash of all inputs of a unit; `identities` are the hashes of files by path."""
     models: dict[str, JsonValue] = {role: _models(work.project, role) for role in stage.roles}
@@ -242,7 +262,7 @@ def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> s
             "language": work.project.settings.language,
             "settings": stage_settings(work.project, stage.name, stage.settings).model_dump(mode="json"),
             "models": models,
-            "prompts": [load_prompt(prompt).sha256 for prompt in stage.prompts],
+            "prompts": [load_prompt(prompt).sha256 for prompt in stage.prompts_of(work.project)],
             "files": dict(identities),
             "sources": [
                 source.model_dump(mode="json", exclude={"tags"}) for source in work.sources

@@ -14,14 +14,14 @@ from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Refused
 from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
-from proctor.core import InputError, Usage
+from proctor.core import InputError, Usage, count_of
 
 
 @dataclass(frozen=True)
 class FunnelRow:
     """One stage: how many of its `units` are done, the records that came `into` it and `out` of it (or what `makes`
-    names), how many of these have a flag, how many drafts it refused; model calls that no earlier stage made, their
-    tokens, and their cost in US dollars (None: unknown)."""
+    names), how many of these have a flag, how many drafts it refused; model calls that no earlier stage made, how many of
+    them gave no readable reply, their tokens, and their cost in US dollars (None: unknown)."""
 
     stage: str
     summary: str
@@ -32,6 +32,7 @@ class FunnelRow:
     flagged: int
     refused: int
     calls: int
+    failed_calls: int
     tokens: int
     cost_usd: float | None
     reasons: tuple[str, ...]
@@ -60,7 +61,8 @@ def funnel(project: Project) -> list[FunnelRow]:
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
-        usage = sum((entry.usage for entry in refused), usage)
+        failed = sum((entry.usage for entry in refused), Usage())
+        usage += failed
         rows.append(
             FunnelRow(
                 stage.name,
@@ -72,6 +74,7 @@ def funnel(project: Project) -> list[FunnelRow]:
                 sum(bool(_texts(record, "flags")) for record in records),
                 len(refused),
                 usage.requests,
+                failed.requests,
                 usage.input_tokens + usage.output_tokens,
                 usage.cost_usd,
                 tuple(_reasons(refused)),
@@ -85,6 +88,19 @@ def funnel(project: Project) -> list[FunnelRow]:
             )
         )
     return rows
+
+
+def first_causes(project: Project) -> list[str]:
+    """Why a project has nothing to go on with, as a sentence: of the first stage whose calls all failed, or that made
+    nothing of what it got. Empty if there is none."""
+    for row in funnel(project):
+        why = row.reasons[0] if row.reasons else ""
+        if row.failed_calls and row.failed_calls == row.calls:
+            return [f"{row.stage}: the model gave no readable reply in {count_of(row.calls, 'call')}: {why}"]
+        if row.done and not row.out and row.refused:
+            given = "" if row.into is None else f" of {count_of(row.into, 'record')}"
+            return [f"{row.stage}: nothing was made{given}: {why}"]
+    return []
 
 
 @dataclass(frozen=True)

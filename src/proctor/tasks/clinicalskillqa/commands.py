@@ -203,7 +203,7 @@ def physicians(
 
 
 def consensus(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
-    """Settle what the physicians differ on.
+    """Resolve disagreements between physicians.
 
     --table writes what is open, with what both say, and empty columns for what they decide together.
 

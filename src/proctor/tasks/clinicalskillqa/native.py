@@ -11,17 +11,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import (
-    InputError,
-    input_bytes,
-    parse_json,
-    read_bytes,
-    read_jsonl,
-    read_model,
-    read_table,
-    unique_keys,
-    validated,
-)
+from proctor.core import InputError, input_bytes, parse_json, read_bytes, read_jsonl, read_table, unique_keys, validated
 from proctor.media import open_picture
 
 _EXPECTED = "a .json, .jsonl or .csv file"
@@ -165,23 +155,6 @@ class NativePrediction(_Native):
 
     order: Order = ()
     rationale: str = ""
-
-
-class About(BaseModel):
-    """`about.json` of a built folder: its seed, and whether its videos are simulated."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    simulated: bool = False
-    seed: int | None = None
-
-
-def read_about(data: Path) -> About:
-    """The content of `about.json`; a folder without it is the task's own. Raises `InputError` where it can't be read."""
-    file = data / "about.json"
-    if not file.is_file():
-        return About()
-    return read_model(file, About)
 
 
 def read_instances(file: Path) -> dict[str, NativeInstance]:

@@ -20,7 +20,6 @@ from proctor.tasks.clinicalskillqa.native import (
     find_instances,
     labels_of,
     only_one,
-    read_about,
     read_predictions,
     read_references,
     spelled,
@@ -44,6 +43,8 @@ def _answer(item: core.Item, prediction: NativePrediction | None) -> core.Answer
     return core.Answer(item_id=item.id, text=text, parsed=[*parsed], extra={**extra})
 
 
+_TITLE = "ClinicalSkillQA: key frames in order"
+_BUILT = "Own videos: key frames in order"
 _SIMULATED = " (of rendered videos, not real)"
 _ROUNDED_PARTS = 0.5
 _REFERENCES = ("references.json", "references.jsonl")
@@ -71,14 +72,16 @@ class ClinicalSkillQA(core.BenchmarkReader):
         instances = find_instances(data, root)
         file = only_one(data, _REFERENCES)
         references = read_references(file) if file is not None else {}
-        about = read_about(data)
+        about = core.read_about(data)
+        simulated, drawn = (about.simulated, about.seed) if about is not None else (False, None)
         if file is not None:
             _check_pairs(file, instances, references)
         items = tuple(_item(instance, references.get(instance.id)) for instance in instances)
         by_scenario = all("scenario" in item.tags for item in items)
-        return core.Benchmark(
+        title = _TITLE if about is None else f"{_BUILT}{_SIMULATED if simulated else ''}"
+        benchmark = core.Benchmark(
             name=self.name,
-            title=f"ClinicalSkillQA: key frames in order{_SIMULATED if about.simulated else ''}",
+            title=title,
             items=items,
             metrics=(core.ACCURACY, *RUN_METRICS),
             headline=core.ACCURACY.name,
@@ -88,10 +91,11 @@ class ClinicalSkillQA(core.BenchmarkReader):
             media_root=root,
             failed=core.FailedPolicy.WRONG,
             notes=_notes(items, references=file is not None),
-            seeds={} if about.seed is None else {"instances": about.seed},
-            simulated=about.simulated,
-            published=None if about.simulated else _published(),
+            seeds={} if drawn is None else {"instances": drawn},
+            simulated=simulated,
+            published=_published(),
         )
+        return core.own_benchmark(benchmark, about, data)
 
     def read_recorded(self, path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers:
         """One answer to every item of the benchmark, in its order, with the rationale in `extra`.

@@ -25,7 +25,10 @@ from proctor.construction.annotators import (
 )
 from proctor.construction.pipeline import (
     DATASHEET,
+    ExportedBenchmark,
+    ExportedItem,
     FilesStage,
+    Filled,
     FromSource,
     Made,
     ProjectKind,
@@ -360,8 +363,9 @@ class FocusExport(FilesStage):
     """The challenge's requests and references, the videos beside them, and a datasheet."""
 
     after: ClassVar[tuple[str, ...]] = (*(stage.name for stage in STAGES), FocusQuestions.name)
+    reader = "focus"
 
-    def fill(self, work: Work, folder: Path) -> str:
+    def fill(self, work: Work, folder: Path) -> Filled:
         made = work.records("questions", FocusQuestion)
         write_native(folder / "requests.json", [focus_question.request for focus_question in made])
         write_native(folder / "references.json", [focus_question.reference for focus_question in made])
@@ -370,7 +374,21 @@ class FocusExport(FilesStage):
                 work.project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}"
             )
         write_whole(folder / DATASHEET, _datasheet(work, made))
-        return count_of(len(made), "question")
+        track = stage_settings(work.project, FocusQuestions.name, FocusSettings).track
+        exported = ExportedBenchmark([_expected(one) for one in made], work.sources, track=track)
+        return Filled(count_of(len(made), "question"), (exported,))
+
+
+def _expected(focus_question: FocusQuestion) -> ExportedItem:
+    """A question as the reader must find it."""
+    request, reference = focus_question.request, focus_question.reference
+    return ExportedItem(
+        id=request.qID,
+        key=reference.answer,
+        group=request.videoID,
+        options=tuple(reference.options or ()),
+        tags={"procedure_type": request.procedure_type, "rule": reference.rule, "unseen": reference.unseen},
+    )
 
 
 def _datasheet(work: Work, made: Sequence[FocusQuestion]) -> str:

@@ -72,14 +72,14 @@ TRACKS = {
 
 _NOTES = (
     (
-        "Free text is right where most judges of a panel say so (proctor score focus). A tie, or a vote that is missing "
+        "Free text is right where most judges of a panel say so (proctor score {benchmark}). A tie, or a vote that is missing "
         "and would decide, leaves an answer unresolved: neither right nor wrong, and counted beside the figures. The "
         "challenge's document names the majority and says nothing of either."
     ),
     "A late, missing or unreadable answer is wrong, as in the challenge; scores carry the cause as their label.",
     (
         "Figures are means over questions with intervals over whole videos. The toolkit's own (mean of the videos' "
-        "means, percentile intervals of a two-level bootstrap): proctor results focus --protocol official."
+        "means, percentile intervals of a two-level bootstrap): proctor results {benchmark} --protocol official."
     ),
     (
         "Answers are read as orena-focus 0.4.0 reads them. Multiple choice with its options in the file and patterns "
@@ -136,9 +136,9 @@ class _Reader(core.BenchmarkReader):
         if keys:
             _check_pairs(data, requests, keys)
         classes = _classes(references)
-        track = TRACKS[self._track]
+        about, track = core.read_about(data), TRACKS[self._track]
         items = tuple(_item(request, keys.get(request.qID), self._track, classes, data) for request in requests)
-        return core.Benchmark(
+        benchmark = core.Benchmark(
             name=self.name,
             title=f"FOCUS, {self._track} track",
             items=items,
@@ -150,8 +150,9 @@ class _Reader(core.BenchmarkReader):
             media_root=media,
             budget_s=track.budget_s,
             failed=core.FailedPolicy.WRONG,
-            notes=(*_NOTES, *_unknown_labels(references)) if keys else _BLIND_NOTES,
+            notes=(*_notes(about), *_unknown_labels(references)) if keys else _BLIND_NOTES,
         )
+        return core.own_benchmark(benchmark, about, data)
 
     def _read(self, data: Path) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
         """Requests and references; no references where the folder has none, as for participants."""
@@ -176,6 +177,9 @@ class _Reader(core.BenchmarkReader):
         requests, keys = self._read(data)
         kept = [request for request in requests if request.qID in items], [key for key in keys if key.qID in items]
         write_questions(out, *kept, blind=not references)
+        about = data / core.ABOUT
+        if about.is_file():
+            (out / core.ABOUT).write_bytes(core.input_bytes(about))
 
     def write_submission(self, form: str, answers: Sequence[core.Answer], file: Path) -> int:
         return write_submission(form, answers, file)
@@ -213,6 +217,12 @@ class _Reader(core.BenchmarkReader):
 
 
 READER = _Reader()
+
+
+def _notes(about: core.AboutFiles | None) -> tuple[str, ...]:
+    """The notes, with the commands for the benchmark's name."""
+    name = about.name if about is not None and about.name else _Reader.name
+    return tuple(note.replace("{benchmark}", name) for note in _NOTES)
 
 
 def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, NativeReference]) -> None:

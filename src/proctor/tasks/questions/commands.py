@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-from proctor.core import Option, PluginReport, shell_word, whole_folder, write_whole
+from proctor.core import Option, PluginReport, check_path, shell_word, whole_folder, write_whole
 
 
 def check(
@@ -30,14 +30,13 @@ def check(
     Example: proctor check my-questions/
     """
     from proctor.media import cache_folder, media_folder
-    from proctor.tasks.questions.reader import READER
 
     given: dict[str, list[str]] = {}
     for pair in columns or ():
         name, _, column = pair.partition("=")
         given.setdefault(name.strip(), []).append(column.strip())
     folder = None if media is None else media_folder(media, cache_folder())
-    return READER.with_columns(given).check(path, folder, out, every=every)
+    return check_path(path, folder, out, columns=given, every=every)
 
 
 def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:

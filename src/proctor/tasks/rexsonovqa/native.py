@@ -43,6 +43,8 @@ class NativeQuestion(_Native):
     question_type: str
     option_pool: str = ""
     """Only in a repaired copy: the pool from which the options come; they are already shuffled."""
+    split: str = ""
+    """Only in an exported project: the part that the question belongs to."""
 
 
 class _Inference(_Native):
@@ -85,12 +87,15 @@ class _Roi(_Native):
 
 
 class NativeVideo(_Native):
-    """The source of a video; the trimmed video is `start_time` to `end_time` of it."""
+    """The source of a video; the trimmed video is `start_time` to `end_time` of it. Only an exported project states its
+    `category` and its `group` (a patient, a teacher)."""
 
     youtube_url: str
     start_time: float  # may be slightly negative, by the authors' alignment
     end_time: float
     roi: _Roi
+    category: str = ""
+    group: str = ""
 
     @property
     def seconds(self) -> float:
@@ -133,10 +138,15 @@ def metadata_for(video: str, metadata: dict[str, NativeVideo], file: Path) -> tu
 
 
 def read_questions(data: Path, kind: str) -> Iterator[tuple[Path, str, list[NativeQuestion]]]:
-    """(file, video name, questions) for each file of one kind, by name."""
-    folder = data / "benchmark_questions" / kind
-    for file in _json_files(folder):
+    """(file, video name, questions) for each file of one kind, by name; none where the benchmark has only questions of the
+    other kind. Raises `InputError` where it has none at all."""
+    for file in _json_files(data / "benchmark_questions" / kind, kinds_in(data)):
         yield file, file.stem, _entries(NativeQuestion, file)
+
+
+def kinds_in(data: Path) -> tuple[str, ...]:
+    """The kinds of questions that have a file."""
+    return tuple(kind for kind in KINDS if any((data / "benchmark_questions" / kind).glob("*.json")))
 
 
 def result_files(tree: Path) -> list[ResultFile]:
@@ -202,7 +212,9 @@ def item_id(video: str, kind: str, number: int) -> str:
     return f"{video}/{kind}-{number:02d}"
 
 
-def _json_files(folder: Path) -> list[Path]:
+def _json_files(folder: Path, kinds: Sequence[str]) -> list[Path]:
+    if kinds and folder.name not in kinds:
+        return []
     if not folder.is_dir():
         raise core.InputError(folder, found="no such folder", expected="a folder with one JSON file per video")
     files = sorted(folder.glob("*.json"))
@@ -305,7 +317,7 @@ def _condition(files: Sequence[ResultFile]) -> str:
 
 def _key(item: core.Item) -> tuple[str, str, str, float, float]:
     start, end = item.tags["time_start"], item.tags["time_end"]
-    return item.group, _kind(item), item.question, float(str(start)), float(str(end))
+    return item.media[0].source, _kind(item), item.question, float(str(start)), float(str(end))
 
 
 def _kind(item: core.Item) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from proctor.construction import pipeline
 from proctor.construction.sources import SourcesStage
 from proctor.core import Region, write_whole
 from proctor.core.formats import option_letters
-from proctor.tasks.rexsonovqa.native import KINDS
+from proctor.tasks.rexsonovqa.native import KINDS, METADATA, item_id
 
 TYPES = (
     pipeline.QuestionType(
@@ -32,29 +33,69 @@ TYPES = (
 )
 """The three types of the paper (section 3.1), under the names of its files."""
 
-_PROMPT = Path(__file__).with_name("project_question.txt.j2")
+_HERE = Path(__file__).parent
+_PROMPT = _HERE / "project_question.txt.j2"
+_PAPER = {"paper": _HERE / "project_question.paper.txt.j2"}
+_PAPER_OPTIONS = {"paper": _HERE / "project_distractors.paper.txt.j2"}
 
 
 class NativeExport(pipeline.ExportStage):
     """ReXSonoVQA's tree: `benchmark_questions/{mcq,free}/VIDEO.json` and `video_metadata_new.json`. Times there are
     seconds of the trimmed video."""
 
-    def write(self, project: pipeline.Project, questions: Sequence[pipeline.FinalQuestion], folder: Path) -> None:
+    reader = "rexsonovqa"
+
+    def write(
+        self, project: pipeline.Project, questions: Sequence[pipeline.FinalQuestion], folder: Path
+    ) -> pipeline.ExportedBenchmark:
         sources = {source.id: source for source in project.settings.sources}
         for kind in KINDS:
             by_source: dict[str, list[dict[str, JsonValue]]] = {}
             for question in questions:
                 if question.kind == kind:
                     by_source.setdefault(question.source, []).append(_entry(question, sources[question.source]))
-            (folder / "benchmark_questions" / kind).mkdir(parents=True)
             for name, entries in by_source.items():
+                (folder / "benchmark_questions" / kind).mkdir(parents=True, exist_ok=True)
                 write_whole(folder / "benchmark_questions" / kind / f"{name}.json", pipeline.as_json(entries))
         used = {question.source for question in questions}
         metadata = {name: _video(project, one) for name, one in sources.items() if name in used}
-        write_whole(folder / "video_metadata_new.json", pipeline.as_json(metadata))
+        write_whole(folder / METADATA, pipeline.as_json(metadata))
+        numbers = Counter[tuple[str, str]]()
+        items = []
+        for question in questions:
+            numbers[question.source, question.kind] += 1
+            name = item_id(question.source, question.kind, numbers[question.source, question.kind])
+            items.append(_expected(name, question, sources[question.source]))
+        return pipeline.ExportedBenchmark(items, [sources[name] for name in sources if name in used])
+
+
+def _expected(name: str, final_question: pipeline.FinalQuestion, source: pipeline.SourceVideo) -> pipeline.ExportedItem:
+    """A question as the reader must find it."""
+    letters, key = option_letters(len(final_question.options)), final_question.key
+    start, end = _times(final_question, source)
+    return pipeline.ExportedItem(
+        id=name,
+        key=final_question.answer if key is None else letters[key],
+        group=source.patient,
+        question=final_question.text,
+        options=final_question.options,
+        rationale=final_question.groundtruth,
+        span=(start, end),
+        tags={
+            **({"category": source.category} if source.category else {}),
+            **({"split": final_question.part} if final_question.part else {}),
+        },
+    )
+
+
+def _times(final_question: pipeline.FinalQuestion, source: pipeline.SourceVideo) -> tuple[float, float]:
+    """Start and end in seconds of the trimmed video."""
+    start = max(0.0, final_question.start - source.start)
+    return round(start, 3), round(min(final_question.end, source.end or final_question.end) - source.start, 3)
 
 
 def _entry(final_question: pipeline.FinalQuestion, source: pipeline.SourceVideo) -> dict[str, JsonValue]:
+    start, end = _times(final_question, source)
     letters = option_letters(len(final_question.options))
     listed = [f"{letter}. {text}" for letter, text in zip(letters, final_question.options, strict=True)]
     return {
@@ -63,8 +104,8 @@ def _entry(final_question: pipeline.FinalQuestion, source: pipeline.SourceVideo)
         ),
         "answer": final_question.answer if final_question.key is None else letters[final_question.key],
         "groundtruth": final_question.groundtruth,
-        "time_start": round(max(0.0, final_question.start - source.start), 3),
-        "time_end": round(min(final_question.end, source.end or final_question.end) - source.start, 3),
+        "time_start": start,
+        "time_end": end,
         "keep": True,
         "question_type": final_question.type,
         **({"split": final_question.part} if final_question.part else {}),
@@ -80,6 +121,7 @@ def _video(project: pipeline.Project, source: pipeline.SourceVideo) -> dict[str,
         "end_time": round(min(seconds, source.end or seconds), 3),
         "roi": {"x_prop": region.x, "y_prop": region.y, "w_prop": region.width, "h_prop": region.height},
         **({"category": source.category} if source.category else {}),
+        **({"group": source.group} if source.group else {}),
     }
 
 
@@ -91,9 +133,9 @@ KIND = pipeline.ProjectKind(
         pipeline.TranscriptStage(),
         pipeline.NormaliseStage(),
         pipeline.EventsStage(),
-        pipeline.QuestionsStage(TYPES, _PROMPT),
+        pipeline.QuestionsStage(TYPES, _PROMPT, _PAPER),
         pipeline.ScreenStage(),
-        pipeline.RepairStage(TYPES, _PROMPT),
+        pipeline.RepairStage(TYPES, _PROMPT, named_drafts=_PAPER, named=_PAPER_OPTIONS),
         pipeline.ReviewStage(),
         pipeline.SplitStage(),
         NativeExport(),

@@ -23,6 +23,7 @@ from proctor.tasks.rexsonovqa.native import (
     NativeQuestion,
     NativeVideo,
     item_id,
+    kinds_in,
     metadata_for,
     options_at,
     read_metadata,
@@ -41,17 +42,18 @@ QUESTION_TYPES = {
 }
 DURATION_BINS = ((5.0, "0-5 s"), (10.0, "5-10 s"), (20.0, "10-20 s"), (float("inf"), ">20 s"))
 
+SPLIT = "split"
+"""The tag of the part that a question of an exported project belongs to."""
+
 _TOLERANCE_S = 0.5  # times come from a transcript; two published ones end up to 0.35 s after their video
 _NOTES = (
     "Options are shuffled once by the recorded seed, the same for every system (published: key A in 110 of 249).",
     "Published end times up to 0.5 s beyond the video are cut to its end.",
     "The clinical category is assigned by Proctor from the video's title; the release does not state it.",
 )
-_NOTES_REPAIRED = (
-    "Wrong options are right answers of other questions of their pool, to be confirmed by a clinician.",
-    "Published figures are those of other options.",
-    *_NOTES[1:],
-)
+_NOTE_REPAIRED = "Wrong options are right answers of other questions of their pool, to be confirmed by a clinician."
+_NOTES_REPAIRED = (_NOTE_REPAIRED, "Published figures are those of other options.", *_NOTES[1:])
+_OTHER = "other"
 
 
 class _Reader(core.BenchmarkReader):
@@ -66,9 +68,11 @@ class _Reader(core.BenchmarkReader):
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> core.Benchmark:
         """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos are below `media`, named as the
-        question files or as in the metadata."""
-        metadata = read_metadata(data)
-        categories = _categories()
+        question files or as in the metadata. A project's export (with `about.json`) is read as it was written: under its own
+        name, options in their order, with its categories, groups and parts."""
+        metadata, about = read_metadata(data), core.read_about(data)
+        own = about is not None
+        categories = {} if own else _categories()
         excerpts: dict[str, core.Excerpt] = {}
         items: list[core.Item] = []
         for kind in KINDS:
@@ -79,6 +83,7 @@ class _Reader(core.BenchmarkReader):
                     end=source.end_time,
                     url=source.youtube_url,
                     also="" if name == video else name,
+                    whole=own,
                 )
                 seen: dict[tuple[str, float, float], int] = {}
                 for number, question in enumerate(questions, start=1):
@@ -87,23 +92,26 @@ class _Reader(core.BenchmarkReader):
                     if key in seen:
                         raise location.error(f"item {seen[key]} again", "no duplicates")
                     seen[key] = number
-                    tags = _tags(question, kind, categories.get(video, "other"), location)
-                    items.append(_item(item_id(video, kind, number), video, question, source, tags, seed, location))
+                    tags = _tags(question, kind, source.category or categories.get(video, _OTHER), location)
+                    asked = item_id(video, kind, number)
+                    items.append(_item(asked, video, question, source, tags, None if own else seed, location))
         repaired = any(core.OPTION_POOL in item.tags for item in items)
-        return core.Benchmark(
+        parted = any(SPLIT in item.tags for item in items)
+        benchmark = core.Benchmark(
             name=self.name,
             title="ReXSonoVQA with repaired options" if repaired else "ReXSonoVQA",
             items=tuple(items),
             metrics=(core.ACCURACY, *VERDICT_METRICS),
             headline=core.ACCURACY.name,
-            facets=("question_type", "duration", "category"),
+            facets=("question_type", "duration", "category", *([SPLIT] if parted else [])),
             only={"keep": True},
             media_root=media,
-            seeds={"options": seed},
-            notes=_NOTES_REPAIRED if repaired else _NOTES,
+            seeds={"options": seed} if about is None or about.seed is None else {"project": about.seed},
+            notes=_notes(data, own=own, repaired=repaired),
             excerpts=excerpts,
             published=None if repaired else published_table(),
         )
+        return core.own_benchmark(benchmark, about, data)
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, core.Item | None]) -> None:
         write_choices(data, out, items)
@@ -156,15 +164,27 @@ class _Reader(core.BenchmarkReader):
 READER = _Reader()
 
 
+def _notes(data: Path, *, own: bool, repaired: bool) -> tuple[str, ...]:
+    """What readers of the numbers should know; of the release, also which kind of question it lacks."""
+    if own:
+        return (_NOTE_REPAIRED,) if repaired else ()
+    lacking = [_KIND_NAMES[kind] for kind in KINDS if kind not in kinds_in(data)]
+    return (*(_NOTES_REPAIRED if repaired else _NOTES), *(f"There are no {kind} in this folder." for kind in lacking))
+
+
+_KIND_NAMES = {"mcq": "choices", "free": "free responses"}
+
+
 def _item(
     name: str,
     video: str,
     question: NativeQuestion,
     source: NativeVideo,
     tags: dict[str, core.TagValue],
-    seed: int,
+    seed: int | None,
     location: core.FileLocation,
 ) -> core.Item:
+    """A question as an item. Options are shuffled by the seed; they stay in their order without one."""
     stem, listed = split_options(question.question)
     reference: str = question.answer
     options: tuple[str, ...] = ()
@@ -172,7 +192,7 @@ def _item(
         options, reference = _shuffled(name, question, listed, seed, location)
     return core.Item(
         id=name,
-        group=video,
+        group=source.group or video,
         question=stem,
         media=(_clip(video, question, source, location),),
         options=options,
@@ -183,7 +203,7 @@ def _item(
 
 
 def _shuffled(
-    name: str, question: NativeQuestion, listed: list[str], seed: int, location: core.FileLocation
+    name: str, question: NativeQuestion, listed: list[str], seed: int | None, location: core.FileLocation
 ) -> tuple[tuple[str, ...], str]:
     letters = option_letters(len(listed))
     if len(listed) < 2 or len(set(listed)) < len(listed):
@@ -191,7 +211,7 @@ def _shuffled(
         raise location.error(found, expected, field="question")
     if question.answer not in letters:
         raise location.error(repr(question.answer), f"one of {', '.join(letters)}", field="answer")
-    if question.option_pool:
+    if question.option_pool or seed is None:
         return tuple(listed), question.answer
     # sorted first, so that the order does not depend on the published one, whose keys are unbalanced
     by_text = sorted(listed)
@@ -233,6 +253,7 @@ def _tags(question: NativeQuestion, kind: str, category: str, location: core.Fil
         "time_start": question.time_start,
         "time_end": question.time_end,
         **({core.OPTION_POOL: question.option_pool} if question.option_pool else {}),
+        **({SPLIT: question.split} if question.split else {}),
     }
 
 
@@ -336,6 +357,11 @@ def write_choices(data: Path, out: Path, items: Mapping[str, core.Item | None]) 
             raw: Any = core.read_json(file)
             entries = [_entry(one, items, name) for one, name in zip(raw, known, strict=True)]
             core.write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
+    about = core.read_about(data)
+    if about is not None:
+        changed = {"name": f"{about.name[:71]}-repaired", "title": f"{about.title[:178]} with repaired options"}
+        content = about.model_copy(update=changed).model_dump(mode="json")
+        core.write_whole(out / core.ABOUT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     for pattern in _BESIDE:
         for file in sorted(path for path in data.glob(pattern) if path.is_file() and not path.is_symlink()):
             target = out / file.relative_to(data)

@@ -12,7 +12,10 @@ from pydantic import JsonValue
 
 from proctor.construction.pipeline import (
     DATASHEET,
+    ExportedBenchmark,
+    ExportedItem,
     FilesStage,
+    Filled,
     Made,
     ProjectKind,
     SplitSettings,
@@ -20,12 +23,13 @@ from proctor.construction.pipeline import (
     Work,
     about_sources,
     dealt_parts,
+    nothing_stays,
     stage_settings,
 )
 from proctor.construction.sources import SourcesStage
-from proctor.core import Image, InputError, Item, Reference, count_of, shell_word, write_whole
+from proctor.core import Image, Item, Reference, count_of, write_whole
 from proctor.core.formats import OrderingFormat
-from proctor.tasks.clinicalskillqa.construction import dealt_names, is_simulated, write_instances
+from proctor.tasks.clinicalskillqa.construction import dealt_names, write_instances
 from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames, ConsensusStage
 from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
 from proctor.tasks.clinicalskillqa.project.physicians import PhysiciansStage, Reviewed, agreement
@@ -98,20 +102,34 @@ class InstancesExport(FilesStage):
         "consensus",
         "split",
     )
+    reader = "clinicalskillqa"
 
-    def fill(self, work: Work, folder: Path) -> str:
+    def fill(self, work: Work, folder: Path) -> Filled:
         made = work.records("split", PartedFrames)
         if not made:
-            project = shell_word(work.project.folder)
-            expected = f"at least one; `proctor build status {project}` says why, `proctor build redo {project} STAGE` asks again"
-            raise InputError(work.project.folder, "export", found="no instance that stays", expected=expected)
+            raise nothing_stays(work.project, "instance")
+        benchmarks = []
         for part in sorted({parted_frames.part for parted_frames in made}):
             mine = [parted_frames for parted_frames in made if parted_frames.part == part]
             named = dealt_names(mine, work.project.settings.seed)
             written = ((_reference(work, name, one), _pictures(work, one)) for name, one in named)
             write_instances(folder / part, written, _about(work, mine))
+            used = [source for source in work.sources if source.id in {one.source for one in mine}]
+            items = [_expected(name, one, work.project.settings.groups) for name, one in named]
+            benchmarks.append(ExportedBenchmark(items, used, part, part))
         write_whole(folder / DATASHEET, instances_sheet(work, made))
-        return count_of(len(made), "instance")
+        return Filled(count_of(len(made), "instance"), benchmarks)
+
+
+def _expected(name: str, parted_frames: PartedFrames, groups: Mapping[str, str]) -> ExportedItem:
+    """An instance as the reader must find it."""
+    return ExportedItem(
+        id=name,
+        key=[*parted_frames.order],
+        group=groups[parted_frames.source],
+        rationale=parted_frames.rationale,
+        tags={"scenario": parted_frames.scenario} if parted_frames.scenario else {},
+    )
 
 
 def _pictures(work: Work, parted_frames: PartedFrames) -> dict[str, bytes]:
@@ -144,14 +162,10 @@ def _reference(work: Work, name: str, parted_frames: PartedFrames) -> dict[str, 
 
 def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
     used = {parted_frames.source for parted_frames in mine}
-    files = [work.project.path(source, "video").resolve() for source in work.sources if source.id in used]
-    stated = any(source.provenance.casefold().startswith("simulated") for source in work.sources if source.id in used)
     settings = stage_settings(work.project, "frames", FramesSettings)
     return {
-        "simulated": stated or any(is_simulated(file.parent) for file in files),
         "videos": len(used),
         "events": False,
-        "seed": work.project.settings.seed,
         "frames": [*settings.frames],
         "seconds": settings.seconds,
         "apart": settings.apart,
