@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_OPTIONS) --constraint constraints.txt
+CONSTRAINTS := src/proctor/constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_OPTIONS) --constraint $(CONSTRAINTS)
 
 # Processes that test use all cores: threads of the linear algebra below them would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -18,11 +19,11 @@ $(BIN)/pip:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(BIN)/pip pyproject.toml constraints.txt
+$(VENV)/.core: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.test: $(BIN)/pip pyproject.toml constraints.txt
+$(VENV)/.test: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
 	$(PIP) --editable '.[test]'
 	$(PIP) --no-deps orena-focus  # the oracle of FOCUS tests; they need its formats and evaluator alone
 	@touch $@ $(VENV)/.core
