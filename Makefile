@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core install demo test test-training test-podman interchange simulations check lint types layers doctests bench docs clean
+.PHONY: help core install demo test test-training test-podman newest interchange simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ test-training: install ## Tests that train models (PEFT, TRL)
 
 test-podman: install ## Tests that start containers (podman)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
+
+newest: install ## The wheel with the newest of everything, on a second Python
+	$(BIN)/python tools/newest.py
 
 interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
 

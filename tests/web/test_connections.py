@@ -21,7 +21,8 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, Listener, NoiseFilter, Progress, report
-from proctor.web.proxies import PerVisitor, proxy_addresses
+from proctor.web.proxies import PerVisitor, behind, proxy_addresses
+from proctor.web.site import proxy_networks
 from proctor.web.site import Site
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
 from tests.support.web_folder import invitations, review_folder
@@ -134,7 +135,7 @@ def test_an_address_with_many_makes_room_among_its_own() -> None:
     mine = Pretended("new", ConnectionStage.IDLE, 1), Pretended("new", ConnectionStage.ANSWER, 1)
     assert room_made_by(Pretended("a", ConnectionStage.HEADERS, 9), *mine) == [1]
     assert room_made_by(Pretended("new", ConnectionStage.ANSWER, 1), mine[1]) is None
-    guard = Guard(LIMITS, Counter(), proxy_addresses("192.0.2.1"))
+    guard = Guard(LIMITS, Counter(), proxy_addresses(["192.0.2.1/32"]))
     for _ in range(3):
         guard.enter(Pretended("192.0.2.1", ConnectionStage.ANSWER, 1))
     assert guard.has_room("192.0.2.1", 0.0), "a proxy's address is that of many"
@@ -432,3 +433,46 @@ def test_a_server_with_few_descriptors_outlasts_more_slow_sockets_than_it_has(tm
     assert "closed to make room" in log
     assert "Traceback" not in log
     assert len(log) < 2000
+
+
+FORWARDED = {
+    # --proxy, the connection's address, and the visitor's address that the pages see; * where the header is ignored
+    ("127.0.0.1", "127.0.0.1"): "10.1.2.3",
+    ("172.18.0.0/16", "172.18.0.5"): "10.1.2.3",
+    ("172.18.0.9/16", "172.18.0.5"): "10.1.2.3",
+    ("192.0.2.1, 2001:db8::7", "2001:db8::7"): "10.1.2.3",
+    ("*", "203.0.113.9"): "10.1.2.3",
+    ("127.0.0.1", "172.18.0.5"): "*",
+    ("", "172.18.0.5"): "*",
+}
+
+
+@pytest.mark.parametrize(("proxy", "connection"), FORWARDED)
+def test_a_proxy_that_is_not_named_is_told_of_once(
+    proxy: str, connection: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    import asyncio
+
+    seen: list[str] = []
+
+    async def app(scope: Any, receive: object, send: object) -> None:
+        seen.append(scope["client"][0])
+
+    served = behind(proxy_networks(proxy), app, 9, Counter())
+    for _ in range(2):
+        headers = [(b"x-forwarded-for", b"10.1.2.3")]
+        scope = {"type": "http", "client": (connection, 5000), "headers": headers, "scheme": "http"}
+        asyncio.run(served(scope, None, None))  # type: ignore[arg-type]
+    asyncio.run(served({"type": "http", "client": (connection, 5000), "headers": []}, None, None))  # type: ignore[arg-type]
+    expected = FORWARDED[proxy, connection]
+    assert seen == [connection if expected == "*" else expected] * 2 + [connection]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == (expected == "*")
+    assert all(f"--proxy {connection}" in line for line in told)
+
+
+def test_networks_narrower_than_what_is_told_apart_are_still_the_proxys() -> None:
+    known = proxy_addresses(proxy_networks("2001:db8::7, 2001:db8:1:2:3::/80"))
+    assert known("2001:db8::/64")
+    assert known("2001:db8:1:2::/64")
+    assert not known("2001:db8:9::/64")

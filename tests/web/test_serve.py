@@ -92,6 +92,9 @@ UNSAFE: dict[tuple[str, ...], str] = {
     ("--host", "::"): "--host: found ::, expected --tls-cert and --tls-key, or --proxy",
     ("--tls-cert", "cert.pem"): "--tls-cert, --tls-key: found one of them, expected both",
     ("--proxy", "127.0.0.1"): "--proxy: found '', expected an address: https://",
+    ("--proxy", "nginx"): "--proxy: found 'nginx', expected addresses or networks such as 127.0.0.1",
+    ("--proxy", "127.0.0.1, proxy.hospital.org"): "--proxy: found 'proxy.hospital.org', expected addresses",
+    ("--proxy", "10.0.0.0/8,"): "--proxy: found '', expected addresses",
 }
 
 

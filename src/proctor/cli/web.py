@@ -60,7 +60,7 @@ def serve(
     store: ReviewStore = None,
     tls_cert: Annotated[Path | None, Option("The certificate (PEM): pages by https.")] = None,
     tls_key: Annotated[Path | None, Option("The certificate's key (PEM).")] = None,
-    proxy: Annotated[str, Option("The address of a proxy that terminates TLS.")] = "",
+    proxy: Annotated[str, Option("Addresses or networks of proxies with TLS.")] = "",
     same_user: Annotated[bool, Option("Serve a challenge as the user who can open its sealed part.")] = False,
 ) -> None:
     """Serve a review or a challenge.
@@ -81,6 +81,8 @@ def serve(
     with bound(listening) as opened:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if tls_cert is None else "https"
+        if proxy and listening.in_clear:
+            note(f"Behind a proxy {host} is served without TLS: let a firewall keep others than {proxy} from this port")
         say(f"Serving {site.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
         run(site, listening, [opened])
 

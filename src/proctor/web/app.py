@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -24,10 +24,12 @@ from proctor.web.pages import STATIC, page
 from proctor.web.routes import accounts
 from proctor.web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
 from proctor.web.site import Site, upload_limit
+from proctor.web.strings import preferred, text
 
 MOST_BYTES = 1_000_000
 """The maximum size of a body in bytes, except for paths that take files (`Site.uploads`)."""
 
+_INVITATION = "/invitation/"
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _SECRET = ("password", "again")  # fields that no page repeats
 _BODY = "proctor.body"
@@ -168,21 +170,40 @@ class _SecurityHeaders:
     def __init__(self, app: ASGIApp, *, tls: bool) -> None:
         self._app = app
         headers = _HEADERS | ({"strict-transport-security": "max-age=31536000"} if tls else {})
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._headers = _encoded(headers)
+        # Their address holds a secret, which a proxy would log with the next request as the address that it came from.
+        self._secret = _encoded(headers | {"referrer-policy": "strict-origin"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         caching = b"no-cache" if scope["path"].startswith("/static/") else b"no-store"
+        headers = self._secret if scope["path"].startswith(_INVITATION) else self._headers
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = [pair for pair in message.get("headers", []) if pair[0].lower() != b"cache-control"]
-                message = {**message, "headers": [*own, *self._headers, (b"cache-control", caching)]}
+                message = {**message, "headers": [*own, *headers, (b"cache-control", caching)]}
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+def _size(limit: int) -> str:
+    """A maximum size, rounded down.
+
+    >>> _size(64 * 2**20 + 200_000), _size(1_000_000), _size(20 * 2**30)
+    ('64 MiB', '976 KiB', '20 GiB')
+    """
+    unit, name = next(
+        ((unit, name) for unit, name in ((2**30, "GiB"), (2**20, "MiB")) if limit >= unit), (2**10, "KiB")
+    )
+    return f"{limit // unit} {name}"
 
 
 async def _closed(send: Send, status: int, text: bytes) -> None:
@@ -208,7 +229,10 @@ class _BodyLimit:
             await _closed(send, 400, b"two lengths of one body")
             return
         if not stated.isdigit() or int(stated[:20]) > limit:
-            await _closed(send, 413, b"too large")
+            told = text(
+                preferred(headers.get(b"accept-language", b"").decode("latin1")), "error.limit", size=_size(limit)
+            )
+            await _closed(send, 413, told.encode())
             return
         size = 0
 
