@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -22,8 +23,7 @@ from fastapi.responses import StreamingResponse
 
 from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, Listener, NoiseFilter, Progress, report
 from proctor.web.proxies import PerVisitor, behind, proxy_addresses
-from proctor.web.site import proxy_networks
-from proctor.web.site import Site
+from proctor.web.site import Site, proxy_networks
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
 from tests.support.web_folder import invitations, review_folder
 from tests.support.web_open import OpenSite, open_site

@@ -46,6 +46,7 @@ from proctor.web.studies import (
     disabled_people,
     import_items,
     items_without_reader,
+    lock_study,
     reassign,
 )
 
@@ -125,6 +126,7 @@ def open_review(
 def _update_study(site: ReviewSite, study: StudySettings, store: str) -> StudyUpdate:
     items = _items(site, study, store)
     with site.writing() as connection:
+        lock_study(connection, study.name)
         study_id = add_study(connection, study, site.now())
         tally = import_items(connection, study_id, items, site.now())
         assigned = deal_study(connection, study_id, study.plan, site.now())

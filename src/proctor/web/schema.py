@@ -324,6 +324,13 @@ def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.C
         engine.dispose()
 
 
+def one_at_a_time(connection: sa.Connection, what: str) -> None:
+    """Waits until no other transaction that does the same is under way, so that what is read stays true until it is
+    written. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("select pg_advisory_xact_lock(hashtext(:what))"), {"what": f"proctor {what}"})
+
+
 def utc_text(at: datetime) -> str:
     """A time as all tables store it: texts sort as times do.
 

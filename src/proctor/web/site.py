@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ from proctor.web.schema import ROLES, Role, new_token
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+_KEY_TRIES, _KEY_WAIT_S = 20, 0.05
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -113,6 +116,11 @@ def signing_key(path: Path) -> str:
     except OSError as error:
         raise InputError(path, found=error.strerror or "an error", expected="a place for the key") from error
     key = input_text(path, "the key that signs cookies").strip()
+    for _ in range(_KEY_TRIES):
+        if key:
+            break
+        time.sleep(_KEY_WAIT_S)  # another server has made the file, and not yet written it
+        key = input_text(path, "the key that signs cookies").strip()
     if len(key) < 32:
         raise InputError(path, found=f"{len(key)} characters", expected="a key of 32 or more; delete the file for one")
     return key
