@@ -17,7 +17,7 @@ from proctor.challenges.marking import scorer_version
 from proctor.web import review as reviews
 from proctor.web.readings import edit_item
 from proctor.web.review import StudyUpdate, open_review
-from proctor.web.settings import open_store
+from proctor.web.settings import open_store, review_store
 from proctor.web.site import signing_key
 from proctor.web.trail import first_fault
 from tests.support.challenge_site import challenge_site
@@ -33,9 +33,9 @@ PATIENCE_S = 20.0
 @pytest.fixture
 def folder(tmp_path: Path, postgres_url: str) -> Path:
     folder = review_folder(tmp_path / "review")
-    engine = open_store(folder, postgres_url)
+    engine = open_store(review_store(folder, postgres_url))
     with engine.begin() as connection:
-        people(connection, "anna", "ben", "cleo")
+        people(connection)
     engine.dispose()
     return folder
 
@@ -122,7 +122,7 @@ def test_an_organiser_changes_an_item_meanwhile(
     (folder / "items.jsonl").write_text(changed)
 
     def edit() -> int:
-        engine = open_store(folder, postgres_url)
+        engine = open_store(review_store(folder, postgres_url))
         try:
             with engine.begin() as connection:
                 return edit_item(connection, 1, 1, QUESTION, "clearer", NOW)

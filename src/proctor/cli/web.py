@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +21,7 @@ ReviewFolder = Annotated[Path, Option("The folder with review.yaml or challenge.
 
 ReviewStore = Annotated[
     str | None,
-    Option("An SQLAlchemy URL, such as PostgreSQL's. [default: a file in DIR]", "--store", env="PROCTOR_REVIEW_STORE"),
+    Option("A file or SQLAlchemy URL. [default: PROCTOR_STORE, or as review.yaml or challenge.yaml says]", "--store"),
 ]
 
 _PAGES = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
@@ -30,10 +31,18 @@ _NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challeng
 
 def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
     """Raises `ConfigurationError` if the extra is not installed."""
+    _tell_former_variables()
     what, names = _NEEDED[extra]
     missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise ConfigurationError(f"{what} {', '.join(missing)}: {pip_install(extra)}")
+
+
+def _tell_former_variables() -> None:
+    """Names the present variable to those who have set a former one."""
+    for name in ("PROCTOR_REVIEW_STORE", "PROCTOR_CHALLENGE_STORE"):
+        if os.environ.get(name):
+            note(f"{name} is now PROCTOR_STORE: export that one, or write store: … into the folder's settings")
 
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
@@ -296,7 +305,13 @@ def add(
     from proctor.web import add_person
 
     place = accounts_of(folder, store)
-    _print_invitation(place, add_person(place, name, role or place.newcomer, language))
+    is_new = place.store.is_new
+    invitation = add_person(place, name, role or place.newcomer, language)
+    if is_new:
+        note(
+            f"{place.store.shown} is new. If the server's store is another one, write it into {place.settings}: store: …"
+        )
+    _print_invitation(place, invitation)
 
 
 def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:

@@ -34,7 +34,7 @@ from proctor.web.export import ROWS, datasheet_section, preferences, scores_into
 from proctor.web.forms import form_named
 from proctor.web.progress import study_progress
 from proctor.web.schema import accounts, one_connection, studies
-from proctor.web.settings import REVIEW_FILE, STORE_FILE, StudySettings, open_store, read_review
+from proctor.web.settings import REVIEW_FILE, StudySettings, open_store, read_review, review_store
 from proctor.web.sheets import SheetTally, read_sheet, write_sheet
 from proctor.web.site import Listening, Site, signing_key
 from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
@@ -101,7 +101,8 @@ def open_review(
     at = listening or Listening()
     address = read_review(folder).address
     tls = at.tls(address, REVIEW_FILE)
-    engine = open_store(folder, store)
+    place = review_store(folder, store)
+    engine = open_store(place)
     try:
         with engine.begin() as connection:
             roles = {row.name: row.role for row in connection.execute(select(accounts.c.name, accounts.c.role))}
@@ -116,8 +117,7 @@ def open_review(
             hosts=at.names(address),
             tls=tls,
         )
-        path = store or str(engine.url.database)
-        return site, [_update_study(site, study, path) for study in settings.studies]
+        return site, [_update_study(site, study, place.text) for study in settings.studies]
     except ProctorError:
         engine.dispose()
         raise
@@ -158,8 +158,7 @@ def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
 
 
 def _opened(folder: Path, store: str | None, *, reading: bool = True) -> AbstractContextManager[Connection]:
-    read_review(folder)  # a folder without a review gets no store
-    return one_connection(open_store(folder, store), reading=reading)
+    return one_connection(open_store(review_store(folder, store), create=False), reading=reading)
 
 
 def _named_files(folder: Path) -> list[Path]:
@@ -260,7 +259,10 @@ def ratings_to_scores(folder: Path, study: str, store: str | None = None) -> tup
     """Ratings: writes them into the store as scores by people, and returns their number. Pairwise choices: returns the
     strengths of the systems as tables. Raises `InputError` for a study that rates no answers of runs."""
     settings = read_review(folder).study(study)
-    with closing(Store(store or folder / STORE_FILE, create=False)) as answers, _opened(folder, store) as connection:
+    with (
+        closing(Store(review_store(folder, store).text, create=False)) as answers,
+        _opened(folder, store) as connection,
+    ):
         viewer = _organiser(connection)
         if settings.form != "pairwise":
             return scores_into_store(connection, viewer, settings, answers), []

@@ -248,6 +248,11 @@ class StoredTables:
                 connection.execute(sa.text(statement))
             connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
 
+    def are_in(self, engine: sa.Engine) -> bool:
+        """Whether a store has these tables. Raises `InputError` where a newer Proctor wrote them."""
+        with reading(engine) as connection:
+            return self._stored(connection) is not None
+
     def _create(self, connection: sa.Connection) -> None:
         self.tables[0].metadata.create_all(connection, tables=self.tables)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import stat
 import sys
 import threading
 import time
@@ -128,9 +129,13 @@ def signing_key(path: Path) -> str:
 
 def private_store(path: Path) -> Path:
     """The path of a database. A new one is created with no access for other users of the machine, since it holds names,
-    readings and hashes of passwords; its owner may give it to a group."""
+    readings and hashes of passwords. In a folder whose files go to a group that may write there, that group may."""
     with suppress(OSError, ValueError):  # it exists, or opening it says why it can't
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660)
+        shared = stat.S_ISGID | stat.S_IWGRP
+        if path.parent.stat().st_mode & shared == shared:
+            os.fchmod(file, 0o660)  # whatever the umask
+        os.close(file)
     return path
 
 
