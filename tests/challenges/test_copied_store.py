@@ -66,8 +66,8 @@ def test_what_is_nothing_stays_nothing(pilot: str, postgres_url: str) -> None:
     for store in (f"sqlite:///{pilot}", postgres_url):
         engine = create_engine(store)
         with engine.connect() as connection:
-            empty = connection.execute(text("select count(*) from items where gold is null")).scalar()
-            assert empty == connection.execute(text("select count(*) from items")).scalar()
+            empty = connection.execute(text("select count(*) from study_items where gold is null")).scalar()
+            assert empty == connection.execute(text("select count(*) from study_items")).scalar()
         engine.dispose()
 
 

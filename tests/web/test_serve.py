@@ -219,6 +219,29 @@ def test_a_review_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     review.engine.dispose()
 
 
+def test_a_broken_line_keeps_no_running_review_from_starting_again(tmp_path: Path) -> None:
+    """After the machine was restarted at night, say: those who read can go on."""
+    folder = review_folder(tmp_path / "review")
+    links = invitations(folder)
+    broken = "{not json\n" + (folder / "items.jsonl").read_text()
+    whole = (folder / "items.jsonl").read_text()
+    (folder / "items.jsonl").write_text(broken)
+    first = proctor("serve", folder)
+    assert (first.returncode, "items.jsonl, line 1" in first.stderr) == (1, True), "there is nothing to serve yet"
+    (folder / "items.jsonl").write_text(whole)
+    assert proctor("review", "update", folder).returncode == 0
+    (folder / "items.jsonl").write_text(broken)
+    assert proctor("review", "update", folder).returncode == 1
+    with serving(folder) as (process, address):
+        with httpx2.Client(base_url=address, headers={"accept": "text/html"}) as client:
+            come_in(client, links["anna"])
+            assert "0 of 6 sealed" in client.get("/").text
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(60)
+    assert "questions is not updated, its 6 items stay as they are: " in err
+    assert "items.jsonl, line 1" in err
+
+
 def test_the_key_is_made_once_and_a_short_one_is_refused(tmp_path: Path) -> None:
     key = signing_key(tmp_path / KEY_FILE)
     assert len(key) >= 43

@@ -49,7 +49,7 @@ def copy_store(source: str, target: str) -> CopiedStore:
 
 def _copied(first: Engine, second: Engine, kinds: list[StoredTables], source: str, target: str) -> CopiedStore:
     known = set(sa.inspect(second).get_table_names())
-    own = list(_ordered(list((ACCOUNT_TABLES, REVIEW_TABLES, TABLES))))
+    own = list(_ordered([ACCOUNT_TABLES, REVIEW_TABLES, TABLES]))
     with reading(second) as there:
         used = [table.name for table in own if table.name in known and table.name != "meta" and _count(there, table)]
     if used:

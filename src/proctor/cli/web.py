@@ -103,7 +103,7 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
         return open_challenge(folder, store, listening, same_user=same_user)
     from proctor.web import open_review
 
-    review, updates = open_review(folder, store, listening)
+    review, updates = open_review(folder, store, listening, to_serve=True)
     for study_update in updates:
         told_update(study_update)
     return review
@@ -112,6 +112,10 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
 def told_update(study_update: StudyUpdate) -> None:
     """Print the changes to a study."""
     tally = study_update.items
+    if study_update.fault:
+        stay = f"its {count_of(tally.same, 'item')} stay as they are"
+        note(f"{study_update.name} is not updated, {stay}: {study_update.fault}")
+        return
     told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
     say(f"{study_update.name}: {told}, {count_of(study_update.assigned, 'assignment')} made")
     if tally.gone:

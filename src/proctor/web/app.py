@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proctor.web.busy import RETRY_AFTER_S, BusyError, WriterGate, busy_reason, limit_waits
+from proctor.web.health import Health
 from proctor.web.pages import STATIC, page
 from proctor.web.routes import accounts
 from proctor.web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
@@ -61,6 +62,7 @@ def create_app(site: Site) -> FastAPI:
         middleware=[
             Middleware(_SecurityHeaders, tls=site.tls),
             Middleware(_BodyLimit, site=site),
+            Middleware(Health, site=site),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
             Middleware(_Changes, site=site),
         ],

@@ -81,19 +81,22 @@ class ReviewSite(Site):
 @dataclass(frozen=True)
 class StudyUpdate:
     """The changes of a study when its review was opened: its items, and the number of new assignments; people of its
-    plan who are `disabled` and get no new work, and the number of items that wait for a reader."""
+    plan who are `disabled` and get no new work, and the number of items that wait for a reader. With a `fault` (what is
+    wrong with its items) it was left as it is."""
 
     name: str
     items: ItemTally
     assigned: int
     disabled: tuple[str, ...]
     waiting: int
+    fault: str = ""
 
 
 def open_review(
-    folder: Path, store: str | None = None, listening: Listening | None = None
+    folder: Path, store: str | None = None, listening: Listening | None = None, *, to_serve: bool = False
 ) -> tuple[ReviewSite, list[StudyUpdate]]:
-    """Reads `review.yaml`, updates the studies, and returns the site and what changed.
+    """Reads `review.yaml`, updates the studies, and returns the site and what changed. A review that is opened
+    `to_serve` also opens when items of a study that it has already can't be read: that study stays as it is.
 
     Raises `InputError` for invalid settings or items, and `UsageError` for a server that would accept passwords from
     other machines without TLS.
@@ -117,14 +120,21 @@ def open_review(
             hosts=at.names(address),
             tls=tls,
         )
-        return site, [_update_study(site, study, place.text) for study in settings.studies]
+        return site, [_update_study(site, study, place.text, keeps=to_serve) for study in settings.studies]
     except ProctorError:
         engine.dispose()
         raise
 
 
-def _update_study(site: ReviewSite, study: StudySettings, store: str) -> StudyUpdate:
-    items = _items(site, study, store)
+def _update_study(site: ReviewSite, study: StudySettings, store: str, *, keeps: bool) -> StudyUpdate:
+    try:
+        items = _items(site, study, store)
+    except ProctorError as error:
+        with site.reading() as connection:
+            progress = study_progress(connection, study.name) if keeps else None
+        if progress is None:
+            raise
+        return StudyUpdate(study.name, ItemTally(0, 0, progress.items, 0), 0, (), 0, str(error))
     with site.writing() as connection:
         lock_study(connection, study.name)
         study_id = add_study(connection, study, site.now())
