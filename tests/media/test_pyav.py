@@ -11,12 +11,13 @@ from typing import Any
 import av
 import pytest
 
+import proctor
 from proctor.media.audio import audio_duration
 from proctor.media.pyav import exact, readable_tags
 from proctor.media.video import probe, read_index
 from tests.support.sounds import tones, write_sound, write_video
 
-SOURCES = Path(__file__).parents[2] / "src" / "proctor"
+SOURCES = Path(proctor.__file__).parent
 
 
 class Ratio:

@@ -10,6 +10,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -212,6 +213,35 @@ def test_an_upload_goes_on_while_its_rate_is_kept(served: Served, site: Site) ->
     served.pass_by(60)
     assert b" 408 " in read_all(slow)[:20]
     served.until(lambda: not list(site.folder.glob(".incoming-*")))
+
+
+def stopped_with_an_upload(served: Served, site: Site) -> socket.socket:
+    """An upload of which some has arrived when the server is told to stop, and to wait for nothing."""
+    begun = served.opened(UPLOAD, b"Content-Length: 200000\r\n\r\n--edge")
+    served.until(lambda: len(list(site.folder.glob(".incoming-*"))) == 1)
+    served.server.config.timeout_graceful_shutdown = 0
+    served.server.should_exit = True
+    served.until(lambda: refused(served.port))
+    return begun
+
+
+def refused(port: int) -> bool:
+    with socket.socket() as visitor:
+        return visitor.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_server_that_is_stopped_completes_its_uploads(served: Served, site: Site) -> None:
+    begun = stopped_with_an_upload(served, site)
+    threading.Event().wait(0.5)  # a server that waits for nothing has ended it by now
+    assert len(served.guard) == 1
+    begun.sendall(b"x" * 199_994)
+    assert read_all(begun).startswith(b"HTTP/1.1 400 Bad Request"), "by the page, which has read it to its end"
+
+
+def test_a_server_that_is_stopped_does_not_wait_for_who_sends_too_slowly(served: Served, site: Site) -> None:
+    begun = stopped_with_an_upload(served, site)
+    served.clock.ahead += 60
+    assert b" 408 " in read_all(begun)[:20]
 
 
 @dataclass(frozen=True, kw_only=True)
