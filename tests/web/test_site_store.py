@@ -132,7 +132,10 @@ def test_a_file_in_the_settings_is_in_the_folder(review: Path) -> None:
     text = (review / "review.yaml").read_text()
     (review / "review.yaml").write_text(f"store: people.db\n{text}")
     first = proctor("users", "add", review, "anna")
-    assert first.stderr.startswith(f"{review / 'people.db'} is new. If the server's store is another one, write it")
+    assert (
+        f"{review / 'people.db'} is new. If the server has another store, write that one into review.yaml"
+        in first.stderr
+    )
     assert "is new" not in proctor("users", "add", review, "ben").stderr
     assert (review / "people.db").is_file()
 
@@ -147,7 +150,7 @@ def test_a_second_store_beside_the_first_is_refused(review: Path, tmp_path: Path
         assert done.returncode == 1
         assert done.stderr == (
             f"proctor: {store}: found no review, expected the store of this review, which is {review / 'review.sqlite'}: "
-            "unset PROCTOR_STORE; to begin anew elsewhere, move that one away\n"
+            "unset PROCTOR_STORE; to start over elsewhere, move that one away\n"
         )
         served = proctor("serve", review, "--store", store)
         assert (served.returncode, "leave out --store" in served.stderr) == (1, True)

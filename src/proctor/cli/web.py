@@ -310,12 +310,10 @@ def add(
 
     place = accounts_of(folder, store)
     is_new = place.store.is_new
-    invitation = add_person(place, name, role or place.newcomer, language)
+    _print_invitation(place, add_person(place, name, role or place.newcomer, language))
     if is_new:
-        note(
-            f"{place.store.shown} is new. If the server's store is another one, write it into {place.settings}: store: …"
-        )
-    _print_invitation(place, invitation)
+        other = f"If the server has another store, write that one into {place.settings} (store: …)"
+        note(f"{place.store.shown} is new. {other}")
 
 
 def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:

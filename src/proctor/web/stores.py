@@ -92,7 +92,7 @@ class SiteStore:
     def _second(self) -> InputError:
         own = shown_url(self._own_text)
         how = "leave out --store" if self.source == "--store" else f"unset {self.source}"
-        expected = f"the store of this {self.what}, which is {own}: {how}; to begin anew elsewhere, move that one away"
+        expected = f"the store of this {self.what}, which is {own}: {how}; to start over elsewhere, move that one away"
         return InputError(self.shown, found=f"no {self.what}", expected=expected)
 
 
