@@ -150,8 +150,9 @@ def test_a_second_store_beside_the_first_is_refused(review: Path, tmp_path: Path
         assert done.returncode == 1
         assert done.stderr == (
             f"proctor: {store}: found no review, expected the store of this review, which is {review / 'review.sqlite'}: "
-            "unset PROCTOR_STORE; to start over elsewhere, move that one away\n"
+            "unset PROCTOR_STORE, or name that one by --store; to start over elsewhere, move that one away\n"
         )
+        assert proctor("users", "list", review, PROCTOR_STORE=str(store)).stderr == done.stderr
         served = proctor("serve", review, "--store", store)
         assert (served.returncode, "leave out --store" in served.stderr) == (1, True)
     assert not (tmp_path / "new.db").exists()

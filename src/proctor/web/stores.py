@@ -68,16 +68,16 @@ class SiteStore:
 
     def _known(self) -> Engine:
         if self.is_new:
-            raise InputError(self.text, found="no such file", expected=self._expected())
+            raise self._second() if self._is_second else self._missing("no such file")
         engine = open_engine(self.text, create=False)
         if ACCOUNT_TABLES.are_in(engine):
             return engine
         engine.dispose()
-        raise InputError(self.shown, found=f"no {self.what}", expected=self._expected())
+        raise self._second() if self._is_second else self._missing(f"no {self.what}")
 
-    def _expected(self) -> str:
+    def _missing(self, found: str) -> InputError:
         made = f"proctor serve and proctor users add make it; if it is elsewhere, write store: … into {self.settings}"
-        return f"the store of this {self.what} ({made})"
+        return InputError(self.shown, found=found, expected=f"the store of this {self.what} ({made})")
 
     @property
     def _is_second(self) -> bool:
@@ -91,7 +91,7 @@ class SiteStore:
 
     def _second(self) -> InputError:
         own = shown_url(self._own_text)
-        how = "leave out --store" if self.source == "--store" else f"unset {self.source}"
+        how = "leave out --store" if self.source == "--store" else f"unset {self.source}, or name that one by --store"
         expected = f"the store of this {self.what}, which is {own}: {how}; to start over elsewhere, move that one away"
         return InputError(self.shown, found=f"no {self.what}", expected=expected)
 
