@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -25,16 +26,33 @@ from tools.docs import ROOT
 PAGE = ROOT / "docs" / "tasks" / "host-a-challenge.md"
 WEB, SCORER, GROUP = 61_101, 61_102, 61_103
 NAMES = {"web": WEB, "scorer": SCORER, "sponges": GROUP}
+ONE_BY_ONE = """
+import contextlib, io, json, sys
+from proctor.cli.main import main
+for line in sys.argv[1:]:
+    sys.argv, told, code = ["proctor", *line.split()], io.StringIO(), 0
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    print(json.dumps({"code": code, "told": told.getvalue()}))
+"""
 LIBRARIES = os.pathsep.join([str(ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))])
+
+
+def can_start(candidate: str) -> bool:
+    """Whether another user can start this interpreter and our libraries with it."""
+    try:
+        return run(WEB, [candidate, "-c", "import proctor.core, sqlalchemy, numpy"], Path("/")).returncode == 0
+    except PermissionError:  # it lies in somebody's home
+        return False
 
 
 def python_for_all() -> str:
     """An interpreter of this version that another user of the machine can start, with our libraries."""
-    for candidate in dict.fromkeys((sys.executable, f"/usr/bin/python3.{sys.version_info.minor}")):
-        if (
-            Path(candidate).exists()
-            and run(WEB, [candidate, "-c", "import proctor.core, sqlalchemy, numpy"], Path("/")).returncode == 0
-        ):
+    for candidate in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        if can_start(candidate):
             return candidate
     missing("no Python of this version that other users of the machine can start")
     return ""
@@ -64,15 +82,11 @@ class Shared:
     top: Path
     python: str
 
-    def proctor(self, user: int, *words: str) -> subprocess.CompletedProcess[str]:
-        program = "from proctor.cli.main import main; main()"
-        return run(user, [self.python, "-c", program, *words], self.top)
-
-    def works(self, user: int, *words: str) -> str:
-        """Its output; fails where it does not end well."""
-        done = self.proctor(user, *words)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return done.stdout + done.stderr
+    def proctor(self, user: int, *lines: str) -> list[tuple[int, str]]:
+        """Several commands of a user, one after the other in one process: the exit code and the output of each."""
+        done = run(user, [self.python, "-c", ONE_BY_ONE, *lines], self.top)
+        assert done.returncode == 0, (lines, done.stdout, done.stderr)
+        return [(one["code"], one["told"]) for one in map(json.loads, done.stdout.splitlines())]
 
 
 @pytest.fixture
@@ -105,35 +119,38 @@ def set_up(top: Path) -> None:
 
 def test_each_account_does_its_part(shared: Shared) -> None:
     set_up(shared.top)
-    refused = shared.proctor(WEB, "challenge", "check", "sponges")
-    assert (refused.returncode, "sealed: found a folder that this user may not open" in refused.stderr) == (1, True)
-    assert f"({SCORER}): run this command as that one" in refused.stderr
-    told = shared.works(SCORER, "challenge", "check", "sponges")
-    assert f"uploads/: {WEB}:{GROUP}, mode 2775" in told
-    assert f"sealed/: {SCORER}:{SCORER}, mode 0700" in told
-    assert "Nothing is wrong." in told
-    opened = shared.works(SCORER, "challenge", "open", "sponges", "pre-evaluation", "--no-oracle")
-    assert "pre-evaluation is open" in opened
-    assert "/invitation/" in shared.works(WEB, "users", "add", "sponges", "olga", "--role", "organiser")
-    assert "olga" in shared.works(WEB, "users", "list", "sponges")
-    assert "pre-evaluation  open" in shared.works(WEB, "challenge", "status", "sponges")
-    shared.works(WEB, "users", "disable", "sponges", "olga")
-    shared.works(SCORER, "users", "trail", "sponges")
-    again = shared.works(SCORER, "challenge", "open", "sponges", "pre-evaluation", "--no-oracle")
-    assert "pre-evaluation is open" in again
-    served = shared.proctor(WEB, "serve", "sponges", "--host", "192.0.2.1")
-    assert (served.returncode, "--tls-cert" in served.stderr) == (2, True), "nothing else is wrong with it"
-    too_much = shared.proctor(SCORER, "serve", "sponges")
-    assert "found a folder that the web server could open" in too_much.stderr
-
-
-def test_the_key_of_receipts_is_not_written_twice(shared: Shared) -> None:
-    set_up(shared.top)
-    shared.works(SCORER, "challenge", "open", "sponges", "pre-evaluation", "--no-oracle")
     public = shared.top / "sponges" / "public"
+    checked, opened = shared.proctor(
+        SCORER, "challenge check sponges", "challenge open sponges pre-evaluation --no-oracle"
+    )
+    assert checked[0] == opened[0] == 0, (checked, opened)
+    assert f"uploads/: {WEB}:{GROUP}, mode 2755" in checked[1]
+    assert f"sealed/: {SCORER}:{SCORER}, mode 0700" in checked[1]
+    assert "Nothing is wrong." in checked[1]
+    assert "pre-evaluation is open" in opened[1]
     public.chmod(0o755)
-    os.chown(public / "receipt-key.txt", WEB, GROUP)
-    shared.works(SCORER, "challenge", "open", "sponges", "pre-evaluation", "--no-oracle")
+    os.chown(public / "receipt-key.txt", WEB, GROUP)  # the key is there: nobody need write it
+    refused, added, listed, status, disabled, served = shared.proctor(
+        WEB,
+        "challenge check sponges",
+        "users add sponges olga --role organiser",
+        "users list sponges",
+        "challenge status sponges",
+        "users disable sponges olga",
+        "serve sponges --host 192.0.2.1",
+    )
+    assert (refused[0], "sealed: found a folder that this user may not open" in refused[1]) == (1, True)
+    assert f"({SCORER}): run this command as that one" in refused[1]
+    assert [added[0], listed[0], status[0], disabled[0]] == [0] * 4, (added, listed, status, disabled)
+    assert "/invitation/" in added[1]
+    assert "olga" in listed[1]
+    assert "pre-evaluation  open" in status[1]
+    assert (served[0], "--tls-cert" in served[1]) == (2, True), "nothing else is wrong with it"
+    trail, again, too_much = shared.proctor(
+        SCORER, "users trail sponges", "challenge open sponges pre-evaluation --no-oracle", "serve sponges"
+    )
+    assert (trail[0], again[0]) == (0, 0), (trail, again)
+    assert (too_much[0], "found a folder that the web server could open" in too_much[1]) == (1, True)
 
 
 LACKING = {

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from proctor.challenges.marking import scorer_version
+from proctor.runs import reading
 from proctor.web import review as reviews
 from proctor.web.readings import edit_item
 from proctor.web.review import StudyUpdate, open_review
@@ -111,7 +112,10 @@ def test_changed_items_get_one_new_version(
     with admin.connect() as connection:
         numbers = connection.execute(text("select count(*), max(number) from versions")).one()
         assert tuple(numbers) == (8, 2)
+    review = open_store(review_store(folder, postgres_url))
+    with reading(review) as connection:
         assert first_fault(connection) is None
+    review.dispose()
 
 
 def test_an_organiser_changes_an_item_meanwhile(

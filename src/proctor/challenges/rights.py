@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.challenges.challenge import UPLOADS, challenge_store, owner_of
+from proctor.challenges.receipts import KEY_FILE
 from proctor.challenges.settings import CHALLENGE_FILE, SEALED, ChallengeSettings
 from proctor.core import shell_word
 
@@ -54,7 +55,7 @@ def _parts(folder: Path, settings: ChallengeSettings) -> Iterator[tuple[Path, in
     in_folder = "://" not in place.text
     yield folder, _SHARED | _W if in_folder and Path(place.text).parent.resolve() == folder.resolve() else _FOLDER
     yield folder / CHALLENGE_FILE, _R
-    yield folder / "public", _SHARED | _W  # the key of receipts
+    yield folder / "public", _FOLDER if (folder / KEY_FILE).is_file() else _SHARED | _W  # the scorer's writes the key
     yield folder / UPLOADS, _SHARED
     if in_folder and Path(place.text).exists():
         yield Path(place.text), _R | _W
@@ -77,9 +78,9 @@ def _problems(folder: Path, part: Path, needed: int, groups: frozenset[int]) -> 
 
 
 def _shared_group(folder: Path, groups: frozenset[int]) -> int:
-    """The group to name: one that both accounts have, or one of the scorer's."""
-    both = groups & _groups_of(folder.stat().st_uid)
-    return min(both or groups or {folder.stat().st_gid})
+    """The group to name: that of a part which the scorer's account has, one that both have, or one of the scorer's."""
+    of_parts = {part.stat().st_gid for part in (folder, folder / UPLOADS) if part.exists()}
+    return min(groups & of_parts or groups & _groups_of(folder.stat().st_uid) or groups or of_parts)
 
 
 def _groups_of(user: int) -> frozenset[int]:
