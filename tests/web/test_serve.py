@@ -24,7 +24,7 @@ def test_people_are_added_changed_and_shut_out(tmp_path: Path) -> None:
     folder = review_folder(tmp_path / "review", more="address: https://review.hospital.org\n")
     done = proctor("users", "add", folder, "Anna", "--language", "de")
     assert done.stdout.startswith("https://review.hospital.org/invitation/")
-    assert done.stderr == ""
+    assert done.stderr.startswith(f"{folder / 'review.sqlite'} is new. If the server has another store, write that one")
     assert proctor("users", "invite", folder, "anna").stdout != done.stdout
     assert proctor("users", "role", folder, "anna", "adjudicator").returncode == 0
     assert proctor("users", "disable", folder, "anna").stdout == "anna is logged out and may not log in\n"
@@ -227,7 +227,7 @@ def test_a_broken_line_keeps_no_running_review_from_starting_again(tmp_path: Pat
     whole = (folder / "items.jsonl").read_text()
     (folder / "items.jsonl").write_text(broken)
     first = proctor("serve", folder)
-    assert (first.returncode, "items.jsonl, line 1" in first.stderr) == (1, True), "there is nothing to serve yet"
+    assert (first.returncode, "items.jsonl: line 1" in first.stderr) == (1, True), "there is nothing to serve yet"
     (folder / "items.jsonl").write_text(whole)
     assert proctor("review", "update", folder).returncode == 0
     (folder / "items.jsonl").write_text(broken)
@@ -239,7 +239,7 @@ def test_a_broken_line_keeps_no_running_review_from_starting_again(tmp_path: Pat
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(60)
     assert "questions is not updated, its 6 items stay as they are: " in err
-    assert "items.jsonl, line 1" in err
+    assert "items.jsonl: line 1" in err
 
 
 def test_the_key_is_made_once_and_a_short_one_is_refused(tmp_path: Path) -> None:
