@@ -215,6 +215,27 @@ def test_an_upload_goes_on_while_its_rate_is_kept(served: Served, site: Site) ->
     served.until(lambda: not list(site.folder.glob(".incoming-*")))
 
 
+EARLY = {"too large": (3_500_000, b"413"), "without a token": (2_500_000, b"403")}
+
+
+@pytest.mark.parametrize("kind", EARLY)
+def test_who_is_refused_before_all_is_sent_finds_the_answer(served: Served, kind: str) -> None:
+    """A proxy that is still sending would find a broken connection, and tell its visitor of a bad gateway."""
+    size, status = EARLY[kind]
+    file = b'--edge\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    sender = served.opened(UPLOAD, b"Content-Length: %d\r\n\r\n" % size, file)
+    assert sender.recv(65_536)[9:12] == status
+    rest = size - len(file)
+    for _ in range(9):
+        sender.sendall(b"x" * (rest // 10))
+        sender.settimeout(0)
+        ended = has_ended(sender)
+        sender.settimeout(60)
+        assert not ended
+    sender.sendall(b"x" * (rest - rest // 10 * 9))
+    assert b"408" not in read_all(sender), "it ends with what was sent"
+
+
 def stopped_with_an_upload(served: Served, site: Site) -> socket.socket:
     """An upload of which some has arrived when the server is told to stop, and to wait for nothing."""
     begun = served.opened(UPLOAD, b"Content-Length: 200000\r\n\r\n--edge")
