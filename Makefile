@@ -2,14 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_OPTIONS) --constraint constraints.txt
+CONSTRAINTS := src/proctor/constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(PIP_OPTIONS) --constraint $(CONSTRAINTS)
 
 # Processes that test use all cores: threads of the linear algebra below them would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core install demo test test-training test-podman interchange simulations check lint types layers doctests bench docs clean
+.PHONY: help core install demo test test-training test-podman newest interchange simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,11 +19,11 @@ $(BIN)/pip:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(BIN)/pip pyproject.toml constraints.txt
+$(VENV)/.core: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.test: $(BIN)/pip pyproject.toml constraints.txt
+$(VENV)/.test: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
 	$(PIP) --editable '.[test]'
 	$(PIP) --no-deps orena-focus  # the oracle of FOCUS tests; they need its formats and evaluator alone
 	@touch $@ $(VENV)/.core
@@ -49,6 +50,9 @@ test-training: install ## Tests that train models (PEFT, TRL)
 
 test-podman: install ## Tests that start containers (podman)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
+
+newest: install ## The wheel with the newest of everything, on a second Python
+	$(BIN)/python tools/newest.py
 
 interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
 

@@ -137,6 +137,7 @@ WAYS = (
     Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers"),
     Way("merge", "a.db", "api:join_stores", FORMAT),
+    Way("store copy", "a.db b.db", "challenges:copy_store"),
     Way("pool", "a.json", "stats:Resampling runs:pool_sums", FORMAT),
     Way(
         "score",

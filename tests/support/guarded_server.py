@@ -41,6 +41,7 @@ class Served:
     guard: Guard
     loop: asyncio.AbstractEventLoop
     clock: Ahead
+    server: GuardedServer
     sockets: list[socket.socket] = field(default_factory=list)
 
     @property
@@ -106,7 +107,7 @@ def guarded(site: Site, *, tls: tuple[Path, Path] | None = None, **limits: int) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("proctor.web.connections.time", clock)
         thread.start()
-        served = Served(opened.getsockname()[1], guard, loop, clock)
+        served = Served(opened.getsockname()[1], guard, loop, clock, server)
         served.until(lambda: server.started)
         try:
             yield served

@@ -15,8 +15,9 @@ from starlette.testclient import TestClient
 from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
 from proctor.web.app import create_app
 from proctor.web.review import ReviewSite
-from proctor.web.settings import open_store
+from proctor.web.settings import REVIEW_FILE, STORE_FILE, open_store
 from proctor.web.site import Site
+from proctor.web.stores import SiteStore
 
 START = datetime(2026, 11, 23, 8, tzinfo=UTC)
 PASSWORD = "brown kettle 7"
@@ -39,12 +40,17 @@ class Clock:
         self.at += timedelta(**spans)
 
 
+def store_in(folder: Path, store: str | None = None) -> SiteStore:
+    """The store of a review whose settings say nothing of it."""
+    return SiteStore("review", folder, REVIEW_FILE, STORE_FILE, store or "", "--store")
+
+
 def site(folder: Path, *, tls: bool = False, store: str | None = None) -> ReviewSite:
     """A review with a clock of its own."""
     return ReviewSite(
         folder=folder,
         title="Simulated procedures, first round",
-        engine=open_store(folder, store),
+        engine=open_store(store_in(folder, store)),
         key="k" * 43,
         media=folder,
         hosts=("review.test",),

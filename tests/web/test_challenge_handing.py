@@ -8,7 +8,12 @@ import io
 import json
 import os
 import tarfile
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,9 +21,11 @@ import pytest
 
 from proctor.challenges import check_process, uploads
 from proctor.challenges.admission import Admission
+from proctor.challenges.pages.desk import OccupiedError, UploadDesk
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import submissions_of
+from proctor.web import WriterGate
 from proctor.web import uploads as web_uploads
 from tests.support.challenge_site import HIDDEN, answers, challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, csrf_of, join
@@ -154,14 +161,44 @@ def test_what_was_cancelled_while_it_was_checked_stays_so(site: ChallengeSite, m
 def test_a_team_sends_one_file_at_a_time(site: ChallengeSite, unchecked: list[str]) -> None:
     assert unchecked == []
     anna = logged_in(site, "anna")
-    under_way = anna.app.state.desk.teams  # type: ignore[attr-defined]
-    under_way.add(1)
-    answer = handed(anna, b"second")
-    assert (answer.status_code, "still being checked" in answer.text) == (409, True)
-    under_way.clear()
+    desk = anna.app.state.desk  # type: ignore[attr-defined]
+    another = UploadDesk(site.challenge, desk.gate)  # of another server on this folder
+    for of_this_team in (desk, another):
+        with of_this_team.occupied(1):
+            answer = handed(anna, b"second")
+            assert (answer.status_code, "still being checked" in answer.text) == (409, True)
+        with of_this_team.occupied(2):
+            assert handed(anna, b"first" if of_this_team is desk else b"third").status_code == 303
     assert handed(anna, b"second").status_code == 303
-    assert under_way == set()
-    assert len(kept(site)) == 1
+    assert desk.teams == {}
+    assert len(kept(site)) == 3
+
+
+def test_the_file_of_a_team_is_left_to_one_of_many(site: ChallengeSite) -> None:
+    """It is deleted when it is unlocked, while others are about to lock it."""
+    most, now = 0, 0
+    count = threading.Lock()
+
+    def enter(desk: UploadDesk) -> int:
+        nonlocal most, now
+        times = 0
+        for _ in range(200):
+            with suppress(OccupiedError), desk.occupied(1):
+                with count:
+                    now += 1
+                    most = max(most, now)
+                times += 1
+                time.sleep(0)
+                with count:
+                    now -= 1
+        return times
+
+    with ThreadPoolExecutor(4) as pool:
+        desks = [UploadDesk(site.challenge, WriterGate(Counter())) for _ in range(4)]
+        entered = list(pool.map(enter, desks))
+    assert most == 1
+    assert any(entered)
+    assert kept(site) == []
 
 
 def test_uploads_under_way_have_their_room_on_the_disk(

@@ -10,19 +10,21 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from proctor.web.connections import ConnectionLimits, ConnectionStage, Guard, Listener, NoiseFilter, Progress, report
-from proctor.web.proxies import PerVisitor, proxy_addresses
-from proctor.web.site import Site
+from proctor.web.proxies import PerVisitor, behind, proxy_addresses
+from proctor.web.site import Site, proxy_networks
 from tests.support.guarded_server import Served, guarded, read_all, without_checks
 from tests.support.web_folder import invitations, review_folder
 from tests.support.web_open import OpenSite, open_site
@@ -134,7 +136,7 @@ def test_an_address_with_many_makes_room_among_its_own() -> None:
     mine = Pretended("new", ConnectionStage.IDLE, 1), Pretended("new", ConnectionStage.ANSWER, 1)
     assert room_made_by(Pretended("a", ConnectionStage.HEADERS, 9), *mine) == [1]
     assert room_made_by(Pretended("new", ConnectionStage.ANSWER, 1), mine[1]) is None
-    guard = Guard(LIMITS, Counter(), proxy_addresses("192.0.2.1"))
+    guard = Guard(LIMITS, Counter(), proxy_addresses(["192.0.2.1/32"]))
     for _ in range(3):
         guard.enter(Pretended("192.0.2.1", ConnectionStage.ANSWER, 1))
     assert guard.has_room("192.0.2.1", 0.0), "a proxy's address is that of many"
@@ -211,6 +213,56 @@ def test_an_upload_goes_on_while_its_rate_is_kept(served: Served, site: Site) ->
     served.pass_by(60)
     assert b" 408 " in read_all(slow)[:20]
     served.until(lambda: not list(site.folder.glob(".incoming-*")))
+
+
+EARLY = {"too large": (3_500_000, b"413"), "without a token": (2_500_000, b"403")}
+
+
+@pytest.mark.parametrize("kind", EARLY)
+def test_who_is_refused_before_all_is_sent_finds_the_answer(served: Served, kind: str) -> None:
+    """A proxy that is still sending would find a broken connection, and tell its visitor of a bad gateway."""
+    size, status = EARLY[kind]
+    file = b'--edge\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    sender = served.opened(UPLOAD, b"Content-Length: %d\r\n\r\n" % size, file)
+    assert sender.recv(65_536)[9:12] == status
+    rest = size - len(file)
+    for _ in range(9):
+        sender.sendall(b"x" * (rest // 10))
+        sender.settimeout(0)
+        ended = has_ended(sender)
+        sender.settimeout(60)
+        assert not ended
+    sender.sendall(b"x" * (rest - rest // 10 * 9))
+    assert b"408" not in read_all(sender), "it ends with what was sent"
+
+
+def stopped_with_an_upload(served: Served, site: Site) -> socket.socket:
+    """An upload of which some has arrived when the server is told to stop, and to wait for nothing."""
+    begun = served.opened(UPLOAD, b"Content-Length: 200000\r\n\r\n--edge")
+    served.until(lambda: len(list(site.folder.glob(".incoming-*"))) == 1)
+    served.server.config.timeout_graceful_shutdown = 0
+    served.server.should_exit = True
+    served.until(lambda: refused(served.port))
+    return begun
+
+
+def refused(port: int) -> bool:
+    with socket.socket() as visitor:
+        return visitor.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_server_that_is_stopped_completes_its_uploads(served: Served, site: Site) -> None:
+    begun = stopped_with_an_upload(served, site)
+    threading.Event().wait(0.5)  # a server that waits for nothing has ended it by now
+    assert len(served.guard) == 1
+    begun.sendall(b"x" * 199_994)
+    assert read_all(begun).startswith(b"HTTP/1.1 400 Bad Request"), "by the page, which has read it to its end"
+
+
+def test_a_server_that_is_stopped_does_not_wait_for_who_sends_too_slowly(served: Served, site: Site) -> None:
+    begun = stopped_with_an_upload(served, site)
+    served.clock.ahead += 60
+    assert b" 408 " in read_all(begun)[:20]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,3 +484,46 @@ def test_a_server_with_few_descriptors_outlasts_more_slow_sockets_than_it_has(tm
     assert "closed to make room" in log
     assert "Traceback" not in log
     assert len(log) < 2000
+
+
+FORWARDED = {
+    # --proxy, the connection's address, and the visitor's address that the pages see; * where the header is ignored
+    ("127.0.0.1", "127.0.0.1"): "10.1.2.3",
+    ("172.18.0.0/16", "172.18.0.5"): "10.1.2.3",
+    ("172.18.0.9/16", "172.18.0.5"): "10.1.2.3",
+    ("192.0.2.1, 2001:db8::7", "2001:db8::7"): "10.1.2.3",
+    ("*", "203.0.113.9"): "10.1.2.3",
+    ("127.0.0.1", "172.18.0.5"): "*",
+    ("", "172.18.0.5"): "*",
+}
+
+
+@pytest.mark.parametrize(("proxy", "connection"), FORWARDED)
+def test_a_proxy_that_is_not_named_is_told_of_once(
+    proxy: str, connection: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    import asyncio
+
+    seen: list[str] = []
+
+    async def app(scope: Any, receive: object, send: object) -> None:
+        seen.append(scope["client"][0])
+
+    served = behind(proxy_networks(proxy), app, 9, Counter())
+    for _ in range(2):
+        headers = [(b"x-forwarded-for", b"10.1.2.3")]
+        scope = {"type": "http", "client": (connection, 5000), "headers": headers, "scheme": "http"}
+        asyncio.run(served(scope, None, None))  # type: ignore[arg-type]
+    asyncio.run(served({"type": "http", "client": (connection, 5000), "headers": []}, None, None))  # type: ignore[arg-type]
+    expected = FORWARDED[proxy, connection]
+    assert seen == [connection if expected == "*" else expected] * 2 + [connection]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == (expected == "*")
+    assert all(f"--proxy {connection}" in line for line in told)
+
+
+def test_networks_narrower_than_what_is_told_apart_are_still_the_proxys() -> None:
+    known = proxy_addresses(proxy_networks("2001:db8::7, 2001:db8:1:2:3::/80"))
+    assert known("2001:db8::/64")
+    assert known("2001:db8:1:2::/64")
+    assert not known("2001:db8:9::/64")

@@ -24,7 +24,7 @@ def test_people_are_added_changed_and_shut_out(tmp_path: Path) -> None:
     folder = review_folder(tmp_path / "review", more="address: https://review.hospital.org\n")
     done = proctor("users", "add", folder, "Anna", "--language", "de")
     assert done.stdout.startswith("https://review.hospital.org/invitation/")
-    assert done.stderr == ""
+    assert done.stderr.startswith(f"{folder / 'review.sqlite'} is new. If the server has another store, write that one")
     assert proctor("users", "invite", folder, "anna").stdout != done.stdout
     assert proctor("users", "role", folder, "anna", "adjudicator").returncode == 0
     assert proctor("users", "disable", folder, "anna").stdout == "anna is logged out and may not log in\n"
@@ -92,6 +92,9 @@ UNSAFE: dict[tuple[str, ...], str] = {
     ("--host", "::"): "--host: found ::, expected --tls-cert and --tls-key, or --proxy",
     ("--tls-cert", "cert.pem"): "--tls-cert, --tls-key: found one of them, expected both",
     ("--proxy", "127.0.0.1"): "--proxy: found '', expected an address: https://",
+    ("--proxy", "nginx"): "--proxy: found 'nginx', expected addresses or networks such as 127.0.0.1",
+    ("--proxy", "127.0.0.1, proxy.hospital.org"): "--proxy: found 'proxy.hospital.org', expected addresses",
+    ("--proxy", "10.0.0.0/8,"): "--proxy: found '', expected addresses",
 }
 
 
@@ -214,6 +217,29 @@ def test_a_review_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     come_in(client, "/invitation/" + link.rpartition("/")[2])
     assert "0 of 6 sealed" in client.get("/").text
     review.engine.dispose()
+
+
+def test_a_broken_line_keeps_no_running_review_from_starting_again(tmp_path: Path) -> None:
+    """After the machine was restarted at night, say: those who read can go on."""
+    folder = review_folder(tmp_path / "review")
+    links = invitations(folder)
+    broken = "{not json\n" + (folder / "items.jsonl").read_text()
+    whole = (folder / "items.jsonl").read_text()
+    (folder / "items.jsonl").write_text(broken)
+    first = proctor("serve", folder)
+    assert (first.returncode, "items.jsonl: line 1" in first.stderr) == (1, True), "there is nothing to serve yet"
+    (folder / "items.jsonl").write_text(whole)
+    assert proctor("review", "update", folder).returncode == 0
+    (folder / "items.jsonl").write_text(broken)
+    assert proctor("review", "update", folder).returncode == 1
+    with serving(folder) as (process, address):
+        with httpx2.Client(base_url=address, headers={"accept": "text/html"}) as client:
+            come_in(client, links["anna"])
+            assert "0 of 6 sealed" in client.get("/").text
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(60)
+    assert "questions is not updated, its 6 items stay as they are: " in err
+    assert "items.jsonl: line 1" in err
 
 
 def test_the_key_is_made_once_and_a_short_one_is_refused(tmp_path: Path) -> None:

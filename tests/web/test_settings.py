@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from proctor.core import InputError, ProblemsError
 from proctor.web.settings import open_store, read_review
+from tests.support.web_site import store_in
 
 ROLES = "organiser, reviewer, annotator or adjudicator"
 GOOD = """
@@ -103,10 +105,20 @@ def test_no_review_and_broken_yaml_name_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("store", [None, "elsewhere.sqlite"])
 def test_other_users_of_the_machine_can_not_open_a_new_store(tmp_path: Path, store: str | None) -> None:
     place = None if store is None else str(tmp_path / store)
-    open_store(tmp_path, place).dispose()
+    open_store(store_in(tmp_path, place)).dispose()
     for file in tmp_path.iterdir():
         assert file.stat().st_mode & 0o007 == 0, "it holds names, readings and hashes of passwords"
     (kept,) = tmp_path.glob("*.sqlite")
     kept.chmod(0o664)
-    open_store(tmp_path, place).dispose()
+    open_store(store_in(tmp_path, place)).dispose()
     assert kept.stat().st_mode & 0o777 == 0o664, "its owner may say otherwise"
+
+
+def test_a_new_store_in_a_folder_of_a_group_is_the_groups(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    before = os.umask(0o077)
+    try:
+        open_store(store_in(tmp_path)).dispose()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "review.sqlite").stat().st_mode & 0o777 == 0o660

@@ -58,8 +58,8 @@ class WorkOptions(TypedDict, total=False):
     store: Annotated[
         "Store | str | Path | None",
         Option(
-            "The store with the runs; of a challenge its database. [default: PROCTOR_STORE; of a challenge "
-            "PROCTOR_CHALLENGE_STORE, or as challenge.yaml says]",
+            "The store with the runs; of a challenge its database. [default: PROCTOR_STORE; of a challenge also as "
+            "challenge.yaml says]",
             shell=str,
         ),
     ]

@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.challenges.challenge import Challenge
+    from proctor.challenges.copying import CopiedStore, copy_store
     from proctor.challenges.demonstration import demonstrate
     from proctor.challenges.execution import Trial, examine_machine, try_image
     from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge, write_public_questions
@@ -33,9 +34,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DESCRIPTION_ACTIONS", "PLATFORMS", "SUBMISSION_ACTIONS", "TEAM_ACTIONS", "Challenge",
+    "DESCRIPTION_ACTIONS", "PLATFORMS", "SUBMISSION_ACTIONS", "TEAM_ACTIONS", "Challenge", "CopiedStore",
     "NewChallenge", "TeamChange", "Trial", "WorkPlan", "board_lines", "board_tables", "challenge_accounts",
-    "change_description", "change_submission", "change_team", "check_challenge", "check_pack", "close_phase",
+    "change_description", "change_submission", "change_team", "check_challenge", "check_pack", "close_phase", "copy_store",
     "demonstrate", "examine_machine", "new_challenge", "open_challenge", "open_phase", "pack_folder", "phase_rows",
     "prize_tables", "prizes_of", "rerun", "seen_boards", "signed_receipt", "status_tables", "submission_rows",
     "submit_file", "team_rows", "try_image", "verify_commitment", "verify_receipt", "work_on", "write_boards",

@@ -21,10 +21,10 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.api import load
 from proctor.challenges.schema import CHALLENGE_VERSION, FORMER_VERSIONS, metadata
-from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
+from proctor.challenges.settings import CHALLENGE_FILE, SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
-from proctor.runs import Store, database_clock, lease_time, machine_time, open_engine, reading, shown_url
-from proctor.web import StoredTables, prepare_accounts, private_store
+from proctor.runs import Store, database_clock, lease_time, machine_time, reading
+from proctor.web import SiteStore, StoredTables, prepare_accounts, site_store
 
 Access = Literal["web", "worker", "organiser"]
 """Who opens a challenge. Only workers and organisers may open its sealed part."""
@@ -168,18 +168,21 @@ class Challenge:
         store: str | None = None,
         same_user: bool = False,
         now: Callable[[], datetime] | None = None,
+        create: bool = True,
     ) -> Challenge:
-        """Reads `challenge.yaml` and opens its database, or `store`; missing tables are created.
+        """Reads `challenge.yaml` and opens its database (see `challenge_store`); with `create`, one that is missing is
+        made, and so are missing tables.
 
-        Raises `InputError` for invalid settings, and when `access` is "web" and this process could open the sealed
-        part, unless `same_user`.
+        Raises `InputError` for invalid settings, when there is no database, and when `access` is "web" and this process
+        could open the sealed part, unless `same_user`. An organiser need not be able to open it: see `sealed`.
         """
-        settings = read_challenge(folder, sealed=access != "web")
-        if access == "web" and not same_user and _may_open(folder / SEALED):
+        reached = _may_open(folder / SEALED)
+        settings = read_challenge(folder, sealed=access == "worker" or (access == "organiser" and reached))
+        if access == "web" and not same_user and reached and (folder / SEALED).exists():
             expected = "a folder of another user that this one can't open, or --same-user to try things out"
             raise InputError(folder / SEALED, found="a folder that the web server could open", expected=expected)
-        known = store or settings.store
-        engine = open_engine(known if "://" in known else private_store(folder / known), create=True)
+        place = challenge_store(folder, settings, store)
+        engine = place.opened(create=create)
         try:
             prepare_accounts(engine)
             TABLES.prepare(engine)
@@ -189,7 +192,7 @@ class Challenge:
             if isinstance(error, InputError):
                 raise
             found = " ".join(str(error.orig).split())[:200]
-            raise InputError(shown_url(known), found=found, expected="a database that answers") from error
+            raise InputError(place.shown, found=found, expected="a database that answers") from error
 
     def close(self) -> None:
         """Closes all connections."""
@@ -243,15 +246,38 @@ class Challenge:
 
     @cached_property
     def sealed(self) -> SealedPart:
-        """The sealed part. Raises `ConfigurationError` in the web process."""
+        """The sealed part. Raises `ConfigurationError` in the web process, and `InputError` for a user who can't open
+        it."""
         if self.access == "web":
             raise ConfigurationError("the web server opens nothing of the sealed part")
+        check_reach(self.folder)
         return SealedPart(self.folder, self.settings)
 
 
+def challenge_store(folder: Path, settings: ChallengeSettings, store: str | None = None) -> SiteStore:
+    """The database of a challenge: the named one, or as `challenge.yaml` says."""
+    return site_store("challenge", folder, CHALLENGE_FILE, settings.store, store)
+
+
+def check_reach(folder: Path) -> None:
+    """Raises `InputError` if the user of this process can't open the sealed part of the challenge in `folder`."""
+    sealed = folder / SEALED
+    if sealed.exists() and not _may_open(sealed):
+        expected = f"the account that owns it ({owner_of(sealed)}): run this command as that one"
+        raise InputError(sealed, found="a folder that this user may not open", expected=expected)
+
+
 def _may_open(folder: Path) -> bool:
-    """Whether this process can list a folder or open files in it."""
-    return folder.exists() and (os.access(folder, os.R_OK) or os.access(folder, os.X_OK))
+    """Whether this process can list a folder or open files in it, or could if there were one."""
+    return not folder.exists() or os.access(folder, os.R_OK) or os.access(folder, os.X_OK)
+
+
+def owner_of(path: Path) -> str:
+    """The name of a file's owner, or the number of one without a name."""
+    try:
+        return path.owner()
+    except KeyError:
+        return str(path.stat().st_uid)
 
 
 class DatabaseClock:

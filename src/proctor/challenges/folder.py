@@ -4,7 +4,6 @@ exactly the questions that are scored, and no references."""
 from __future__ import annotations
 
 import shutil
-import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from pydantic import JsonValue
 
 from proctor.api import load
 from proctor.challenges.admission import checked_submission
-from proctor.challenges.challenge import SealedPart
+from proctor.challenges.challenge import SealedPart, check_reach
+from proctor.challenges.rights import folder_rights
 from proctor.challenges.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 from proctor.core import (
     Benchmark,
@@ -203,10 +203,12 @@ class FolderCheck:
 
 
 def check_challenge(folder: Path, phase: str = "") -> FolderCheck:
-    """Checks all phases, or one, with the sealed part. Raises `ProblemsError` for invalid settings."""
+    """Checks rights and all phases, or one, with the sealed part. Raises `ProblemsError` for invalid settings, and
+    `InputError` for a user who may not open the sealed part."""
+    check_reach(folder)
     settings = read_challenge(folder, sealed=True)
-    sealed = SealedPart(folder, settings)
-    facts, problems = [], [*_rights(sealed)]
+    sealed, rights = SealedPart(folder, settings), folder_rights(folder, settings)
+    facts, problems = [*rights.facts], [*rights.problems, *_links(sealed)]
     for one in settings.phases:
         if phase in {"", one.name}:
             try:
@@ -217,10 +219,7 @@ def check_challenge(folder: Path, phase: str = "") -> FolderCheck:
     return FolderCheck(tuple(facts), tuple(problems))
 
 
-def _rights(sealed: SealedPart) -> Iterator[str]:
-    if sealed.place.exists() and stat.S_IMODE(sealed.place.stat().st_mode) & 0o077:
-        mode = stat.S_IMODE(sealed.place.stat().st_mode)
-        yield f"{SEALED}/: found mode {mode:04o}, expected 0700: the scorer's user alone may open it"
+def _links(sealed: SealedPart) -> Iterator[str]:
     for link in sorted((sealed.folder / "public").rglob("*")):
         if link.is_symlink():
             yield f"{link.relative_to(sealed.folder)}: found a symbolic link, expected a file of its own"

@@ -30,7 +30,7 @@ from proctor.challenges.submissions import changed_state, submission_row
 from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
 from proctor.metrics import code_scorers
 from proctor.runs import Run, Store, load_items, score_answers, status_counts
-from proctor.web import utc_text
+from proctor.web import one_at_a_time, utc_text
 
 _MARKING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
 _S = SubmissionState
@@ -232,6 +232,9 @@ def scorer_version(connection: Connection, fingerprint: str, now: datetime, why:
     """The version of the scorer with this fingerprint (see `scorer_fingerprint`): the newest version if it has the
     fingerprint, else a new one, which is recorded."""
     newest = _newest_scorer(connection)
+    if newest is None or newest["fingerprint"] != fingerprint:
+        one_at_a_time(connection, "scorers")
+        newest = _newest_scorer(connection)
     if newest is not None and newest["fingerprint"] == fingerprint:
         return int(newest["version"])
     version = 1 if newest is None else int(newest["version"]) + 1

@@ -123,11 +123,13 @@ def public_key(folder: Path) -> str:
 
 
 def write_public_key(sealed: SealedPart) -> str:
-    """Writes the public key into the public part, and returns it. The key is created on first use."""
+    """Writes the public key into the public part unless it is there, and returns it. The key is created on first use."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     text = _private(sealed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
-    write_whole(sealed.folder / KEY_FILE, text + "\n")
+    file = sealed.folder / KEY_FILE
+    if not file.is_file() or file.read_bytes() != f"{text}\n".encode():
+        write_whole(file, text + "\n")
     return text
 
 

@@ -136,7 +136,7 @@ class ScorerProcess:
 def _serve(pipe: Connection, folder: Path, store: str | None, marking: Marking) -> None:
     """The process: replies to requests until its worker is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    challenge = Challenge.open(folder, "worker", store=store)
+    challenge = Challenge.open(folder, "worker", store=store, create=False)
     while True:
         try:
             action, argument = pipe.recv()

@@ -57,6 +57,7 @@ _SECONDS, _IMAGE_SECONDS = 30, 120
 _BYTES_PER_SECOND, _IMAGE_BYTES_PER_SECOND = 2**20, 20 * 2**20  # of JSON; of a compressed archive
 _QUESTION_FILES = {".csv", ".json", ".jsonl", ".parquet", ".tsv", ".txt", ".xlsx", ".yaml", ".yml"}
 LEAST_FILE, ANSWERS_PER_QUESTION = 4 * 2**20, 10
+_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")  # without the last one, some Pythons don't start
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
 _START = "import os; os.nice(10); from proctor.challenges.check_process import main; main()"  # pages come first
 _TOO_MUCH = Admission(("found a file that takes too long to check, or too much memory, expected a smaller one",))
@@ -96,7 +97,7 @@ def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, s
 def _run_check(request: dict[str, object], timeout_s: float) -> Admission:
     """Runs the check in a process whose environment holds none of our secrets."""
     program = [sys.executable, "-B", "-P", "-c", _START]
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     try:
         done = subprocess.run(  # noqa: S603 - our own module

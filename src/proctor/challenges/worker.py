@@ -314,7 +314,7 @@ async def work_on(plan: WorkPlan, stop: asyncio.Event, log: Callable[[str], None
     """Works for a challenge until `stop` is set; returns the number of submissions. Raises `InputError` for an invalid
     folder, `ConfigurationError` without the executor's program, and `ScorerChangedError`."""
     executor, kinds = executor_named(plan.executor)
-    challenge = Challenge.open(plan.folder, "worker", store=plan.store)
+    challenge = Challenge.open(plan.folder, "worker", store=plan.store, create=False)
     scorer = ScorerProcess(plan.folder, plan.store)
     try:
         worker = Worker(challenge, executor, scorer, kinds, gpu=plan.gpu, log=log)
@@ -328,7 +328,7 @@ def rerun(folder: Path, why: str, store: str | None = None) -> tuple[int, int]:
     """Queues all submissions without a result from this installation's scorer for rescoring; returns its version and
     the number of submissions. Corrected references are written to the stores of answers, and files are read again.
     Workers of the former version end."""
-    scorer, challenge = ScorerProcess(folder, store), Challenge.open(folder, "organiser", store=store)
+    scorer, challenge = ScorerProcess(folder, store), Challenge.open(folder, "organiser", store=store, create=False)
     try:
         fingerprint = asyncio.run(scorer.fingerprint())
         for phase in challenge.settings.phases:

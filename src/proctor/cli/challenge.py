@@ -21,8 +21,7 @@ ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", meta
 PhaseName = Annotated[str, Option("A phase of it.", metavar="PHASE", argument=True)]
 
 ChallengeStore = Annotated[
-    str | None,
-    Option("The database of submissions. [default: as challenge.yaml says]", "--store", env="PROCTOR_CHALLENGE_STORE"),
+    str | None, Option("The database of submissions. [default: PROCTOR_STORE, or as challenge.yaml says]", "--store")
 ]
 
 
@@ -142,7 +141,7 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
     from proctor.challenges import Challenge
     from proctor.challenges import close_phase as closed
 
-    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
+    with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         closed(challenge, phase)
     say(f"{phase} is closed")
 
@@ -158,7 +157,10 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
     check_extra("challenge")
     from proctor.challenges import Challenge, phase_rows, status_tables
 
-    with closing(Challenge.open(folder, "organiser", store=store)) as challenge, challenge.reading() as connection:
+    with (
+        closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge,
+        challenge.reading() as connection,
+    ):
         rows, rules = phase_rows(connection, challenge), challenge.settings.teams
     tables = status_tables(rows)
     dates = [f"{word} {at.isoformat()}" for word, at in (("from", rules.opens), ("until", rules.closes)) if at]
@@ -220,7 +222,7 @@ def boards(
     check_extra("challenge")
     from proctor.challenges import Challenge, board_lines, board_tables, seen_boards, write_boards
 
-    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
+    with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         content = seen_boards(challenge, phase, audience)
         if out is not None:
             write_boards(challenge, phase, out, audience)
@@ -252,7 +254,7 @@ def submit(
     check_extra("challenge")
     from proctor.challenges import Challenge, submission_rows, submit_file
 
-    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
+    with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
         number, problems = submit_file(challenge, phase, team, file, again=again)
         with challenge.reading() as connection:
             rows = submission_rows(connection, challenge, phase, team)

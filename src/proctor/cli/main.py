@@ -150,6 +150,7 @@ TREE = {
     MEDIA: {"media frames": "media.frames", "media cache": "media.cached", "media duplicates": "media.duplicates"},
     STORE: {
         "store check": "store.check",
+        "store copy": "store.copy",
         "store rename": "store.rename",
         "store delete": "store.delete",
         "store disqualify": "store.disqualify",

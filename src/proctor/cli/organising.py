@@ -22,11 +22,11 @@ SubmissionName = Annotated[str, Option("Its team and number, such as Alpha#2.", 
 
 
 @contextmanager
-def _opened(folder: Path, store: str | None) -> Iterator[Challenge]:
+def _opened(folder: Path, store: str | None, *, create: bool = False) -> Iterator[Challenge]:
     check_extra("challenge")
     from proctor.challenges import Challenge
 
-    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
+    with closing(Challenge.open(folder, "organiser", store=store, create=create)) as challenge:
         yield challenge
 
 
@@ -89,7 +89,7 @@ def team(
 
     Example: proctor challenge team add sponges "Hand Surgeons" --institution Clinic --country AT --agreed
     """
-    with _opened(folder, store) as challenge:
+    with _opened(folder, store, create=action == "add") as challenge:
         from proctor.challenges import TeamChange, change_team
 
         change = TeamChange(institution, country, agreed, not_eligible, not_listed, why, member)

@@ -165,6 +165,28 @@ def merge(
         raise typer.Exit(1)
 
 
+def copy(
+    source: Annotated[str, Option("The store to copy: a path or URL.", metavar="SOURCE", argument=True)],
+    target: Annotated[str, Option("An empty one.", metavar="TARGET", argument=True)],
+) -> None:
+    """Copy a whole store into an empty one.
+
+    All of it: answers, scores and judgements, and a review or a challenge with its accounts and trail. From a file to
+    PostgreSQL or back. Counts of rows and the trail are checked. Stop servers and workers first: what they write during
+    the copy stays behind.
+
+    Example: proctor store copy my-review/review.sqlite postgresql+psycopg://proctor@db/review
+    """
+    from proctor.challenges import copy_store
+
+    with at_work("copying"):
+        found = copy_store(source, target)
+    tables = sum(1 for count in found.rows.values() if count)
+    say(f"{count_of(sum(found.rows.values()), 'row')} in {count_of(tables, 'table')} copied")
+    if found.trail:
+        note(f"the trail is as recorded; its newest hash is {found.trail}")
+
+
 def disqualify(
     benchmark: BenchmarkName,
     system: Annotated[str, Option("The system.")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ ReviewFolder = Annotated[Path, Option("The folder with review.yaml or challenge.
 
 ReviewStore = Annotated[
     str | None,
-    Option("An SQLAlchemy URL, such as PostgreSQL's. [default: a file in DIR]", "--store", env="PROCTOR_REVIEW_STORE"),
+    Option("A file or SQLAlchemy URL. [default: PROCTOR_STORE, or as review.yaml or challenge.yaml says]", "--store"),
 ]
 
 _PAGES = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
@@ -31,10 +32,18 @@ _NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challeng
 
 def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
     """Raises `ConfigurationError` if the extra is not installed."""
+    _tell_former_variables()
     what, names = _NEEDED[extra]
     missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise ConfigurationError(f"{what} {', '.join(missing)}: {pip_install(extra)}")
+
+
+def _tell_former_variables() -> None:
+    """Names the present variable to those who have set a former one."""
+    for name in ("PROCTOR_REVIEW_STORE", "PROCTOR_CHALLENGE_STORE"):
+        if os.environ.get(name):
+            note(f"{name} is now PROCTOR_STORE: export that one, or write store: … into the folder's settings")
 
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
@@ -61,7 +70,7 @@ def serve(
     store: ReviewStore = None,
     tls_cert: Annotated[Path | None, Option("The certificate (PEM): pages by https.")] = None,
     tls_key: Annotated[Path | None, Option("The certificate's key (PEM).")] = None,
-    proxy: Annotated[str, Option("The address of a proxy that terminates TLS.")] = "",
+    proxy: Annotated[str, Option("Addresses or networks of proxies with TLS.")] = "",
     same_user: Annotated[bool, Option("Serve a challenge as the user who can open its sealed part.")] = False,
 ) -> None:
     """Serve a review or a challenge.
@@ -82,6 +91,8 @@ def serve(
     with bound(listening) as opened:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if tls_cert is None else "https"
+        if proxy and listening.in_clear:
+            note(f"Behind a proxy {host} is served without TLS: let a firewall keep others than {proxy} from this port")
         say(f"Serving {site.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
         run(site, listening, [opened])
 
@@ -93,7 +104,7 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
         return open_challenge(folder, store, listening, same_user=same_user)
     from proctor.web import open_review
 
-    review, updates = open_review(folder, store, listening)
+    review, updates = open_review(folder, store, listening, to_serve=True)
     for study_update in updates:
         told_update(study_update)
     return review
@@ -102,6 +113,10 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
 def told_update(study_update: StudyUpdate) -> None:
     """Print the changes to a study."""
     tally = study_update.items
+    if study_update.fault:
+        stay = f"its {count_of(tally.same, 'item')} stay as they are"
+        note(f"{study_update.name} is not updated, {stay}: {study_update.fault}")
+        return
     told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
     say(f"{study_update.name}: {told}, {count_of(study_update.assigned, 'assignment')} made")
     if tally.gone:
@@ -297,7 +312,11 @@ def add(
     from proctor.web import add_person
 
     place = _reached_at(accounts_of(folder, store), address)
+    is_new = place.store.is_new
     _print_invitation(place, add_person(place, name, role or place.newcomer, language))
+    if is_new:
+        other = f"If the server has another store, write that one into {place.settings} (store: …)"
+        note(f"{place.store.shown} is new. {other}")
 
 
 def invite(folder: ReviewFolder, name: Name, address: Address = "", store: ReviewStore = None) -> None:

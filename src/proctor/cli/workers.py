@@ -175,7 +175,7 @@ def worker(
     check_extra("challenge")
     from proctor.challenges import WorkPlan
 
-    store = options["store"] or os.environ.get("PROCTOR_CHALLENGE_STORE")
+    store = options["store"]
     plan = WorkPlan(folder, str(store) if store else None, executor, gpu, options["once"])
     count = asyncio.run(_work_on_challenge(plan))
     note(f"{count_of(count, 'submission')} taken")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.media.container import audio_track
+from proctor.media.pyav import exact, open_input
 from proctor.media.video import reason_of, seek
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def audio_duration(path: Path) -> float:
     import av
 
     with _opened(path) as (container, stream):
-        base, zero, there = stream.time_base or Fraction(1), _zero(container), Fraction(0)
+        base, zero, there = exact(stream.time_base, Fraction(1)), _zero(container), Fraction(0)
         with suppress(av.FFmpegError):  # where it breaks off
             for packet in container.demux(stream):
                 if packet.pts is not None:
@@ -113,9 +114,8 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, AudioStream]]:
     """The container and the audio track that is heard (see `audio_track`). Playlists are refused, whatever their names."""
     import av
 
-    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
     try:
-        with av.open(str(path), "r", options=options, metadata_errors="replace") as container:
+        with open_input(path, format_whitelist=_FORMATS) as container:
             stream = audio_track(container)
             if stream is None:
                 raise InputError(path, found="no audio track", expected="sound")
@@ -152,7 +152,7 @@ def _samples(
         rate = stream.codec_context.sample_rate
         first, last = round(start * rate), round(end * rate)
         if sought and start > _FAR_S and container.format.name.startswith(_SEEKS_EXACTLY):
-            target = (Fraction(start - _RUN_UP_S) + _zero(container)) / (stream.time_base or Fraction(1))
+            target = (Fraction(start - _RUN_UP_S) + _zero(container)) / exact(stream.time_base, Fraction(1))
             if not seek(container, int(target), stream):
                 return _samples(path, start, end, sought=False)
         found = np.zeros(last - first, dtype=np.float32)
@@ -179,7 +179,7 @@ def _placed(
             raise InputError(path, found=f"a track that changes from {rate} to {frame.sample_rate} samples a second")
         at = expected
         if frame.pts is not None:
-            told = round((frame.pts * Fraction(frame.time_base or 1) - zero) * rate)
+            told = round((frame.pts * exact(frame.time_base, Fraction(1)) - zero) * rate)
             at = told if expected is None or abs(told - expected) > step else expected
         yield at or 0, mono
         expected = (at or 0) + len(mono)

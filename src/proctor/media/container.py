@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from proctor.core import InputError, count_of
+from proctor.media.pyav import exact
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -200,8 +201,7 @@ def _whole(degrees: float) -> int:
 
 def pixel_aspect(stream: VideoStream) -> Fraction:
     """Width over height of one pixel; 1 where the file does not state it."""
-    aspect = stream.sample_aspect_ratio
-    return Fraction(aspect) if aspect else Fraction(1)
+    return exact(stream.sample_aspect_ratio, Fraction(1))
 
 
 def has_alpha(form: VideoFormat) -> bool:

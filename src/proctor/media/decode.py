@@ -24,6 +24,7 @@ from proctor.core import InputError, Region
 from proctor.media.container import Display, alpha_decoder, cropping_of, display_of, pixel_aspect
 from proctor.media.entries import EncodedFrame, key_of
 from proctor.media.pictures import FrameEncoder, MediaSettings, upright
+from proctor.media.pyav import exact
 from proctor.media.video import FrameIndex, check_size, open_video, read_container, read_index, reason_of, seek
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class VideoSource:
         """The pictures as they are displayed. Raises `InputError` where the shape of pixels changes within the file: what
         was shown as a circle would be an ellipse."""
         for pts, frame in picked:
-            stated = self._codec.sample_aspect_ratio or self._shape
+            stated = exact(self._codec.sample_aspect_ratio, self._shape)
             if stated != self._shape:
                 found = f"pixels whose shape changes from {_ratio(self._shape)} to {_ratio(stated)}"
                 raise InputError(self.path, found=found, expected="one shape: encode it as one video")
@@ -195,7 +196,7 @@ class VideoSource:
         self._cropping = cropping_of(self._container, self._stream, self.path)
         self._aspect, self._turn = pixel_aspect(self._stream), None
         self._codec = self._stream.codec_context
-        self._shape = self._codec.sample_aspect_ratio or Fraction(1)
+        self._shape = exact(self._codec.sample_aspect_ratio, Fraction(1))
         if alpha_decoder(self._stream):
             self._codec, self._turn = _with_alpha(self._stream), read_container(self.path).display.turn
         self._codec.thread_type = "AUTO" if self.threads else "NONE"

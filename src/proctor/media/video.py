@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.media.container import ContainerFacts, container_facts, video_track
+from proctor.media.pyav import exact, open_input, readable_tags
 from proctor.media.timestamps import MOST_HELD, check_order, corrected, is_ascending, tell_the_order
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
     import av
 
     try:
-        with av.open(str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace") as container:
+        with open_input(path) as container:
             yield container, video_track(container, path)
     except (av.FFmpegError, OSError) as error:
         raise InputError(path, found=f"an unreadable video ({reason_of(error)})") from error
@@ -87,7 +88,7 @@ def probe(path: Path) -> VideoInfo:
             duration_s=end_s - start_s,
             width=width,
             height=height,
-            fps=float(stream.average_rate or 0),
+            fps=float(exact(stream.average_rate, Fraction(0))),
             start_s=start_s,
             codec=stream.codec_context.codec.canonical_name,
             remarks=facts.remarks,
@@ -144,15 +145,16 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
     import av
 
     end, of_all, in_order = None, 0.0, _in_order_of_decoding(container, stream)
-    picture_s = float(1 / (stream.average_rate or _USUAL_RATE))
+    picture_s = float(1 / exact(stream.average_rate, Fraction(_USUAL_RATE)))
     try:
         for packet in container.demux():
             stamp = packet.dts if packet.pts is None or in_order else packet.pts
             if stamp is None:
                 continue
             mine = packet.stream_index == stream.index
-            length = float((packet.duration or 0) * Fraction(packet.time_base)) or (picture_s if mine else 0.0)
-            here = float(stamp * Fraction(packet.time_base)) + length
+            base = exact(packet.time_base, Fraction(0))
+            length = float((packet.duration or 0) * base) or (picture_s if mine else 0.0)
+            here = float(stamp * base) + length
             of_all = max(of_all, here)
             if mine:
                 end = here if end is None else max(end, here)
@@ -162,7 +164,7 @@ def _read_to_end(container: InputContainer, stream: VideoStream) -> tuple[float 
 
 
 def _time_base(stream: VideoStream) -> Fraction:
-    return stream.time_base or Fraction(1, 1_000_000)
+    return exact(stream.time_base, Fraction(1, 1_000_000))
 
 
 def reason_of(error: Exception) -> str:
@@ -258,7 +260,7 @@ def read_index(path: Path) -> FrameIndex:
     import av
 
     with open_video(path) as (container, stream):
-        base = Fraction(stream.time_base or Fraction(1, 1_000_000))
+        base = _time_base(stream)
         zero = clock_zero(container, stream)
         in_order, reordered = _in_order_of_decoding(container, stream), bool(stream.has_b_frames)
         all_packets: list[tuple[int | None, int | None, bool, bool]] = []
@@ -312,8 +314,8 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 def _counted(path: Path, zero: int) -> FrameIndex:
     """The index by decoding everything once: timestamps of the decoder (see `corrected`), or by the average rate."""
     with open_video(path) as (container, stream):
-        base = Fraction(stream.time_base or Fraction(1, 1_000_000))
-        rate = stream.average_rate
+        base = _time_base(stream)
+        rate = exact(stream.average_rate, Fraction(0))
         given = [frame.pts for frame in container.decode(stream)]
     if not given:
         raise InputError(path, found="a video without a picture")
@@ -322,7 +324,7 @@ def _counted(path: Path, zero: int) -> FrameIndex:
         stamps, finer = corrected(given, 1 / (rate * base) if rate else None)
         base, zero = base / finer, zero * finer
     elif rate:
-        base, zero, stamps = 1 / Fraction(rate), 0, np.arange(len(given), dtype=np.int64)
+        base, zero, stamps = 1 / rate, 0, np.arange(len(given), dtype=np.int64)
     else:
         raise InputError(path, found="a video without timestamps or frame rate")
     return FrameIndex(base, zero, stamps, stamps[:1], stamped=False)
@@ -423,7 +425,7 @@ def _metadata_tags(container: InputContainer) -> Iterator[tuple[str, str]]:
         yield from _telling(chapter["metadata"], "chapter: ", set())
 
 
-def _telling(tags: Mapping[str, Any], kind: str, usual: set[str]) -> Iterator[tuple[str, str]]:
-    for name, value in tags.items():
+def _telling(tags: Mapping[str, str], kind: str, usual: set[str]) -> Iterator[tuple[str, str]]:
+    for name, value in readable_tags(tags).items():
         if name.lower() not in usual and value not in _WRITTEN_TAGS.get(name.lower(), ()):
-            yield f"{kind}{name}", str(value)
+            yield f"{kind}{name}", value

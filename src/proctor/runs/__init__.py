@@ -125,6 +125,7 @@ if TYPE_CHECKING:
     from proctor.runs.run_scores import BOTH, FAILED_POLICIES, policies
     from proctor.runs.schema import BenchmarkCard, check_given_name, id_column, time_column
     from proctor.runs.schema import meta as store_meta
+    from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import (
         JudgeLimits,
         JudgeTally,
@@ -303,6 +304,7 @@ __all__ = [
     "status_counts",
     "store_files",
     "store_meta",
+    "store_tables",
     "stored_runs",
     "summary_title",
     "text_hash",

@@ -35,6 +35,7 @@ from proctor.web.schema import (
     trail,
     utc_text,
 )
+from proctor.web.stores import SiteStore
 from proctor.web.strings import languages
 from proctor.web.trail import first_fault, head, record
 
@@ -269,10 +270,11 @@ def _pseudonym(connection: Connection) -> str:
 
 @dataclass(frozen=True)
 class AccountsPlace:
-    """The accounts of a site: `opened` opens their database, and `address` is the site's public URL, as its file of
-    `settings` states."""
+    """The accounts of a site in its `store`, which `opened` opens, and creates where it is told so. `address` is the
+    site's public URL, as its file of `settings` states."""
 
-    opened: Callable[[], Engine]
+    store: SiteStore
+    opened: Callable[[bool], Engine]
     address: str
     settings: str
     newcomer: Role = "reviewer"
@@ -289,25 +291,25 @@ class InvitationLink:
 
 def add_person(place: AccountsPlace, name: str, role: str, language: str) -> InvitationLink:
     """Adds an account and invites its owner. Raises `InputError` for an invalid name, role or language."""
-    with one_connection(place.opened()) as connection:
+    with one_connection(place.opened(True)) as connection:
         return _link(place, invite(connection, add_account(connection, name, role, language, _now()), _now()))
 
 
 def invite_person(place: AccountsPlace, name: str) -> InvitationLink:
     """A new link; the former one ends. The present password is valid until the link is used."""
-    with one_connection(place.opened()) as connection:
+    with one_connection(place.opened(False)) as connection:
         return _link(place, invite(connection, find_account(connection, name), _now()))
 
 
 def change_role(place: AccountsPlace, name: str, role: str) -> None:
     """Gives a person another role; they have to log in again."""
-    with one_connection(place.opened()) as connection:
+    with one_connection(place.opened(False)) as connection:
         set_role(connection, find_account(connection, name), role, _now())
 
 
 def disable_person(place: AccountsPlace, name: str, *, undo: bool = False) -> None:
     """Disables an account at once, or, with `undo`, enables it again. What the person submitted stays."""
-    with one_connection(place.opened()) as connection:
+    with one_connection(place.opened(False)) as connection:
         disable(connection, find_account(connection, name), _now(), undo=undo)
 
 
@@ -346,7 +348,7 @@ def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
 
 def people_table(place: AccountsPlace) -> Table:
     """All accounts with their state."""
-    with one_connection(place.opened(), reading=True) as connection:
+    with one_connection(place.opened(False), reading=True) as connection:
         rows = [
             (
                 listed_account.name,
@@ -378,7 +380,7 @@ def read_trail(place: AccountsPlace) -> TrailReport:
         .join(accounts, accounts.c.id == trail.c.account, isouter=True)
         .order_by(trail.c.id)
     )
-    with one_connection(place.opened(), reading=True) as connection:
+    with one_connection(place.opened(False), reading=True) as connection:
         rows = [
             (
                 row.id,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -20,14 +22,18 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proctor.web.busy import RETRY_AFTER_S, BusyError, WriterGate, busy_reason, limit_waits
+from proctor.web.health import Health
 from proctor.web.pages import STATIC, page
 from proctor.web.routes import accounts
 from proctor.web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
 from proctor.web.site import Site, upload_limit
+from proctor.web.strings import preferred, text
 
 MOST_BYTES = 1_000_000
 """The maximum size of a body in bytes, except for paths that take files (`Site.uploads`)."""
 
+_INVITATION = "/invitation/"
+_LINGER_S, _LINGER_BYTES = 20.0, 2**26
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _SECRET = ("password", "again")  # fields that no page repeats
 _BODY = "proctor.body"
@@ -59,6 +65,7 @@ def create_app(site: Site) -> FastAPI:
         middleware=[
             Middleware(_SecurityHeaders, tls=site.tls),
             Middleware(_BodyLimit, site=site),
+            Middleware(Health, site=site),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
             Middleware(_Changes, site=site),
         ],
@@ -168,32 +175,53 @@ class _SecurityHeaders:
     def __init__(self, app: ASGIApp, *, tls: bool) -> None:
         self._app = app
         headers = _HEADERS | ({"strict-transport-security": "max-age=31536000"} if tls else {})
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._headers = _encoded(headers)
+        # Their address holds a secret, which a proxy would log with the next request as the address that it came from.
+        self._secret = _encoded(headers | {"referrer-policy": "strict-origin"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         caching = b"no-cache" if scope["path"].startswith("/static/") else b"no-store"
+        headers = self._secret if scope["path"].startswith(_INVITATION) else self._headers
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = [pair for pair in message.get("headers", []) if pair[0].lower() != b"cache-control"]
-                message = {**message, "headers": [*own, *self._headers, (b"cache-control", caching)]}
+                message = {**message, "headers": [*own, *headers, (b"cache-control", caching)]}
             await send(message)
 
         await self._app(scope, receive, with_headers)
 
 
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+def _size(limit: int) -> str:
+    """A maximum size, rounded down.
+
+    >>> _size(64 * 2**20 + 200_000), _size(1_000_000), _size(20 * 2**30)
+    ('64 MiB', '976 KiB', '20 GiB')
+    """
+    unit, name = next(
+        ((unit, name) for unit, name in ((2**30, "GiB"), (2**20, "MiB")) if limit >= unit), (2**10, "KiB")
+    )
+    return f"{limit // unit} {name}"
+
+
 async def _closed(send: Send, status: int, text: bytes) -> None:
     """Refuses a request in plain text, and closes its connection."""
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    headers.append((b"content-length", str(len(text)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})
 
 
 class _BodyLimit:
-    """Refuses bodies that are too large, by their stated and by their actual length, and bodies with two lengths."""
+    """Refuses bodies that are too large, by their stated and by their actual length, and bodies with two lengths. What was
+    answered before all of a body is here is followed by a pause in which the sender finds the answer."""
 
     def __init__(self, app: ASGIApp, *, site: Site) -> None:
         self._app, self._site = app, site
@@ -207,20 +235,55 @@ class _BodyLimit:
         if b"transfer-encoding" in headers and b"content-length" in headers:  # RFC 9112, 6.1: perhaps two requests
             await _closed(send, 400, b"two lengths of one body")
             return
+        body = _Incoming(receive, limit)
+        answer = send if b"expect" in headers or stated == b"0" else body.lingering(send)
         if not stated.isdigit() or int(stated[:20]) > limit:
-            await _closed(send, 413, b"too large")
+            told = text(
+                preferred(headers.get(b"accept-language", b"").decode("latin1")), "error.limit", size=_size(limit)
+            )
+            await _closed(answer, 413, told.encode())
             return
-        size = 0
+        await self._app(scope, body.receive, answer)
 
-        async def limited() -> MutableMapping[str, Any]:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > limit:
-                raise HTTPException(413)
-            return message
 
-        await self._app(scope, limited, send)
+class _Incoming:
+    """The body of a request, of at most `limit` bytes."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._limit = receive, limit
+        self._size, self._whole = 0, False
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """The next part. Raises `HTTPException` beyond the limit."""
+        message = await self._next()
+        if self._size > self._limit:
+            raise HTTPException(413)
+        return message
+
+    async def _next(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        self._whole = self._whole or not message.get("more_body", False)
+        return message
+
+    def lingering(self, send: Send) -> Send:
+        """Sends an answer. If the body is not all here, its end waits a while for the rest, which is thrown away: a proxy
+        or browser that is still sending would find a broken connection, and not look for the answer."""
+
+        async def answer(message: Message) -> None:
+            last = message["type"] == "http.response.body" and not message.get("more_body", False)
+            if not last or self._whole:
+                await send(message)
+                return
+            await send({**message, "more_body": True})
+            until = self._size + _LINGER_BYTES
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_S):
+                    while not self._whole and self._size < until:
+                        await self._next()
+            await send({"type": "http.response.body", "body": b""})
+
+        return answer
 
 
 class _Changes:

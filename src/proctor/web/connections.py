@@ -32,6 +32,7 @@ from proctor.web.sessions import network
 _TLS_BUFFER = 2**15  # bytes of each connection; asyncio's own 2**18 take 180 MB and long to clear for 700 of them
 _BATCH = 64  # connections taken in before others have their turn
 _PAUSE_S = 0.5  # without descriptors
+_LOOK_S = 0.2
 _REPORT_TICKS = 600  # of a tenth of a second
 _MOST = 2048
 _OTHER_FILES = 64  # descriptors of the database, of checks and of the program itself
@@ -227,6 +228,10 @@ class Guard:
             self.leave(connection)
             return True
         return False
+
+    def uploads(self, now: float) -> int:
+        """The number of uploads under way."""
+        return sum(one.upload and one.stage is ConnectionStage.BODY for one in (held.progress(now) for held in self))
 
     def sweep(self, now: float) -> None:
         """Ends all connections whose time is over. Call it once a second."""
@@ -452,7 +457,15 @@ class GuardedServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends, with a last report."""
+        """Ends, with a last report. It takes no more connections, and first lets uploads arrive that are fast enough: who
+        has sent for an hour has not sent for nothing. A second Ctrl+C ends them."""
+        for listener in self.servers:
+            listener.close()
+        for opened in sockets or []:
+            opened.close()  # so that visitors find the server that follows
+        while not self.force_exit and self._guard.uploads(time.monotonic()):
+            self._guard.sweep(time.monotonic())
+            await asyncio.sleep(_LOOK_S)
         await super().shutdown(sockets)
         report(self._guard.tally)
 

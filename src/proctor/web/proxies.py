@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable
-from ipaddress import ip_network
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from proctor.web.sessions import network
 
@@ -37,30 +39,56 @@ class PerVisitor:
                 del self._running[address]
 
 
-def proxy_addresses(proxy: str) -> Callable[[str], bool]:
-    """Whether an address, as `network` writes it, is one of the proxy's: addresses and networks between commas, or `*`.
+class IgnoredProxy:
+    """Logs once, with the address, that somebody who is no proxy of ours names another visitor: probably a proxy that
+    `--proxy` does not name, so that all of its visitors count as one."""
 
-    >>> known = proxy_addresses("127.0.0.1, 10.0.0.0/8")
+    def __init__(self, app: ASGIApp, is_proxy: Callable[[str], bool]) -> None:
+        self._app, self._is_proxy, self._told = app, is_proxy, False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._told and any(name == b"x-forwarded-for" for name, _ in scope.get("headers", ())):
+            address = scope["client"][0] if scope.get("client") else ""
+            if not self._is_proxy(network(address)):
+                self._told = True
+                logging.getLogger("uvicorn.error").warning(
+                    "X-Forwarded-For from %s is ignored. If that is your proxy, start with --proxy %s: until then, all of "
+                    "its visitors count as one address.", address, address
+                )  # fmt: skip
+        await self._app(scope, receive, send)
+
+
+def behind(proxies: Sequence[str], app: ASGIApp, most: int, tally: Counter[str]) -> ASGIApp:
+    """The application behind these proxies (see `proxy_networks`): requests have the address of their visitor, with at
+    most `most` at once from each. Without proxies, as it is."""
+    if not proxies:
+        return IgnoredProxy(app, lambda _: False)
+    visitors: Any = PerVisitor(app, most, tally)
+    trusted: Any = ProxyHeadersMiddleware(visitors, "*" if "*" in proxies else list(proxies))
+    return IgnoredProxy(trusted, proxy_addresses(proxies))
+
+
+def _as_seen(net: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
+    """A network by what `network` tells apart: of IPv6 no less than 64 bits."""
+    return net.supernet(new_prefix=64) if net.version == 6 and net.prefixlen > 64 else net
+
+
+def proxy_addresses(proxies: Sequence[str]) -> Callable[[str], bool]:
+    """Whether an address, as `network` writes it, is one of the proxies (see `proxy_networks`).
+
+    >>> known = proxy_addresses(["127.0.0.1/32", "10.0.0.0/8"])
     >>> [known(address) for address in ("127.0.0.1", "10.7.7.7", "192.0.2.1", "2001:db8::/64")]
     [True, True, False, False]
     """
-    parts = [part.strip() for part in proxy.split(",") if part.strip()]
-    nets = [ip_network(part if "/" in part else network(part), strict=False) for part in parts if _is_network(part)]
+    nets = [_as_seen(ip_network(one)) for one in proxies if one != "*"]
 
     def known(address: str) -> bool:
-        if "*" in parts or address in parts:
+        if "*" in proxies:
             return True
-        if not _is_network(address):
+        try:
+            own = ip_network(address, strict=False)
+        except ValueError:
             return False
-        own = ip_network(address, strict=False)
         return any(own.version == one.version and own.subnet_of(cast("Any", one)) for one in nets)
 
     return known
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True

@@ -119,7 +119,7 @@ def write_question(
         select(study_items, studies.c.name, studies.c.settings)
         .join(studies, studies.c.id == study_items.c.study)
         .where(study_items.c.id == item)
-        .with_for_update()
+        .with_for_update(of=studies)  # its items are counted
     )
     row = connection.execute(query).mappings().one()
     count = select(func.count()).where(study_items.c.study == row["study"])

@@ -424,7 +424,7 @@ def edit_item(
         select(studies.c.form, studies.c.name)
         .join(study_items, study_items.c.study == studies.c.id)
         .where(study_items.c.id == item)
-        .with_for_update()
+        .with_for_update(of=study_items)
     )
     row = connection.execute(query).mappings().one_or_none()
     if row is None:

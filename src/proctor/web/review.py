@@ -34,7 +34,7 @@ from proctor.web.export import ROWS, datasheet_section, preferences, scores_into
 from proctor.web.forms import form_named
 from proctor.web.progress import study_progress
 from proctor.web.schema import accounts, one_connection, studies
-from proctor.web.settings import REVIEW_FILE, STORE_FILE, StudySettings, open_store, read_review
+from proctor.web.settings import REVIEW_FILE, StudySettings, open_store, read_review, review_store
 from proctor.web.sheets import SheetTally, read_sheet, write_sheet
 from proctor.web.site import Listening, Site, signing_key
 from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
@@ -46,6 +46,7 @@ from proctor.web.studies import (
     disabled_people,
     import_items,
     items_without_reader,
+    lock_study,
     reassign,
 )
 
@@ -80,19 +81,22 @@ class ReviewSite(Site):
 @dataclass(frozen=True)
 class StudyUpdate:
     """The changes of a study when its review was opened: its items, and the number of new assignments; people of its
-    plan who are `disabled` and get no new work, and the number of items that wait for a reader."""
+    plan who are `disabled` and get no new work, and the number of items that wait for a reader. With a `fault` (what is
+    wrong with its items) it was left as it is."""
 
     name: str
     items: ItemTally
     assigned: int
     disabled: tuple[str, ...]
     waiting: int
+    fault: str = ""
 
 
 def open_review(
-    folder: Path, store: str | None = None, listening: Listening | None = None
+    folder: Path, store: str | None = None, listening: Listening | None = None, *, to_serve: bool = False
 ) -> tuple[ReviewSite, list[StudyUpdate]]:
-    """Reads `review.yaml`, updates the studies, and returns the site and what changed.
+    """Reads `review.yaml`, updates the studies, and returns the site and what changed. A review that is opened
+    `to_serve` also opens when items of a study that it has already can't be read: that study stays as it is.
 
     Raises `InputError` for invalid settings or items, and `UsageError` for a server that would accept passwords from
     other machines without TLS.
@@ -100,7 +104,8 @@ def open_review(
     at = listening or Listening()
     address = read_review(folder).address
     tls = at.tls(address, REVIEW_FILE)
-    engine = open_store(folder, store)
+    place = review_store(folder, store)
+    engine = open_store(place)
     try:
         with engine.begin() as connection:
             roles = {row.name: row.role for row in connection.execute(select(accounts.c.name, accounts.c.role))}
@@ -115,16 +120,23 @@ def open_review(
             hosts=at.names(address),
             tls=tls,
         )
-        path = store or str(engine.url.database)
-        return site, [_update_study(site, study, path) for study in settings.studies]
+        return site, [_update_study(site, study, place.text, keeps=to_serve) for study in settings.studies]
     except ProctorError:
         engine.dispose()
         raise
 
 
-def _update_study(site: ReviewSite, study: StudySettings, store: str) -> StudyUpdate:
-    items = _items(site, study, store)
+def _update_study(site: ReviewSite, study: StudySettings, store: str, *, keeps: bool) -> StudyUpdate:
+    try:
+        items = _items(site, study, store)
+    except ProctorError as error:
+        with site.reading() as connection:
+            progress = study_progress(connection, study.name) if keeps else None
+        if progress is None:
+            raise
+        return StudyUpdate(study.name, ItemTally(0, 0, progress.items, 0), 0, (), 0, str(error))
     with site.writing() as connection:
+        lock_study(connection, study.name)
         study_id = add_study(connection, study, site.now())
         tally = import_items(connection, study_id, items, site.now())
         assigned = deal_study(connection, study_id, study.plan, site.now())
@@ -156,8 +168,7 @@ def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
 
 
 def _opened(folder: Path, store: str | None, *, reading: bool = True) -> AbstractContextManager[Connection]:
-    read_review(folder)  # a folder without a review gets no store
-    return one_connection(open_store(folder, store), reading=reading)
+    return one_connection(open_store(review_store(folder, store), create=False), reading=reading)
 
 
 def _named_files(folder: Path) -> list[Path]:
@@ -258,7 +269,10 @@ def ratings_to_scores(folder: Path, study: str, store: str | None = None) -> tup
     """Ratings: writes them into the store as scores by people, and returns their number. Pairwise choices: returns the
     strengths of the systems as tables. Raises `InputError` for a study that rates no answers of runs."""
     settings = read_review(folder).study(study)
-    with closing(Store(store or folder / STORE_FILE, create=False)) as answers, _opened(folder, store) as connection:
+    with (
+        closing(Store(review_store(folder, store).text, create=False)) as answers,
+        _opened(folder, store) as connection,
+    ):
         viewer = _organiser(connection)
         if settings.form != "pairwise":
             return scores_into_store(connection, viewer, settings, answers), []

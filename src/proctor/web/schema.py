@@ -248,6 +248,11 @@ class StoredTables:
                 connection.execute(sa.text(statement))
             connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
 
+    def are_in(self, engine: sa.Engine) -> bool:
+        """Whether a store has these tables. Raises `InputError` where a newer Proctor wrote them."""
+        with reading(engine) as connection:
+            return self._stored(connection) is not None
+
     def _create(self, connection: sa.Connection) -> None:
         self.tables[0].metadata.create_all(connection, tables=self.tables)
 
@@ -322,6 +327,13 @@ def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.C
             yield connection
     finally:
         engine.dispose()
+
+
+def one_at_a_time(connection: sa.Connection, what: str) -> None:
+    """Waits until no other transaction that does the same is under way, so that what is read stays true until it is
+    written. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("select pg_advisory_xact_lock(hashtext(:what))"), {"what": f"proctor {what}"})
 
 
 def utc_text(at: datetime) -> str:

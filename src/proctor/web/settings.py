@@ -12,11 +12,10 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from sqlalchemy import Engine
 
 from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
-from proctor.runs import open_engine
 from proctor.web.accounts import AccountsPlace, former_account_name
 from proctor.web.forms import FORMS, RatedDimension
 from proctor.web.schema import Role, prepare
-from proctor.web.site import private_store
+from proctor.web.stores import SiteStore, site_store
 
 REVIEW_FILE = "review.yaml"
 STORE_FILE = "review.sqlite"
@@ -102,11 +101,12 @@ class StudySettings(FrozenModel):
 
 class ReviewSettings(FrozenModel):
     """All of `review.yaml`. `media` is the folder of the items' media, `address` the public URL of the review, such as
-    `https://review.hospital.org`."""
+    `https://review.hospital.org`, and `store` its database: a file in the folder, or an SQLAlchemy URL."""
 
     title: str = Field(default="", max_length=200)
     address: str = Field(default="", max_length=200)
     media: str = "."
+    store: str = Field(default=STORE_FILE, min_length=1, max_length=1000)
     studies: tuple[StudySettings, ...] = Field(default=(), max_length=200)
 
     @field_validator("address")
@@ -140,17 +140,25 @@ def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> Revi
     return settings
 
 
-def open_store(folder: Path, store: str | None = None) -> Engine:
-    """The database of a review: the named store, or `review.sqlite` in its folder. Creates the review's tables."""
-    place = store if store and "://" in store else private_store(Path(store) if store else folder / STORE_FILE)
-    engine = open_engine(place, create=True)
+def review_store(folder: Path, store: str | None = None) -> SiteStore:
+    """The database of a review: the named one, or as `review.yaml` says. Raises `InputError` for a folder without a
+    review."""
+    return site_store("review", folder, REVIEW_FILE, read_review(folder).store, store)
+
+
+def open_store(place: SiteStore, *, create: bool = True) -> Engine:
+    """A review's database with the tables of this version. Raises as `SiteStore.opened`."""
+    engine = place.opened(create=create)
     prepare(engine)
     return engine
 
 
 def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
     """The accounts of a review. Raises `InputError` for a folder without one, and creates no store there."""
-    return AccountsPlace(lambda: open_store(folder, store), read_review(folder).address, REVIEW_FILE)
+    place = review_store(folder, store)
+    return AccountsPlace(
+        place, lambda create: open_store(place, create=create), read_review(folder).address, REVIEW_FILE
+    )
 
 
 def _duplicates(settings: ReviewSettings) -> Iterator[str]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import stat
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING, ClassVar
@@ -33,6 +35,8 @@ from proctor.web.schema import ROLES, Role, new_token
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+_KEY_TRIES, _KEY_WAIT_S = 20, 0.05
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -113,6 +117,11 @@ def signing_key(path: Path) -> str:
     except OSError as error:
         raise InputError(path, found=error.strerror or "an error", expected="a place for the key") from error
     key = input_text(path, "the key that signs cookies").strip()
+    for _ in range(_KEY_TRIES):
+        if key:
+            break
+        time.sleep(_KEY_WAIT_S)  # another server has made the file, and not yet written it
+        key = input_text(path, "the key that signs cookies").strip()
     if len(key) < 32:
         raise InputError(path, found=f"{len(key)} characters", expected="a key of 32 or more; delete the file for one")
     return key
@@ -120,9 +129,13 @@ def signing_key(path: Path) -> str:
 
 def private_store(path: Path) -> Path:
     """The path of a database. A new one is created with no access for other users of the machine, since it holds names,
-    readings and hashes of passwords; its owner may give it to a group."""
+    readings and hashes of passwords. In a folder whose files go to a group that may write there, that group may."""
     with suppress(OSError, ValueError):  # it exists, or opening it says why it can't
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660)
+        shared = stat.S_ISGID | stat.S_IWGRP
+        if path.parent.stat().st_mode & shared == shared:
+            os.fchmod(file, 0o660)  # whatever the umask
+        os.close(file)
     return path
 
 
@@ -131,8 +144,8 @@ def private_store(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Listening:
-    """Where the server listens. With a certificate and its key it serves https. `proxy` is the address of a proxy that
-    terminates TLS; the server trusts its headers for the visitor's address."""
+    """Where the server listens. With a certificate and its key it serves https. `proxy` are the addresses or networks of
+    the proxies that terminate TLS, between commas; the server trusts their headers for the visitor's address."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -143,13 +156,15 @@ class Listening:
     def tls(self, address: str, settings: str) -> bool:
         """Whether browsers use https. `address` is the site's public URL, `settings` the file that states it.
 
-        Raises `UsageError` for a server that would accept passwords from other machines without TLS.
+        Raises `UsageError` for a server that would accept passwords from other machines without TLS, and for a proxy
+        that no connection could be of.
         """
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert, --tls-key", "both, the certificate and its key", found="one of them")
         for name, file in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
             if file is not None and not file.is_file():
                 raise InputError(file, found="no such file", expected=f"a file in PEM form ({name})")
+        proxy_networks(self.proxy)
         if self.proxy and not address.startswith("https://"):
             expected = f"an address: https://… in {settings}, where browsers find the proxy"
             raise UsageError("--proxy", expected, found=repr(address))
@@ -157,6 +172,11 @@ class Listening:
             expected = "--tls-cert and --tls-key, or --proxy: passwords don't go through a network unencrypted"
             raise UsageError("--host", expected, found=self.host)
         return self.tls_cert is not None or bool(self.proxy)
+
+    @property
+    def in_clear(self) -> bool:
+        """Whether other machines than the proxy reach the server without TLS unless a firewall keeps them out."""
+        return self.tls_cert is None and not _is_loopback(self.host)
 
     def names(self, address: str) -> tuple[str, ...]:
         """The names that the server answers to: this machine's, the public address's, and the one it listens on."""
@@ -174,21 +194,21 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
     from proctor.web.app import create_app
     from proctor.web.connections import ConnectionLimits, Guard, GuardedServer, NoiseFilter, raise_descriptor_limit
     from proctor.web.pages import prepare_pages
-    from proctor.web.proxies import PerVisitor, proxy_addresses
+    from proctor.web.proxies import behind, proxy_addresses
 
     prepare_pages(site)
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_S)
     limits, app = ConnectionLimits.of_process(), create_app(site)
     tally: Counter[str] = app.state.tally
+    proxies = proxy_networks(listening.proxy)
     config = uvicorn.Config(
-        PerVisitor(app, limits.per_address, tally) if listening.proxy else app,
+        behind(proxies, app, limits.per_address, tally),
         access_log=False,  # addresses hold the secrets of invitations
         log_level="warning",
         server_header=False,
         ws="none",
-        proxy_headers=bool(listening.proxy),
-        forwarded_allow_ips=listening.proxy or None,
+        proxy_headers=False,  # `behind` reads them
         ssl_certfile=listening.tls_cert,
         ssl_keyfile=listening.tls_key,
         timeout_keep_alive=limits.idle_s,  # a page saves every few seconds: its connection stays
@@ -197,7 +217,7 @@ def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) ->
     )
     config.load()
     logging.getLogger("uvicorn.error").addFilter(NoiseFilter(tally))
-    guard = Guard(limits, tally, proxy_addresses(listening.proxy))
+    guard = Guard(limits, tally, proxy_addresses(proxies))
     takes_files = lambda path: upload_limit(site, path) is not None  # noqa: E731
     threading.Thread(target=lambda: [import_module(name) for name in site.slow_modules], daemon=True).start()
     try:
@@ -220,6 +240,26 @@ def bound(listening: Listening) -> socket.socket:
         found = f"{listening.host} port {listening.port}: {error.strerror or error}"
         raise InputError("--host, --port", found=found, expected="an address of this machine that is free") from error
     return opened
+
+
+def proxy_networks(text: str) -> tuple[str, ...]:
+    """The networks of proxies in a text with commas; `*` is all addresses. Raises `UsageError` for anything else, such as
+    a name, which no connection has.
+
+    >>> proxy_networks("127.0.0.1, 10.1.2.3/8"), proxy_networks("*"), proxy_networks("")
+    (('127.0.0.1/32', '10.0.0.0/8'), ('*',), ())
+    """
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if "*" in parts:
+        return ("*",)
+    found = []
+    for part in parts:
+        try:
+            found.append(str(ip_network(part, strict=False)))
+        except ValueError as error:
+            expected = "addresses or networks such as 127.0.0.1 or 172.18.0.0/16; connections have no names"
+            raise UsageError("--proxy", expected, found=repr(part)) from error
+    return tuple(found)
 
 
 def _is_loopback(host: str) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from proctor.core import InputError, content_hash, generator
 from proctor.web.progress import my_work
-from proctor.web.schema import accounts, assignments, studies, study_items, versions
+from proctor.web.schema import accounts, assignments, one_at_a_time, studies, study_items, versions
 from proctor.web.settings import REVIEW_FILE, StudyPlan, StudySettings
 from proctor.web.sources import NewItem
 from proctor.web.trail import record
@@ -31,6 +31,16 @@ class ItemTally:
     changed: int
     same: int
     gone: int
+
+
+def lock_study(connection: Connection, name: str) -> None:
+    """Until the transaction ends, no other one creates or updates a study, or changes the items of this one. Locks are
+    taken in one order everywhere, so that nobody waits for one another: the study, its items, the trail."""
+    one_at_a_time(connection, "studies")
+    own = select(studies.c.id).where(studies.c.name == name)
+    connection.execute(own.with_for_update())
+    items = select(study_items.c.id).where(study_items.c.study.in_(own)).order_by(study_items.c.id)
+    connection.execute(items.with_for_update())
 
 
 def add_study(connection: Connection, study: StudySettings, at: datetime) -> int:
@@ -275,6 +285,7 @@ class ReassignmentTally:
 def reassign(connection: Connection, study: str, account: int, plan: StudyPlan, at: datetime) -> ReassignmentTally:
     """Gives a reader's unsealed items to readers of the plan who do not have them: those with the least work first,
     ties broken at random by the plan's seed. Sealed readings stay, and so do drafts, which nobody else ever sees."""
+    lock_study(connection, study)
     study_id = connection.execute(select(studies.c.id).where(studies.c.name == study)).scalar_one()
     left = [
         assigned.item

@@ -18,7 +18,7 @@ from proctor.challenges.descriptions import (
     kind_of_description,
 )
 from proctor.challenges.pages.access import Anybody, KnownPhase, LoggedIn, Number, Participant, Viewer, challenge_of
-from proctor.challenges.pages.desk import UploadDesk
+from proctor.challenges.pages.desk import OccupiedError, UploadDesk
 from proctor.challenges.pages.phases import SPARE_BYTES, fault_of, phase_response
 from proctor.challenges.prizes import prize_table
 from proctor.challenges.schema import descriptions
@@ -50,12 +50,12 @@ async def submit_description(request: Request, phase: KnownPhase, viewer: Partic
     """Receives the description of a team's method. Nothing of it is rendered."""
     challenge = challenge_of(request)
     team, desk = viewer.own_team(), cast("UploadDesk", request.app.state.desk)
-    if team in desk.teams:
-        return await run_in_threadpool(_refused, request, phase, viewer, "reason.checking", 409)
     try:
         with desk.occupied(team):
             async with receive_upload(request, challenge.uploads, keep_free=SPARE_BYTES) as upload:
                 await desk.gate.run(_keep, challenge, phase, viewer, upload)
+    except OccupiedError:
+        fault, status = "reason.checking", 409
     except DescriptionError as error:
         fault, status = f"description.problem.{error.reason}", 422
     except (NoRoomError, BusyError) as error:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 
@@ -75,26 +78,41 @@ class FairQueue:
         following.turn.set_result(None)
 
 
+class OccupiedError(Exception):
+    """The team uploads already, or its upload is being checked, in this process or another one."""
+
+
 @dataclass
 class UploadDesk:
-    """What is in progress in this process: the `teams` that upload, or whose upload is being checked. Changes of the
-    database pass the `gate`."""
+    """What is in progress: the `teams` that upload in this process, or whose upload it checks, each with a locked file
+    in the folder of uploads, so that other processes see it. Changes of the database pass the `gate`."""
 
     challenge: Challenge
     gate: WriterGate
-    teams: set[int] = field(default_factory=set)
+    teams: dict[int, int] = field(default_factory=dict)
     _queue: FairQueue = field(default_factory=lambda: FairQueue(CONCURRENT_CHECKS))
     _checks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
 
     @contextmanager
     def occupied(self, team: int) -> Iterator[None]:
-        """Keeps the team from another upload within the block, and until the end of a check that begins in it."""
-        self.teams.add(team)
+        """Keeps the team from another upload within the block, and until the end of a check that begins in it. Raises
+        `OccupiedError`."""
+        locked = _locked(self._lock_file(team))
+        if locked is None:
+            raise OccupiedError
+        self.teams[team] = locked
         try:
             yield
         finally:
             if team not in self._checks:
-                self.teams.discard(team)
+                self._leave(team)
+
+    def _leave(self, team: int) -> None:
+        self._lock_file(team).unlink(missing_ok=True)
+        os.close(self.teams.pop(team))
+
+    def _lock_file(self, team: int) -> Path:
+        return self.challenge.uploads / f".team-{team}"
 
     def check(self, team: int, submission: int) -> asyncio.Task[None]:
         """Begins the check of a received submission. It goes on if nobody waits for it."""
@@ -102,7 +120,7 @@ class UploadDesk:
 
         def ended(_: asyncio.Task[None]) -> None:
             del self._checks[team]
-            self.teams.discard(team)
+            self._leave(team)
 
         task.add_done_callback(ended)
         return task
@@ -131,3 +149,18 @@ class UploadDesk:
     def _renewed(self, submission: int) -> None:
         with self.challenge.writing() as connection:
             renew_check(connection, self.challenge, submission)
+
+
+def _locked(path: Path) -> int | None:
+    """The descriptor of a file that this call has locked, which is made if need be; None where somebody holds it. Who
+    unlocks it deletes it before."""
+    while True:
+        opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(opened)
+            return None
+        if path.exists() and os.path.samestat(os.fstat(opened), path.stat()):
+            return opened
+        os.close(opened)  # it was deleted by who held it

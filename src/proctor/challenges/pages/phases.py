@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import description_of
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
-from proctor.challenges.pages.desk import UploadDesk
+from proctor.challenges.pages.desk import OccupiedError, UploadDesk
 from proctor.challenges.prizes import prize_table
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
@@ -178,10 +178,8 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
         raise HTTPException(404)
     if fault := await run_in_threadpool(_hindrance, challenge, phase, viewer):
         return await refused(fault, 409)
-    if team in desk.teams:
-        return await refused("reason.checking", 409)
     try:
-        with desk.occupied(team):  # no other request ran since the look at it
+        with desk.occupied(team):
             async with receive_upload(request, challenge.uploads, keep_free=SPARE_BYTES) as upload:
                 if not upload.size:
                     return await refused("phase.empty", 422)
@@ -189,6 +187,8 @@ async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind:
             check = desk.check(team, number)
     except HandInError as error:
         return await refused(f"reason.{error.reason}", 409, error.number if isinstance(error, IdenticalError) else 0)
+    except OccupiedError:
+        return await refused("reason.checking", 409)
     except (NoRoomError, BusyError) as error:
         return await refused(fault_of(error), 503)
     done, _ = await asyncio.wait({check}, timeout=_ANSWER_S)

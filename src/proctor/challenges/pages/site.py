@@ -10,13 +10,14 @@ from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING
 
-from proctor.challenges.challenge import Challenge
+from proctor.challenges.challenge import Challenge, challenge_store
 from proctor.challenges.settings import CHALLENGE_FILE, read_challenge, size_of
 from proctor.challenges.uploads import upload_size
 from proctor.web import AccountsPlace, Listening, Site, remove_unfinished, signing_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from sqlalchemy import Engine
 
 KEY_FILE = "challenge.key"
 _HERE = Path(__file__).parent
@@ -91,7 +92,12 @@ def open_challenge(
 
 
 def challenge_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
-    """The accounts of a challenge. Raises `InputError` for a folder without a challenge."""
-    address = read_challenge(folder).address
-    opened = lambda: Challenge.open(folder, "organiser", store=store).engine  # noqa: E731
-    return AccountsPlace(opened, address, CHALLENGE_FILE, "participant")
+    """The accounts of a challenge, for any user who may write its database. Raises `InputError` for a folder without a
+    challenge."""
+    settings = read_challenge(folder)
+
+    def opened(create: bool) -> Engine:
+        return Challenge.open(folder, "organiser", store=store, create=create).engine
+
+    place = challenge_store(folder, settings, store)
+    return AccountsPlace(place, opened, settings.address, CHALLENGE_FILE, "participant")

@@ -1,0 +1,163 @@
+"""Installs the wheel with the newest version of everything on a second Python, and tries it as a user would.
+
+python tools/newest.py [--python PATH] [--short]
+
+The Python is the newest from 3.12 to 3.13 on this machine (PATH, then pyenv), or the one that runs this, with a
+sentence that says so. The wheel is installed into a fresh environment outside the project, without constraints. Then:
+`proctor demo`, a benchmark of own questions with videos (`new`, `check`, `run`), a review behind nginx with an upload of
+5 MB, and the tests of the core. --short leaves out the demo and the tests of the core. The exit code is 1 if anything
+fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONS = ("3.13", "3.12")
+"""Tried in this order; the classifiers in pyproject.toml name them."""
+
+BUILT_FROM = ("src", "pyproject.toml", "README.md", "LICENSE")
+EXTRAS = "web,challenge,postgres"
+TESTERS = ("pytest>=9.1,<9.2", "pytest-xdist", "hypothesis", "httpx2")
+SERVED = ("tests/web/test_nginx.py",)
+CORE = (
+    "tests/core/test_files.py",
+    "tests/core/test_formats.py",
+    "tests/core/test_registry.py",
+    "tests/core/test_replies.py",
+    "tests/media/test_pyav.py",
+    "tests/media/test_audio.py",
+    "tests/media/test_clip_files.py",
+    "tests/media/test_container.py",
+    "tests/media/test_conditions.py",
+    "tests/media/test_corrected_timestamps.py",
+    "tests/media/test_damaged_video.py",
+    "tests/media/test_frame_store.py",
+    "tests/media/test_picture_order.py",
+    "tests/media/test_redaction.py",
+    "tests/runs/test_engine.py",
+    "tests/runs/test_store.py",
+    "tests/runs/test_results.py",
+    "tests/runs/test_leaderboard.py",
+    "tests/web/test_readings.py",
+    "tests/web/test_uploads.py",
+)
+
+
+def second_python() -> tuple[Path, str]:
+    """The newest Python of `VERSIONS` that starts, and a sentence about it."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    for version in VERSIONS:
+        on_path = shutil.which(f"python{version}")
+        kept = sorted((pyenv / "versions").glob(f"{version}.*/bin/python3"))
+        for candidate in (*([Path(on_path)] if on_path else []), *reversed(kept)):
+            command = [str(candidate), "-c", "import ssl, sqlite3, venv, sys; print(sys.version.split()[0])"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+            if done.returncode == 0 and done.stdout.startswith(f"{version}."):
+                return candidate, f"Python {done.stdout.strip()}"
+    own = ".".join(map(str, sys.version_info[:3]))
+    return Path(sys.executable), f"no Python of {' or '.join(VERSIONS)} here: the newest versions on Python {own} alone"
+
+
+class Trial:
+    """A fresh environment in a folder outside the project, and commands run in it."""
+
+    def __init__(self, folder: Path, python: Path) -> None:
+        self.folder, self.python = folder, folder / "environment" / "bin" / "python"
+        plain = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+        inside = f"{self.python.parent}{os.pathsep}{plain['PATH']}"
+        self.environment = plain | {"PATH": inside, "PROCTOR_CACHE": str(folder / "cache")}
+        self.run("make an environment", [str(python), "-m", "venv", str(folder / "environment")])
+
+    def run(self, what: str, command: Sequence[str], *, within: Path | None = None) -> None:
+        """Runs a command to its end and prints how long it took. Raises `SystemExit` where it fails, with its output."""
+        started = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - our own words
+            command,
+            cwd=within or self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(f"{what}: exit code {done.returncode}\n{' '.join(command)}\n{done.stdout[-8000:]}")
+        last = done.stdout.strip().splitlines()[-1:] if "pytest" in command else []
+        print(f"{what}: {time.monotonic() - started:.0f} s", *last, flush=True)
+
+    def pip(self, what: str, *given: str) -> None:
+        """Runs pip of the environment."""
+        pip = [str(self.python), "-m", "pip", "--disable-pip-version-check"]
+        self.run(what, [*pip, *given[:1], "--quiet", *given[1:]])
+
+    def test(self, what: str, files: Sequence[str], *more: str) -> None:
+        """Runs the files of tests from a copy, which lies where the installed package is the only one."""
+        copy = self.folder / "project"
+        if not copy.is_dir():
+            copy.mkdir()
+            shutil.copy(ROOT / "pyproject.toml", copy)
+            for name in ("tests", "tools", "docs"):
+                shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        pytest = [str(self.python), "-m", "pytest", "--quiet", "-m", "not slow", *more, *files]
+        self.run(what, pytest, within=copy)
+
+
+def wheel(folder: Path) -> Path:
+    """Builds the wheel from a copy of what it is built from, so that nothing is left in the project."""
+    source = folder / "source"
+    source.mkdir()
+    for name in BUILT_FROM:
+        there = ROOT / name
+        if there.is_dir():
+            shutil.copytree(there, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy(there, source)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--wheel-dir", str(folder), str(source)], check=True)  # noqa: S603 - our own words
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def tried(python: Path, folder: Path, *, short: bool) -> None:
+    """Installs the wheel and tries it. Raises `SystemExit` for the first thing that fails."""
+    trial, built = Trial(folder, python), wheel(folder)
+    trial.pip("install the newest of everything", "install", "--no-compile", f"{built}[{EXTRAS}]", *TESTERS)
+    shown = "import av, numpy, proctor; print(f'av {av.__version__}, numpy {numpy.__version__}, {proctor.__file__}')"
+    print(subprocess.check_output([trial.python, "-c", shown], text=True, env=trial.environment, cwd=folder).strip())  # noqa: S603
+    proctor = str(trial.python.parent / "proctor")
+    trial.run("proctor new", [proctor, "new", "own"])
+    trial.run("proctor check", [proctor, "check", "own", "--out", "preview.html"])
+    asked = ["--system", "random", "--condition", "video", "--condition", "text-only"]
+    trial.run("proctor run", [proctor, "run", "own", *asked, "--store", "own.db"])
+    trial.test("a review and a challenge behind nginx", SERVED)
+    if not short:
+        trial.run("proctor demo", [proctor, "demo", "--videos", "2", "--out", "demo"])
+        trial.test("tests of the core", CORE, "--numprocesses", "2", "--dist", "loadgroup")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=Path, help="the Python to install it on")
+    parser.add_argument("--short", action="store_true", help="without the demo and the tests of the core")
+    given = parser.parse_args()
+    python, told = (given.python, str(given.python)) if given.python else second_python()
+    print(told, flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="proctor-newest-", ignore_cleanup_errors=True) as folder:
+        tried(python, Path(folder), short=given.short)
+    print(f"all of it works; {time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
