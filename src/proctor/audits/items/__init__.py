@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.audits.items.assignment import Together
     from proctor.audits.items.audit import (
         FormatAudit,
         ItemAudit,
         OptionPools,
         RuleCue,
         TextCues,
-        Together,
         audit_items,
         text_cues,
         to_json,
