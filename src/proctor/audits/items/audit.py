@@ -15,12 +15,15 @@ from proctor.audits.items.assignment import Assignment, Together, answered_toget
 from proctor.audits.items.baselines import (
     BaselineComparison,
     BaselineResult,
+    ModelHits,
+    ModelReplies,
     SelectedBaseline,
     TextBaseline,
     answer_baselines,
     constant_share,
     facet_values,
     fold_of_groups,
+    model_hits,
     random_baseline,
     rule_baselines,
 )
@@ -159,6 +162,7 @@ def audit_items(
     draws: int = 2000,
     facets: Sequence[str] | None = None,
     encode: Encoder | None = None,
+    models: Sequence[ModelReplies] = (),
 ) -> ItemAudit:
     """Audits all items by their text and references; no media are opened and no model is asked.
 
@@ -169,7 +173,8 @@ def audit_items(
 
     `facets` are the tags that accuracies are split by; None takes every tag with 2 to 12 distinct values and no
     fractions. `seed` determines folds and ties; `draws` is that of the bootstrap. With `encode` rules on sentence
-    embeddings are tried, too. Groups that share an option pool (the tag `option_pool`) are in one fold. Raises
+    embeddings are tried, too. `models` are rows of their own among the baselines of choices; they are never selected.
+    Groups that share an option pool (the tag `option_pool`) are in one fold. Raises
     `InputError` for a key that is none of its item's options.
     """
     kept, left_out = _auditable(items)
@@ -178,7 +183,7 @@ def audit_items(
     for kind in dict.fromkeys(item.answer.kind for item in kept):
         of_kind = [item for item in kept if item.answer.kind == kind]
         split_by = _facets(of_kind) if facets is None else tuple(dict.fromkeys(facets))
-        audit, solved = _audit_format(of_kind, split_by, draws, seed, encode)
+        audit, solved = _audit_format(of_kind, split_by, draws, seed, encode, models)
         audits.append(audit)
         guessable |= solved
     return ItemAudit(
@@ -221,7 +226,12 @@ def _facets(items: Sequence[Item]) -> list[str]:
 
 
 def _audit_format(
-    items: list[Item], facets: Sequence[str], draws: int, seed: int, encode: Encoder | None
+    items: list[Item],
+    facets: Sequence[str],
+    draws: int,
+    seed: int,
+    encode: Encoder | None,
+    models: Sequence[ModelReplies],
 ) -> tuple[FormatAudit, dict[str, bool]]:
     fold = fold_of_groups(fold_units(items), seed)
     chances = [chance_of(item) for item in items]
@@ -229,12 +239,14 @@ def _audit_format(
     compared = BaselineComparison(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
     baselines: list[TextBaseline] = []
     options = pools = None
+    asked: list[ModelHits] = []
     if isinstance(items[0].answer, ChoiceFormat):
         table = OptionTable(items, seed, encode)
         right = right_options(table)
         options = audit_options(table, right, draws=draws, seed=seed)
         pools = option_pools(table, right, draws=draws, seed=seed)
         baselines = _choice_baselines(table, right, fold, seed)
+        asked = [model_hits(table, right, replies) for replies in models]
     elif fold.max() >= 2:
         baselines = answer_baselines(items, fold)
     selected, solved = None, {}
@@ -248,7 +260,7 @@ def _audit_format(
         groups=len({item.group for item in items}),
         chance=compared.mean_chance(),
         constant_share=constant_share(items),
-        baselines=compared.results(baselines),
+        baselines=compared.results(baselines, asked),
         selected=selected,
         unselected="" if selected else "too few groups to choose on some and try on others",
         options=options,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -26,16 +26,28 @@ class BaselineResult:
 
     The `accuracy` of a "learned" baseline is out of fold: every item was guessed by a fit without items of its group.
     `chance` is the chance level (None if the format has none), `p` is one-sided against it, `p_holm` by Holm over the
-    format's baselines; both are None without a chance level or with only one group.
+    format's baselines; both are None without a chance level or with only one group. The accuracy of a "model" is over
+    the items that its reply says something of; `missing` ones are not in it.
     """
 
     name: str
     label: str
-    kind: Literal["rule", "learned"]
+    kind: Literal["rule", "learned", "model"]
     accuracy: Estimate
     chance: float | None
     p: float | None
     p_holm: float | None
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class ModelReplies:
+    """What a model says of the options of items, without the media: by item id the letters of those that it leaves, one of
+    which is then chosen at random; None where its reply says nothing. Items that it was not asked about are missing."""
+
+    name: str
+    label: str
+    left: Mapping[str, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,28 @@ class TextBaseline:
     hits: NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class ModelHits:
+    """Whether each item is answered by a model's reply, and whether it `said` anything of the item."""
+
+    name: str
+    label: str
+    hits: NDArray[np.bool_]
+    said: NDArray[np.bool_]
+
+
+def model_hits(table: OptionTable, right: NDArray[np.bool_], replies: ModelReplies) -> ModelHits:
+    """The hits of a model: of the options that its reply leaves, one is chosen by the table's lots."""
+    left = np.zeros(table.present.shape)
+    said = np.zeros(len(table.items), dtype=np.bool_)
+    for row, item in enumerate(table.items):
+        kept = replies.left.get(item.id)
+        if kept is not None:
+            said[row] = True
+            left[row, [option_letters(len(item.options)).index(letter) for letter in kept]] = 1.0
+    return ModelHits(replies.name, replies.label, table.hits(left, right) & said, said)
+
+
 def _unfitted(hits: NDArray[np.bool_], folds: int) -> NDArray[np.bool_]:
     """The hits of a baseline without a fit: the same whatever fold is left out."""
     return np.repeat(hits[:, None], folds, axis=1)
@@ -112,29 +146,41 @@ class BaselineComparison:
         """A number for each item's group."""
         return np.asarray(np.unique([item.group for item in self.items], return_inverse=True)[1])
 
-    def results(self, baselines: Sequence[TextBaseline]) -> tuple[BaselineResult, ...]:
-        """All baselines except the random one, best first (ties in their order)."""
+    def results(
+        self, baselines: Sequence[TextBaseline], models: Sequence[ModelHits] = ()
+    ) -> tuple[BaselineResult, ...]:
+        """All baselines except the random one, and the models, best first (ties in their order)."""
         contestants = [baseline for baseline in baselines if baseline.kind != "random"]
-        if not contestants:
+        if not contestants and not models:
             return ()
-        hits = np.stack([own_fold(baseline.hits, self.fold) for baseline in contestants])
-        p: list[float | None] = [None] * len(contestants)
+        everything = np.arange(len(self.items))
+        hits = [(own_fold(baseline.hits, self.fold), everything) for baseline in contestants]
+        hits += [(model.hits, np.flatnonzero(model.said)) for model in models]
+        p: list[float | None] = [None] * len(hits)
         if self.chance is not None:
-            p = p_above_chance(hits, self.chance, self.groups).tolist()
+            whole = [own for own, _ in hits[: len(contestants)]]
+            p = p_above_chance(np.stack(whole), self.chance, self.groups).tolist() if whole else []
+            p += [self._p_of_some(own[rows], rows) for own, rows in hits[len(contestants) :]]
         adjusted = holm_known(p)
         found = [
             BaselineResult(
-                name=baseline.name,
-                label=baseline.label,
-                kind="rule" if baseline.kind == "rule" else "learned",
-                accuracy=self.estimate(hits[place]),
-                chance=self.mean_chance(),
+                name=one.name,
+                label=one.label,
+                kind="model" if isinstance(one, ModelHits) else "rule" if one.kind == "rule" else "learned",
+                accuracy=self.estimate(own, rows),
+                chance=self.mean_chance(rows) if len(rows) else None,
                 p=p[place],
                 p_holm=adjusted[place],
+                missing=len(self.items) - len(rows),
             )
-            for place, baseline in enumerate(contestants)
+            for place, (one, (own, rows)) in enumerate(zip([*contestants, *models], hits, strict=True))
         ]
         return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
+
+    def _p_of_some(self, hits: _Hits, rows: _Rows) -> float | None:
+        if self.chance is None or not len(rows):
+            return None
+        return float(p_above_chance(hits[None], self.chance[rows], self.groups[rows])[0])
 
     def selected(
         self, baselines: Sequence[TextBaseline], facets: Sequence[str]
