@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
+from proctor.construction.pipeline.draft_options import candidates, in_blocks, too_like
 from proctor.construction.pipeline.questions import (
     KEY_STANDS_OUT,
     Planned,
@@ -19,7 +20,6 @@ from proctor.construction.pipeline.questions import (
 )
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
-from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, stage_settings
 from proctor.core import collapse_spaces, count_of
 
@@ -30,13 +30,15 @@ REWORDED = "new question text: to be confirmed by a clinician"
 class ReworkSettings(StageSettings):
     """A draft is changed at most `rounds` times, each followed by screening: first its wrong options (or the stem of a
     free response), then the whole draft, from the same events. A draft that is still flagged is removed, or kept with
-    its flags if `keep` is set. `similar` is the largest share of content words that two options may have in common,
-    `candidates` the number of wrong options from other questions in the prompt."""
+    its flags if `keep` is set. `similar` is the largest similarity of two options (see `alike`), `candidates` the number of
+    wrong options from other questions in the prompt. With `blocks`, choices first exchange their right answers in blocks,
+    without a model (see `in_blocks`), and all are screened again."""
 
     rounds: int = Field(default=2, ge=1, le=6)
     keep: bool = False
     similar: float = Field(default=0.8, gt=0, le=1)
     candidates: int = Field(default=6, ge=1, le=20)
+    blocks: bool = False
 
 
 class Reworked(DraftQuestion):
@@ -80,6 +82,16 @@ class RepairStage(Stage[Reworked]):
         former: dict[str, list[DraftQuestion]] = {draft_question.id: [] for draft_question in first}
         spent = dict.fromkeys(current, tuple[Call, ...]())  # on screenings that later ones replaced
         refused: list[Refused] = []
+        notes: list[str] = []
+        if settings.blocks:
+            exchanged, note = in_blocks(first, work.project.settings.seed)
+            notes.append(note)
+            for name, fields in exchanged.items():
+                former[name].append(current[name])
+                current[name] = _as_version(current[name], current[name].calls, TO_CONFIRM, **fields)
+            rescreened, refused = await screen(work, list(current.values()), how) if exchanged else ([], [])
+            screened |= {screening.question: screening for screening in rescreened}
+            spent |= {screening.question: screening.calls for screening in rescreened}
         for number in range(settings.rounds):
             flagged = [
                 draft_question
@@ -126,7 +138,9 @@ class RepairStage(Stage[Reworked]):
             made.append(Reworked.model_validate(fields))
         changed_ = sum(bool(former[reworked.id]) for reworked in made)
         return Made(
-            made, refused, [f"{changed_} changed, {len(first) - len(made)} removed, {len(made)} of {len(first)} stay"]
+            made,
+            refused,
+            [*notes, f"{changed_} changed, {len(first) - len(made)} removed, {len(made)} of {len(first)} stay"],
         )
 
     async def _changed(
@@ -145,7 +159,7 @@ class RepairStage(Stage[Reworked]):
             others = [other for other in every if other.id != draft_question.id]
             return await draft(work.asker("writer", self._draft), planned, rules, others, draft_question.version + 1)
         if draft_question.kind == "mcq":
-            lent = candidates(draft_question, every, settings.candidates)
+            lent = candidates(draft_question, every, settings.candidates, similar=settings.similar)
             asker = work.asker("writer", self.prompts[1])
             return await _new_options(asker, draft_question, lent, events, rules, settings.similar)
         return await _new_stem(work.asker("writer", self.prompts[2]), draft_question, events, rules)
@@ -154,31 +168,6 @@ class RepairStage(Stage[Reworked]):
 def _behind(versions: Sequence[DraftQuestion], more: Sequence[Call]) -> tuple[Call, ...]:
     """The calls behind all versions of a draft, and more, each once."""
     return tuple(dict.fromkeys([*(call for version in versions for call in version.calls), *more]))
-
-
-def candidates(draft_question: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:
-    """Plausible wrong options: right ones of other questions of the same type about other stretches, those of similar
-    length and words first."""
-    right = draft_question.options[draft_question.key or 0]
-    own = content_words(right)
-
-    def distance(other: str) -> tuple[float, str]:
-        words = content_words(other)
-        shared = len(words & own) / max(1, len(words | own))
-        return abs(len(other) - len(right)) / max(len(other), len(right)) - shared, other
-
-    others = {
-        other.options[other.key]
-        for other in every
-        if other.key is not None
-        and other.type == draft_question.type
-        and (
-            other.source != draft_question.source
-            or other.end <= draft_question.start
-            or draft_question.end <= other.start
-        )
-    }
-    return sorted((text for text in others if text not in draft_question.options), key=distance)[:most]
 
 
 async def _new_options(
@@ -241,19 +230,3 @@ def _as_version(draft_question: DraftQuestion, calls: tuple[Call, ...], flag: st
         *([KEY_STANDS_OUT] if stands else []),
     ]
     return new.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
-
-
-def too_like(right: str, wrong: Sequence[str], most: float) -> str:
-    """The first wrong option that resembles the right one or an earlier one ("" for none), by the share of common
-    content words.
-
-    >>> too_like("Slide to the liver edge", ["Slide to the edge of the liver", "Rotate the probe"], 0.8)
-    "options: too like another: 'Slide to the edge of the liver'"
-    """
-    seen = [content_words(right)]
-    for text in wrong:
-        words = content_words(text)
-        if any(words | other and len(words & other) / len(words | other) > most for other in seen):
-            return f"options: too like another: {text!r}"
-        seen.append(words)
-    return ""
