@@ -177,7 +177,7 @@ def test_a_project_exchanges_in_blocks_before_a_model_is_asked(
         "stages": {"questions": {"free_share": 0.0, "per_event": 1.0}, "repair": {"blocks": True}},
     }
     (root / "project.yaml").write_text(yaml.safe_dump(settings))
-    assert {one.state for one in asyncio.run(run_stages(Project(root), until="repair"))} <= {"made", "kept"}
+    assert {one.state for one in asyncio.run(run_stages(Project(root), until="export"))} <= {"made", "kept"}
     found = json.loads((root / "work" / "repair" / "all.json").read_text())
     assert any(note.startswith("options exchanged in blocks: ") for note in found["notes"])
     exchanged = [one for one in found["records"] if one["pool"]]
@@ -187,3 +187,9 @@ def test_a_project_exchanges_in_blocks_before_a_model_is_asked(
         assert one["options"][one["key"]] == first["options"][first["key"]]
         assert "new options: to be confirmed by a clinician" in one["flags"]
     assert np.mean([one["screening"]["solved"] > 0 for one in exchanged]) < 0.5
+    written = [
+        one
+        for file in sorted((root / "items").glob("benchmark_questions/mcq/*.json"))
+        for one in json.loads(file.read_text())
+    ]
+    assert {one["option_pool"] for one in written if "option_pool" in one} == {one["pool"] for one in exchanged}
