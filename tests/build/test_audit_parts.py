@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from proctor.audits.items.audit import answered_together, find_recurrences
+from proctor.audits.items.assignment import answered_together
+from proctor.audits.items.audit import find_recurrences
 from proctor.audits.items.baselines import (
-    _boosting,
-    _by_features,
-    _logistic,
     chosen_for_folds,
     cross_fit,
     fold_of_groups,
@@ -24,6 +22,7 @@ from proctor.audits.items.baselines import (
     random_baseline,
     rule_baselines,
 )
+from proctor.audits.items.classifiers import boosting, by_features, logistic
 from proctor.audits.items.options import (
     FEATURES,
     OptionTable,
@@ -288,11 +287,11 @@ def test_features_that_never_vary_change_no_fit(seed: int) -> None:
     known = table.relative[seen]
     varied = known.min(axis=0) < known.max(axis=0)
     assert 0 < varied.sum() < len(varied)
-    for make in (_logistic, lambda: _boosting(0)):
+    for make in (logistic, lambda: boosting(0)):
         scores = np.zeros(table.present.shape)
-        scores[asked] = make().fit(known, right[seen]).predict_proba(table.relative[asked])[:, 1].round(9)
-        found = _by_features(table, right, make)(np.arange(80), np.arange(80, 120))
-        assert (found == table.hits(scores, right)[80:]).all()
+        scores[asked] = make().fit(known, right[seen]).decision_function(table.relative[asked]).round(9)
+        found = by_features(table, right, make)(np.arange(80), np.arange(80, 120))
+        assert (table.hits(found, right) == table.hits(scores, right))[80:].all()
 
 
 def test_seeing_all_questions_at_once_gains_what_the_closed_form_says() -> None:
@@ -315,19 +314,3 @@ def test_seeing_all_questions_at_once_gains_what_the_closed_form_says() -> None:
     assert found.alone == pytest.approx(0.6, abs=1e-3)
     expected = NormalDist().cdf(2**0.5 * NormalDist().inv_cdf(0.6))
     assert found.together == pytest.approx(expected, abs=0.01)
-
-
-def test_an_option_that_is_right_twice_cannot_be_used_once() -> None:
-    items = [
-        Item(
-            id=f"q{number}",
-            group="g",
-            question="Which?",
-            options=("liver", f"other {number}"),
-            answer=ChoiceFormat(),
-            reference=Reference(answer="A"),
-        )
-        for number in range(3)
-    ]
-    table = OptionTable(items, 0)
-    assert answered_together(table, right_options(table), seed=0) is None

@@ -40,10 +40,8 @@ class Way(NamedTuple):
 
 
 STORE = "api:open_store api:name_in"
-PROBING = (
-    "base_url", "settings", "timeout_s", "retries", "price", "structured", "perturb", "perturbations", "answers", "model",
-    "options", "prompt", "concurrency",
-)  # fmt: skip
+ASKING = ("base_url", "settings", "timeout_s", "retries", "price", "structured", "model")
+PROBING = (*ASKING, "perturb", "perturbations", "answers", "options", "prompt", "concurrency")
 WAYS = (
     Way("serve", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
     Way("serve", "folder", "cli.web:holds_challenge web:Listening challenges:open_challenge"),
@@ -242,19 +240,33 @@ WAYS = (
     Way(
         "items audit",
         "bench",
-        f"{STORE} runs:audit_stored",
+        f"{STORE} runs:items_to_audit audits.items:audit_items",
         {
             **FORMAT,
             "top": "how many are shown",
             "embeddings": "an encoder",
             **dict.fromkeys(("data", "track"), "of files"),
+            **dict.fromkeys(ASKING, "of a model"),
         },
     ),
     Way(
         "items audit",
         "bench --data folder",
         "api:load audits.items:audit_items",
-        {**FORMAT, "top": "how many are shown", "embeddings": "an encoder", "store": "is flagged afterwards"},
+        {
+            **FORMAT,
+            "top": "how many are shown",
+            "embeddings": "an encoder",
+            "store": "is flagged afterwards",
+            **dict.fromkeys(ASKING, "of a model"),
+        },
+    ),
+    Way(
+        "items audit",
+        "bench --data folder --store s --model m",
+        "api:load api:open_store api:ask_option_auditors",
+        {**FORMAT, **dict.fromkeys(("top", "embeddings", "draws"), "of the audit that follows")},
+        {"model": "models"},
     ),
     Way(
         "show",

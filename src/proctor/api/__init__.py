@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from proctor.api.downloads import Fetched, fetch
     from proctor.api.exchange import PLAIN_FORMATS, export, import_answers, import_answers_async, validate
     from proctor.api.execution import PreparedRun, arrange, run, run_async
+    from proctor.api.item_audits import ask_option_auditors
     from proctor.api.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
     from proctor.api.judge_experiments import (
         GridOptions,
@@ -124,7 +125,7 @@ __all__ = [
     "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "QuestionSeconds", "RankOptions", "RankingTable", "RayWorkers",
     "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions",
     "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable",
-    "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity",
+    "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "ask_option_auditors", "audit", "check", "check_parity",
     "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "facets_of", "fetch",
     "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "join_stores", "judge",
     "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "names_in",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from proctor.api import (
     BenchmarkName,
     Draws,
     LatencyRule,
+    ModelOptions,
     QuestionSeconds,
     Seed,
     Selection,
@@ -30,6 +32,7 @@ from proctor.cli.output import (
     say,
     show,
     show_steps,
+    spent,
 )
 from proctor.cli.tree import show_plugin_report
 from proctor.core import BENCHMARKS, Option, Registry, UsageError, count_of, reader_or_default
@@ -37,7 +40,7 @@ from proctor.core import BENCHMARKS, Option, Registry, UsageError, count_of, rea
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.audits.items import ItemAudit
+    from proctor.audits.items import ItemAudit, ModelReplies
     from proctor.core import Item, VideoClip
     from proctor.runs import GivenAnswer, ItemHistory
 
@@ -334,11 +337,18 @@ def _indented(text: str) -> str:
 
 def audit_items(
     benchmark: BenchmarkName,
+    asking: ModelOptions,
     data: Annotated[Path | None, Option("The benchmark's own files, instead of those that a store knows.")] = None,
     track: Track = "",
     store: StoreUrl = None,
     top: Annotated[int, Option("How many text-only baselines to list.", low=1)] = 10,
     embeddings: Annotated[bool, Option("Also rules on sentence embeddings (extra semantic).")] = False,
+    model: Annotated[
+        list[str] | None,
+        Option(
+            "Also a model that sees the options alone, and rules some out; may be repeated.", metavar="PROVIDER:NAME"
+        ),
+    ] = None,
     all_items: AllItems = False,
     draws: Draws = 2000,
     seed: Seed = 0,
@@ -347,7 +357,7 @@ def audit_items(
     """Find items that the text alone gives away.
 
     Fixed rules and classifiers answer from the text without the media. With --store, the guessable items are recorded,
-    for results --by guessable.
+    for results --by guessable, and the replies of each --model, which are then not asked for again.
 
     Example: proctor items audit rexsonovqa --data rexsonovqa
     """
@@ -356,18 +366,21 @@ def audit_items(
     from proctor.audits.items import to_json
     from proctor.metrics.text import default_encoder
     from proctor.reports import audit_section
-    from proctor.runs import audit_stored, flag_guessable
+    from proctor.runs import flag_guessable, items_to_audit
 
+    if model and store is None:
+        raise UsageError("--store", "a store, which keeps the replies of --model", found="none")
+    if data is not None:
+        loaded = api.load(benchmark, data, track=track)
+        benchmark, items = loaded.name, loaded.counted(all_items=all_items)
+    else:
+        opened = api.open_store(store, create=False)
+        benchmark = api.name_in(opened, benchmark)
+        items = items_to_audit(opened, benchmark, all_items=all_items)
+    replies = _option_auditors(items, model, store, asking, seed) if model else []
     with at_work("auditing the items"):
         encode = default_encoder() if embeddings else None
-        if data is not None:
-            loaded = api.load(benchmark, data, track=track)
-            benchmark, items = loaded.name, loaded.counted(all_items=all_items)
-            audit = compute(items, seed=seed, draws=draws, encode=encode)
-        else:
-            opened = api.open_store(store, create=False)
-            benchmark = api.name_in(opened, benchmark)
-            audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws, encode=encode)
+        audit = compute(items, seed=seed, draws=draws, encode=encode, models=replies)
     if store is not None:
         opened = api.open_store(store, create=False)
         flagged = flag_guessable(opened, benchmark, audit)
@@ -378,6 +391,20 @@ def audit_items(
         print_records(_baseline_rows(audit))
     elif (section := audit_section(audit, most=top)) is not None:
         print_blocks(*section.blocks)
+
+
+def _option_auditors(
+    items: Sequence[Item], models: Sequence[str], store: str | None, asking: ModelOptions, seed: int
+) -> list[ModelReplies]:
+    """The replies of models about options, with a progress bar; a note says what they cost."""
+    from proctor import api
+    from proctor.runs import PaidVotes
+
+    paid = PaidVotes(api.open_store(store, create=False))
+    with show_steps("asking about options", 1) as progress:
+        found = asyncio.run(api.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
+    note(*spent(paid))
+    return found
 
 
 def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:

@@ -10,18 +10,8 @@ import numpy as np
 
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.exchange import (
-    Blocks,
-    Bools,
-    Exchange,
-    Floats,
-    Texts,
-    alike,
-    exchange,
-    gap_s,
-    read_texts,
-    right_answer,
-)
+from proctor.construction.distractors import Bounds, OptionCosts, Texts, alike, read_texts, right_answer
+from proctor.construction.exchange import Blocks, Exchange, Floats, exchange
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder
@@ -30,7 +20,6 @@ TO_CONFIRM = "to be confirmed by a clinician"
 _ATTEMPTS = 12
 _QUICK = 30  # rounds
 _SEARCHES = 3
-_NEAR_S = 30.0  # what is said this soon before or after a clip may be true of it, too
 
 
 @dataclass(frozen=True)
@@ -55,6 +44,11 @@ class RepairSettings:
     supported: float = 0.5
     keep: float = 0.9
     most: float = 0.3
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds of single options."""
+        return Bounds(self.similar, self.similar_meaning, self.supported)
 
 
 @dataclass(frozen=True)
@@ -108,14 +102,7 @@ def repair_items(
     as wrong options that are right nowhere.
 
     Options are exchanged within classes (one pool, equal tags, equal numbers of options) in blocks (see `exchange` for
-    the objective). The cost of an option:
-
-        |ln of the ratio of lengths| + 0.5 if the first words are of another form          (form)
-        + 1 if both clips are of one group, + 1 more if they are less than 30 s apart      (may be true here as well)
-        + 2 × share of its content words in what is known of the clip                      (the same)
-        − 2 × min(0.3, TF-IDF similarity to the right option) − TF-IDF similarity of the stems   (same organ, same view)
-
-    Forbidden are options above the bounds of the settings, and answers about an overlapping clip. The cues in the
+    the objective, and `OptionCosts` for the cost of an option and what is forbidden). The cues in the
     objective are the baselines that blocks don't rule out, most and least of each: words shared with the stem, TF-IDF
     similarity to the stem, to the rest of the group and to its name, right answers to similar questions of other pools,
     and with `encode` the similarity of meaning to the stem. The right letters are spread evenly by the seed.
@@ -132,7 +119,8 @@ def repair_items(
     asked = len(choices)
     choices += _spare(choices, beside)
     texts = read_texts(choices, beside=[*items, *beside], encode=encode)
-    costs = _OptionCosts(choices, texts, settings)
+    costs = OptionCosts(choices, texts, settings.bounds)
+    search = _Search(costs, settings)
     unfit: set[int] = set()  # spare rows without a question that they could serve
     quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
@@ -152,15 +140,15 @@ def repair_items(
         lent = _classes(choices, spare, pools, settings)
         rng = generator(settings.seed, "repair", str(settings.search), str(attempt))
         with_spare = {key: [*some, *lent.get(key, ())] for key, some in classes.items()}
-        found = costs.search(with_spare, pools, rng, None if quick else progress, quick=quick, spare=frozenset(spare))
-        out = _excluded(costs, found, left_out, asked, quick=quick or attempt == _ATTEMPTS - 1)
+        found = search.blocks(with_spare, pools, rng, None if quick else progress, quick=quick, spare=frozenset(spare))
+        out = _excluded(search, found, left_out, asked, quick=quick or attempt == _ATTEMPTS - 1)
         if not out and not quick:
             break
         quick = bool(out) and quick
         unfit |= out.keys() & set(spare)
         left_out |= {choices[row].id: why for row, why in out.items() if row not in spare}
         _check_kept(choices[:asked], left_out, settings)
-    return _repaired(choices, costs, found, left_out, pools)
+    return _repaired(choices, search, found, left_out, pools)
 
 
 def _spare(choices: Sequence[Item], beside: Sequence[Item]) -> list[Item]:
@@ -227,28 +215,13 @@ class _Found:
         return {row: offered for width, one in self.blocks.items() for row, offered in one.options(width).items()}
 
 
-class _OptionCosts:
-    """The costs of options, forbidden options, and the search for blocks."""
+class _Search:
+    """The search for blocks, by the costs of options."""
 
-    def __init__(self, choices: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
-        self.choices, self.texts, self.settings = choices, texts, settings
-        groups = np.array([item.group for item in choices])
-        same = groups[:, None] == groups[None, :]
-        gaps = np.full(same.shape, np.inf)
-        for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
-            gap = gap_s(choices[int(one)], choices[int(other)])
-            gaps[one, other] = gaps[other, one] = np.inf if gap is None else gap
-        self.gaps = gaps
-        near = same * 1.0 + (gaps < _NEAR_S)
-        close = np.minimum(0.3, texts.topic)
-        self.cost = texts.form + near + 2 * texts.supported - 2 * close - texts.stems
-        self.forbidden: Bools = (texts.similar > settings.similar) | (gaps <= 0)
-        self.forbidden |= texts.supported > settings.supported
-        if texts.meaning is not None:
-            self.forbidden |= texts.meaning > settings.similar_meaning
-        np.fill_diagonal(self.forbidden, val=False)
+    def __init__(self, costs: OptionCosts, settings: RepairSettings) -> None:
+        self.costs, self.texts, self.choices, self.settings = costs, costs.texts, costs.choices, settings
 
-    def search(
+    def blocks(
         self,
         classes: Mapping[_Class, Sequence[int]],
         pools: Mapping[str, str],
@@ -266,8 +239,8 @@ class _OptionCosts:
         found, shares, total = {}, np.zeros((len(cues), 2)), 0
         for width in sorted({key[-1] for key in classes}):
             of_width = [rows for key, rows in sorted(classes.items()) if key[-1] == width]
-            cost, seen = (0 * self.cost, cues[:0]) if quick else (self.cost, cues)
-            problem = Exchange(of_width, cost, self.forbidden, seen, width, spare)
+            cost, seen = (0 * self.costs.cost, cues[:0]) if quick else (self.costs.cost, cues)
+            problem = Exchange(of_width, cost, self.costs.forbidden, seen, width, spare)
             found[width] = exchange(problem, rng, rounds=rounds, progress=progress)
             count = sum(row not in spare for rows in of_width for row in rows)
             if not quick:
@@ -338,7 +311,7 @@ def _classes(
 
 
 def _excluded(
-    costs: _OptionCosts, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
+    search: _Search, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
 ) -> dict[int, str]:
     """The rows to leave out of the next search, with the reason: those with forbidden options only; after a full search
     also those that a cue above the bound answers, as far as `keep` allows."""
@@ -350,7 +323,7 @@ def _excluded(
             if one not in out and other not in out:
                 out[max(one, other, key=lambda row: (often[row], row))] = "no wrong option that is unlike the right one"
         return out
-    settings = costs.settings
+    settings = search.settings
     room = int((1 - settings.keep) * total + 1e-9) - len(left_out)
     offered = found.options()
     chance = float(np.mean([1 / len(some) for some in offered.values()]))
@@ -362,16 +335,17 @@ def _excluded(
     margin = {row: scores[row, row] - scores[row, some[1:]].max() for row, some in offered.items()}
     given = sorted((row for row in margin if margin[row] > 0), key=lambda row: (-margin[row], row))
     wanted = int(np.ceil(above[worst] * len(offered) / (1 - chance))) + 1
-    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({costs.cue_names()[worst]})")
+    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({search.cue_names()[worst]})")
 
 
 def _repaired(
-    choices: Sequence[Item], costs: _OptionCosts, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
+    choices: Sequence[Item], search: _Search, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
 ) -> RepairedChoices:
+    costs, settings = search.costs, search.settings
     offered = found.options()
     rows = sorted(offered)
     texts = [[costs.texts.keys[source] for source in offered[row]] for row in rows]
-    rng = generator(costs.settings.seed, "repair", str(costs.settings.search), "letters")
+    rng = generator(settings.seed, "repair", str(settings.search), "letters")
     items, replaced = {}, []
     for row, (options, letter) in zip(rows, deal_options(texts, [0] * len(rows), rng), strict=True):
         item = choices[row]
@@ -389,12 +363,12 @@ def _repaired(
         name: tuple(sorted({choices[r].group for r in rows if pools[choices[r].group] == name})) for name in names
     }
     objective = float(sum(block.objective for block in found.blocks.values()))
-    shares = dict(zip(costs.cue_names(), map(float, found.cues), strict=True))
+    shares = dict(zip(search.cue_names(), map(float, found.cues), strict=True))
     return RepairedChoices(items, tuple(replaced), dict(left_out), in_pool, shares, objective)
 
 
 def _replaced(
-    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, costs: _OptionCosts
+    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, costs: OptionCosts
 ) -> list[ReplacedOption]:
     key = costs.texts.keys[row]
     before = [option for option in item.options if option != key]

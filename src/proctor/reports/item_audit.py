@@ -10,11 +10,12 @@ from proctor.reports.figures import draw_columns
 from proctor.stats import Estimate
 
 _MAX_BASELINES = 8
+_KINDS = {"rule": "fixed rule", "learned": "learned", "model": "model"}
 
 
 def audit_section(audit: ItemAudit | None, *, most: int = _MAX_BASELINES) -> Section | None:
     """For each answer format the best text-only accuracy compared with chance, and its sources; at most `most`
-    baselines are shown."""
+    baselines are shown, and every model's row."""
     if audit is None:
         return None
     blocks: list[Block | str] = []
@@ -107,17 +108,19 @@ def _together(found: Together | None) -> str:
 
 def _baselines(format_audit: FormatAudit, most: int) -> Table:
     rows: list[Row] = []
-    for baseline in format_audit.baselines[:most]:
+    listed = [one for place, one in enumerate(format_audit.baselines) if place < most or one.kind == "model"]
+    for baseline in listed:
         shown, ends = _accuracy(baseline.accuracy)
         span = span_of(
             (0.0, 1.0), baseline.accuracy.ci_low, baseline.accuracy.value, baseline.accuracy.ci_high, baseline.chance
         )
-        kind = "fixed rule" if baseline.kind == "rule" else "learned"
+        kind = _KINDS[baseline.kind]
+        missing = f"; {count_of(baseline.missing, 'reply')} say nothing" if baseline.missing else ""
         strong = baseline.p_holm is not None and baseline.p_holm <= 0.05
         score = Cell(shown, strong=strong)
         rows.append(
             (
-                Cell(baseline.name, below=baseline.label),
+                Cell(baseline.name, below=f"{baseline.label}{missing}"),
                 kind,
                 score,
                 ends,

@@ -16,6 +16,7 @@ from proctor.core import (
     BenchmarkReader,
     FailedPolicy,
     InputError,
+    Item,
     Metric,
     OfficialFigure,
     RecordedAnswers,
@@ -322,9 +323,13 @@ def audit_stored(
     """Audits the items of a benchmark in a store (see `audit_items`)."""
     from proctor.audits.items import audit_items
 
+    return audit_items(items_to_audit(store, benchmark, all_items=all_items), seed=seed, draws=draws, encode=encode)
+
+
+def items_to_audit(store: Store, benchmark: str, *, all_items: bool = False) -> list[Item]:
+    """The items of a benchmark in a store that count, or all of them."""
     card = store.card(benchmark)
-    items = [item for item in store.items(benchmark) if all_items or card.counts(item)]
-    return audit_items(items, seed=seed, draws=draws, encode=encode)
+    return [item for item in store.items(benchmark) if all_items or card.counts(item)]
 
 
 def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:

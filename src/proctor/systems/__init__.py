@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         prompt_for_benchmark,
         prompt_text,
     )
+    from proctor.systems.option_auditors import ask_option_auditors
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,
@@ -37,7 +38,7 @@ else:
 
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "asks_models", "build_system", "is_file_address",
+    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_models", "build_system", "is_file_address",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

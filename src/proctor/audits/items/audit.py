@@ -11,19 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
+from proctor.audits.items.assignment import Assignment, Together, answered_together
 from proctor.audits.items.baselines import (
     BaselineComparison,
     BaselineResult,
+    ModelHits,
+    ModelReplies,
     SelectedBaseline,
     TextBaseline,
     answer_baselines,
     constant_share,
     facet_values,
     fold_of_groups,
-    learned_baselines,
+    model_hits,
     random_baseline,
     rule_baselines,
 )
+from proctor.audits.items.classifiers import learned_baselines, once_rules
 from proctor.audits.items.options import (
     OptionAudit,
     OptionTable,
@@ -158,6 +162,7 @@ def audit_items(
     draws: int = 2000,
     facets: Sequence[str] | None = None,
     encode: Encoder | None = None,
+    models: Sequence[ModelReplies] = (),
 ) -> ItemAudit:
     """Audits all items by their text and references; no media are opened and no model is asked.
 
@@ -168,7 +173,8 @@ def audit_items(
 
     `facets` are the tags that accuracies are split by; None takes every tag with 2 to 12 distinct values and no
     fractions. `seed` determines folds and ties; `draws` is that of the bootstrap. With `encode` rules on sentence
-    embeddings are tried, too. Groups that share an option pool (the tag `option_pool`) are in one fold. Raises
+    embeddings are tried, too. `models` are rows of their own among the baselines of choices; they are never selected.
+    Groups that share an option pool (the tag `option_pool`) are in one fold. Raises
     `InputError` for a key that is none of its item's options.
     """
     kept, left_out = _auditable(items)
@@ -177,7 +183,7 @@ def audit_items(
     for kind in dict.fromkeys(item.answer.kind for item in kept):
         of_kind = [item for item in kept if item.answer.kind == kind]
         split_by = _facets(of_kind) if facets is None else tuple(dict.fromkeys(facets))
-        audit, solved = _audit_format(of_kind, split_by, draws, seed, encode)
+        audit, solved = _audit_format(of_kind, split_by, draws, seed, encode, models)
         audits.append(audit)
         guessable |= solved
     return ItemAudit(
@@ -220,7 +226,12 @@ def _facets(items: Sequence[Item]) -> list[str]:
 
 
 def _audit_format(
-    items: list[Item], facets: Sequence[str], draws: int, seed: int, encode: Encoder | None
+    items: list[Item],
+    facets: Sequence[str],
+    draws: int,
+    seed: int,
+    encode: Encoder | None,
+    models: Sequence[ModelReplies],
 ) -> tuple[FormatAudit, dict[str, bool]]:
     fold = fold_of_groups(fold_units(items), seed)
     chances = [chance_of(item) for item in items]
@@ -228,12 +239,14 @@ def _audit_format(
     compared = BaselineComparison(items, fold, np.array(known) if len(known) == len(items) else None, draws, seed)
     baselines: list[TextBaseline] = []
     options = pools = None
+    asked: list[ModelHits] = []
     if isinstance(items[0].answer, ChoiceFormat):
         table = OptionTable(items, seed, encode)
         right = right_options(table)
         options = audit_options(table, right, draws=draws, seed=seed)
         pools = option_pools(table, right, draws=draws, seed=seed)
         baselines = _choice_baselines(table, right, fold, seed)
+        asked = [model_hits(table, right, replies) for replies in models]
     elif fold.max() >= 2:
         baselines = answer_baselines(items, fold)
     selected, solved = None, {}
@@ -247,7 +260,7 @@ def _audit_format(
         groups=len({item.group for item in items}),
         chance=compared.mean_chance(),
         constant_share=constant_share(items),
-        baselines=compared.results(baselines),
+        baselines=compared.results(baselines, asked),
         selected=selected,
         unselected="" if selected else "too few groups to choose on some and try on others",
         options=options,
@@ -260,8 +273,9 @@ def _choice_baselines(
     table: OptionTable, right: NDArray[np.bool_], fold: NDArray[np.int64], seed: int
 ) -> list[TextBaseline]:
     folds = int(fold.max()) + 1
-    rules = rule_baselines(table, right, folds)
-    return [*rules, *learned_baselines(table, right, fold, seed)] if folds >= 3 else rules
+    assignment = Assignment(table)
+    rules = [*rule_baselines(table, right, folds), *once_rules(table, right, folds, assignment)]
+    return [*rules, *learned_baselines(table, right, fold, seed, assignment)] if folds >= 3 else rules
 
 
 @dataclass(frozen=True)
@@ -269,59 +283,11 @@ class OptionPools:
     """The number of `pools` of groups whose right answers serve as wrong options of other items. `known` is the accuracy of
     choosing the option that is right least often in all other groups, those of the pool included; the baselines never
     know answers of the item's own pool. `together` is that of a system that knows no answer, but sees all questions at
-    once (see `answered_together`); None where an option is right twice."""
+    once (see `answered_together`); None where no items share texts that can each be used once."""
 
     pools: int
     known: Estimate
     together: Together | None = None
-
-
-@dataclass(frozen=True)
-class Together:
-    """The accuracy of a system alone, item by item, and when it uses each option text once over all items."""
-
-    alone: float
-    together: float
-
-
-_ALONE = 0.6
-_TOGETHER_DRAWS = 200
-
-
-def answered_together(table: OptionTable, right: NDArray[np.bool_], *, seed: int) -> Together | None:
-    """What a system gains from answering all items at once, if no option text is right in two items: the assignment of
-    texts to items with the highest sum of its scores is right more often than the highest score in each item.
-
-    Simulated: a score is standard normal, plus a constant for right options by which the system alone is right in 60 %;
-    200 draws from the seed. The assignment is that of Kuhn and Munkres. None if a text is right in two items, since it
-    can't be used once then, and for items with several right options.
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    codes: dict[str, int] = {}
-    text = np.full(table.present.shape, -1)
-    for row, phrases in enumerate(table.phrases):
-        text[row, : len(phrases)] = [codes.setdefault(phrase, len(codes)) for phrase in phrases]
-    if (right.sum(axis=1) != 1).any() or np.bincount(text[right]).max() > 1:
-        return None
-    together = linked([[int(code) for code in codes_of[codes_of >= 0]] for codes_of in text])
-    parts = [np.flatnonzero(together == number) for number in range(int(together.max()) + 1)]
-    noise = generator(seed, "audit", "answered together").standard_normal((_TOGETHER_DRAWS, *table.present.shape))
-    noise[:, ~table.present] = -np.inf
-    lead = (noise.max(axis=2, where=~right[None], initial=-np.inf) - noise[:, right]).ravel()
-    better = float(np.quantile(lead, _ALONE))  # the right option then has the highest score in 60 %
-    scores = noise + better * right
-    hits = 0
-    for part in parts:
-        used = np.unique(text[part][table.present[part]])
-        column = np.searchsorted(used, text[part])
-        for drawn in scores[:, part]:
-            value = np.full((len(part), len(used)), -1e9)
-            rows, places = np.nonzero(table.present[part])
-            value[rows, column[rows, places]] = drawn[rows, places]
-            _, chosen = linear_sum_assignment(value, maximize=True)
-            hits += int((chosen == column[np.arange(len(part)), right[part].argmax(axis=1)]).sum())
-    return Together(float((lead < better).mean()), hits / (len(scores) * len(text)))
 
 
 def fold_units(items: Sequence[Item]) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any, Literal
@@ -27,16 +26,28 @@ class BaselineResult:
 
     The `accuracy` of a "learned" baseline is out of fold: every item was guessed by a fit without items of its group.
     `chance` is the chance level (None if the format has none), `p` is one-sided against it, `p_holm` by Holm over the
-    format's baselines; both are None without a chance level or with only one group.
+    format's baselines; both are None without a chance level or with only one group. The accuracy of a "model" is over
+    the items that its reply says something of; `missing` ones are not in it.
     """
 
     name: str
     label: str
-    kind: Literal["rule", "learned"]
+    kind: Literal["rule", "learned", "model"]
     accuracy: Estimate
     chance: float | None
     p: float | None
     p_holm: float | None
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class ModelReplies:
+    """What a model says of the options of items, without the media: by item id the letters of those that it leaves, one of
+    which is then chosen at random; None where its reply says nothing. Items that it was not asked about are missing."""
+
+    name: str
+    label: str
+    left: Mapping[str, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,28 @@ class TextBaseline:
     hits: NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class ModelHits:
+    """Whether each item is answered by a model's reply, and whether it `said` anything of the item."""
+
+    name: str
+    label: str
+    hits: NDArray[np.bool_]
+    said: NDArray[np.bool_]
+
+
+def model_hits(table: OptionTable, right: NDArray[np.bool_], replies: ModelReplies) -> ModelHits:
+    """The hits of a model: of the options that its reply leaves, one is chosen by the table's lots."""
+    left = np.zeros(table.present.shape)
+    said = np.zeros(len(table.items), dtype=np.bool_)
+    for row, item in enumerate(table.items):
+        kept = replies.left.get(item.id)
+        if kept is not None:
+            said[row] = True
+            left[row, [option_letters(len(item.options)).index(letter) for letter in kept]] = 1.0
+    return ModelHits(replies.name, replies.label, table.hits(left, right) & said, said)
+
+
 def _unfitted(hits: NDArray[np.bool_], folds: int) -> NDArray[np.bool_]:
     """The hits of a baseline without a fit: the same whatever fold is left out."""
     return np.repeat(hits[:, None], folds, axis=1)
@@ -113,29 +146,41 @@ class BaselineComparison:
         """A number for each item's group."""
         return np.asarray(np.unique([item.group for item in self.items], return_inverse=True)[1])
 
-    def results(self, baselines: Sequence[TextBaseline]) -> tuple[BaselineResult, ...]:
-        """All baselines except the random one, best first (ties in their order)."""
+    def results(
+        self, baselines: Sequence[TextBaseline], models: Sequence[ModelHits] = ()
+    ) -> tuple[BaselineResult, ...]:
+        """All baselines except the random one, and the models, best first (ties in their order)."""
         contestants = [baseline for baseline in baselines if baseline.kind != "random"]
-        if not contestants:
+        if not contestants and not models:
             return ()
-        hits = np.stack([own_fold(baseline.hits, self.fold) for baseline in contestants])
-        p: list[float | None] = [None] * len(contestants)
+        everything = np.arange(len(self.items))
+        hits = [(own_fold(baseline.hits, self.fold), everything) for baseline in contestants]
+        hits += [(model.hits, np.flatnonzero(model.said)) for model in models]
+        p: list[float | None] = [None] * len(hits)
         if self.chance is not None:
-            p = p_above_chance(hits, self.chance, self.groups).tolist()
+            whole = [own for own, _ in hits[: len(contestants)]]
+            p = p_above_chance(np.stack(whole), self.chance, self.groups).tolist() if whole else []
+            p += [self._p_of_some(own[rows], rows) for own, rows in hits[len(contestants) :]]
         adjusted = holm_known(p)
         found = [
             BaselineResult(
-                name=baseline.name,
-                label=baseline.label,
-                kind="rule" if baseline.kind == "rule" else "learned",
-                accuracy=self.estimate(hits[place]),
-                chance=self.mean_chance(),
+                name=one.name,
+                label=one.label,
+                kind="model" if isinstance(one, ModelHits) else "rule" if one.kind == "rule" else "learned",
+                accuracy=self.estimate(own, rows),
+                chance=self.mean_chance(rows) if len(rows) else None,
                 p=p[place],
                 p_holm=adjusted[place],
+                missing=len(self.items) - len(rows),
             )
-            for place, baseline in enumerate(contestants)
+            for place, (one, (own, rows)) in enumerate(zip([*contestants, *models], hits, strict=True))
         ]
         return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
+
+    def _p_of_some(self, hits: _Hits, rows: _Rows) -> float | None:
+        if self.chance is None or not len(rows):
+            return None
+        return float(p_above_chance(hits[None], self.chance[rows], self.groups[rows])[0])
 
     def selected(
         self, baselines: Sequence[TextBaseline], facets: Sequence[str]
@@ -200,7 +245,6 @@ def _covers(estimate: Estimate, chance: float | None) -> bool | None:
 FOLDS = 5
 """The largest number of folds."""
 
-_FITS_AT_ONCE = 4  # each in a thread
 _LEVEL = 0.05  # the significance with which a baseline must beat chance on the other folds to be chosen
 
 _Hits = NDArray[np.bool_]
@@ -221,17 +265,19 @@ def fold_of_groups(groups: Sequence[str], seed: int) -> _Rows:
     return np.array([fold_of[group] for group in groups], dtype=np.int64)
 
 
-def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows, pool: Executor | None = None) -> _Hits:
+def cross_fit(
+    guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows, pool: Executor | None = None, *, each: int = 0
+) -> _Hits:
     """`hits[i, f]`: whether item i is guessed by a fit without the fold of i and without the fold f. With a `pool` fits run
-    in its threads.
+    in its threads. If each fit guesses in several ways, `each` of them, `hits[i, f, way]`.
 
-    `guess(train, test)` gets row numbers and returns the hits of the test rows. Leaving out folds f and g is symmetric,
+    `guess(train, test)` gets row numbers and returns the hits of the test rows (× ways). Leaving out folds f and g is symmetric,
     so K folds take K(K+1)/2 fits. Raises `ValueError` below three folds: to test, to select, and to train on.
     """
     folds = int(fold.max()) + 1
     if folds < 3:
         raise ValueError(f"cross-fitting takes at least 3 folds, not {folds}")
-    hits = np.zeros((len(fold), folds), dtype=np.bool_)
+    hits = np.zeros((len(fold), folds, *([each] if each else [])), dtype=np.bool_)
 
     def fitted(pair: tuple[int, int]) -> None:
         one, other = pair
@@ -288,27 +334,6 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
     ]
 
 
-def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[TextBaseline]:
-    """Three classifiers of right and wrong options, which choose each item's most likely option; and baselines that know
-    the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
-
-    Each fit uses one thread: on a busy machine OpenMP's threads mostly wait for each other.
-    """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    fits: dict[tuple[str, str], _Guess] = {
-        ("logistic-features", "logistic regression on the features"): _by_features(table, right, _logistic),
-        ("boosting-features", "gradient boosting on the features"): _by_features(table, right, lambda: _boosting(seed)),
-        ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
-        **told_answers(table, right),
-    }
-    at_once = min(_FITS_AT_ONCE, os.cpu_count() or 1)
-    with threadpool_limits(limits=1), ThreadPoolExecutor(at_once, initializer=threadpool_limits, initargs=(1,)) as pool:
-        return [
-            TextBaseline(name, label, "learned", cross_fit(guess, fold, pool)) for (name, label), guess in fits.items()
-        ]
-
-
 def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
     places = np.broadcast_to(np.arange(table.width), table.present.shape)
     return {
@@ -327,55 +352,6 @@ def _by_rank(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
         ("second-longest", "the second most characters"): -np.abs(longer - 1.0),
         ("second-shortest", "the second fewest characters"): -np.abs(shorter - 1.0),
     }
-
-
-def _by_features(table: OptionTable, right: NDArray[np.bool_], make: Callable[[], Any]) -> _Guess:
-    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
-        seen, asked = table.options_of(train), table.options_of(test)
-        known = table.relative[seen]
-        # A constant feature has no weight and only costs time.
-        varied = known.min(axis=0) < known.max(axis=0)
-        varied[0] |= not varied.any()
-        model = make().fit(known[:, varied], right[seen])
-        scores = np.zeros(table.present.shape)
-        scores[asked] = model.predict_proba(table.relative[asked][:, varied])[:, 1].round(9)
-        return table.hits(scores, right)[test]
-
-    return guess
-
-
-def _by_words(table: OptionTable, right: NDArray[np.bool_]) -> _Guess:
-    def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
-        seen, asked = table.options_of(train), table.options_of(test)
-        model = _words_model().fit(table.words[seen[table.present]], right[seen])
-        scores = np.zeros(table.present.shape)
-        scores[asked] = model.decision_function(table.words[asked[table.present]]).round(9)
-        return table.hits(scores, right)[test]
-
-    return guess
-
-
-def _logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=2000))
-
-
-def _boosting(seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    state = int(generator(seed, "audit", "boosting").integers(2**31))
-    return HistGradientBoostingClassifier(
-        max_iter=60, max_leaf_nodes=8, learning_rate=0.1, early_stopping=False, random_state=state
-    )
-
-
-def _words_model() -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=1.0, max_iter=2000, tol=1e-3)
 
 
 _CHUNK = 500  # questions compared at a time

@@ -132,7 +132,8 @@ class ProcedureEvent(Timed):
 
 class DraftQuestion(Timed):
     """A draft of a question about a stretch of one source, with options (the right one is `options[key]`) or with a
-    free `answer`; `groundtruth` tells the events behind it in one text. `version` counts its changes."""
+    free `answer`; `groundtruth` tells the events behind it in one text. `version` counts its changes. Questions of one
+    `pool` have right answers of one another as wrong options, and stay in one part; "" is none."""
 
     type: str = Field(min_length=1)
     kind: Literal["mcq", "free"]
@@ -142,6 +143,7 @@ class DraftQuestion(Timed):
     answer: str = ""
     groundtruth: str = Field(min_length=1)
     version: int = Field(default=0, ge=0)
+    pool: str = ""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field
 
+from proctor.construction.pipeline.draft_options import candidates, in_blocks, too_like
 from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.questions import (
     KEY_STANDS_OUT,
@@ -24,7 +25,6 @@ from proctor.construction.pipeline.questions import (
 )
 from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.screening import GIVEN_AWAY, Screening, ScreenSettings, screen
-from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import (
     PROMPTS,
     Asker,
@@ -46,15 +46,17 @@ _LATE_ROUNDS = 2  # beyond the settings' rounds, for drafts that are flagged lat
 class ReworkSettings(StageSettings):
     """A draft is changed at most `rounds` times, each followed by screening: first its wrong options (or the stem of a
     free response), then the whole draft, from the same events. A draft that is still flagged is removed, or kept with
-    its flags if `keep` is set; one that was never changed is not removed. `similar` is the largest share of content words
-    that two options may have in common, `candidates` the number of wrong options from other questions in the prompt.
-    `prompt` is another prompt for wrong options: a name of the kind (`paper`), or a template inside the project folder."""
+    its flags if `keep` is set; one that was never changed is not removed. `similar` is the largest similarity of two
+    options (see `alike`), `candidates` the number of wrong options from other questions in the prompt. `prompt` is another
+    prompt for wrong options: a name of the kind (`paper`), or a template inside the project folder. With `blocks`, choices
+    first exchange their right answers in blocks, without a model (see `in_blocks`), and all are screened again."""
 
     rounds: int = Field(default=2, ge=1, le=6)
     keep: bool = False
     similar: float = Field(default=0.8, gt=0, le=1)
     candidates: int = Field(default=6, ge=1, le=20)
     prompt: str = ""
+    blocks: bool = False
 
 
 class Reworked(DraftQuestion):
@@ -114,6 +116,15 @@ class RepairStage(Stage[Reworked]):
         how = stage_settings(work.project, "screen", ScreenSettings)
         first = work.records("questions", DraftQuestion)
         drafts = _Drafts.of(first, work.records("screen", Screening))
+        notes: list[str] = []
+        if settings.blocks:
+            exchanged, note = in_blocks(first, work.project.settings.seed)
+            notes.append(note)
+            for name, fields in exchanged.items():
+                old = drafts.current[name]
+                drafts.put(old, _as_version(old, old.calls, TO_CONFIRM, **fields))
+            if exchanged:
+                drafts.screened_again(*await screen(work, list(drafts.current.values()), how))
         for _ in range(settings.rounds + _LATE_ROUNDS):
             flagged = [one for one in drafts.given_away() if drafts.tried[one.id] < settings.rounds]
             if not flagged:
@@ -128,7 +139,7 @@ class RepairStage(Stage[Reworked]):
         made, refused = drafts.outcome(keep=settings.keep)
         changed_ = sum(bool(reworked.former) for reworked in made)
         gone = len(first) - len(made)
-        return Made(made, refused, [f"{changed_} changed, {gone} removed, {len(made)} of {len(first)} stay"])
+        return Made(made, refused, [*notes, f"{changed_} changed, {gone} removed, {len(made)} of {len(first)} stay"])
 
     async def _changed(
         self,
@@ -151,7 +162,7 @@ class RepairStage(Stage[Reworked]):
             asker = work.asker("writer", drafting)
             return await draft(asker, planned, log, rules, others, draft_question.version + 1)
         if draft_question.kind == "mcq":
-            lent = candidates(draft_question, every, settings.candidates)
+            lent = candidates(draft_question, every, settings.candidates, similar=settings.similar)
             asker = work.asker("writer", options)
             return await _new_options(asker, draft_question, lent, events, rules, settings.similar)
         return await _new_stem(work.asker("writer", stem), draft_question, events, rules)
@@ -185,9 +196,13 @@ class _Drafts:
         if isinstance(new, Refused):
             self.refused.append(new)
             return False
+        self.put(old, new)
+        return True
+
+    def put(self, old: DraftQuestion, new: DraftQuestion) -> None:
+        """Replaces a draft without counting it as a change that was tried."""
         self.former[old.id].append(old)
         self.current[old.id] = new
-        return True
 
     def screened_again(self, screened: Sequence[Screening], silent: Sequence[Refused]) -> None:
         """Takes the screenings of all drafts, and the answers that models declined to give."""
@@ -228,31 +243,6 @@ class _Drafts:
 def _behind(versions: Sequence[DraftQuestion], more: Sequence[Call]) -> tuple[Call, ...]:
     """The calls behind all versions of a draft, and more, each once."""
     return tuple(dict.fromkeys([*(call for version in versions for call in version.calls), *more]))
-
-
-def candidates(draft_question: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:
-    """Plausible wrong options: right ones of other questions of the same type about other stretches, those of similar
-    length and words first."""
-    right = draft_question.options[draft_question.key or 0]
-    own = content_words(right)
-
-    def distance(other: str) -> tuple[float, str]:
-        words = content_words(other)
-        shared = len(words & own) / max(1, len(words | own))
-        return abs(len(other) - len(right)) / max(len(other), len(right)) - shared, other
-
-    others = {
-        other.options[other.key]
-        for other in every
-        if other.key is not None
-        and other.type == draft_question.type
-        and (
-            other.source != draft_question.source
-            or other.end <= draft_question.start
-            or draft_question.end <= other.start
-        )
-    }
-    return sorted((text for text in others if text not in draft_question.options), key=distance)[:most]
 
 
 async def _new_options(
@@ -315,19 +305,3 @@ def _as_version(draft_question: DraftQuestion, calls: tuple[Call, ...], flag: st
         *([KEY_STANDS_OUT] if stands else []),
     ]
     return new.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
-
-
-def too_like(right: str, wrong: Sequence[str], most: float) -> str:
-    """The first wrong option that resembles the right one or an earlier one ("" for none), by the share of common
-    content words.
-
-    >>> too_like("Slide to the liver edge", ["Slide to the edge of the liver", "Rotate the probe"], 0.8)
-    "options: too like another: 'Slide to the edge of the liver'"
-    """
-    seen = [content_words(right)]
-    for text in wrong:
-        words = content_words(text)
-        if any(words | other and len(words & other) / len(words | other) > most for other in seen):
-            return f"options: too like another: {text!r}"
-        seen.append(words)
-    return ""

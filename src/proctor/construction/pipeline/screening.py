@@ -12,6 +12,7 @@ from proctor.audits.items import audit_items
 from proctor.construction.pipeline.records import Call, DraftQuestion, Record, Refused
 from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
 from proctor.core import (
+    OPTION_POOL,
     Answer,
     FrozenModel,
     Item,
@@ -268,7 +269,7 @@ def guessable(drafts: Sequence[DraftQuestion], work: Work) -> Mapping[str, bool]
 def as_item(
     draft: DraftQuestion, groups: Mapping[str, str] | None = None, tags: Mapping[str, TagValue] | None = None
 ) -> Item:
-    """A draft as an item without media, in the group of its source."""
+    """A draft as an item without media, in the group of its source, with its pool of options."""
     letters = option_letters(len(draft.options))
     answer = letters[draft.key] if draft.key is not None else draft.answer
     return Item(
@@ -278,7 +279,7 @@ def as_item(
         answer=ChoiceFormat() if draft.kind == "mcq" else FreeTextFormat(),
         options=draft.options,
         reference=Reference(answer=answer, rationale=draft.groundtruth),
-        tags={"type": draft.type, **(tags or {})},
+        tags={"type": draft.type, **({OPTION_POOL: draft.pool} if draft.pool else {}), **(tags or {})},
     )
 
 

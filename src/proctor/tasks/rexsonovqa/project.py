@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from proctor.construction import pipeline
 from proctor.construction.sources import SourcesStage
-from proctor.core import Region, write_whole
+from proctor.core import OPTION_POOL, Region, write_whole
 from proctor.core.formats import option_letters
 from proctor.tasks.rexsonovqa.native import KINDS, METADATA, item_id
 
@@ -108,6 +108,7 @@ def _entry(final_question: pipeline.FinalQuestion, source: pipeline.SourceVideo)
         "time_end": end,
         "keep": True,
         "question_type": final_question.type,
+        **({OPTION_POOL: final_question.pool} if final_question.pool else {}),
         **({"split": final_question.part} if final_question.part else {}),
     }
 

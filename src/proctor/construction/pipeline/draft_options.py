@@ -1,0 +1,100 @@
+"""Wrong options of drafts from the right ones of others, by the rules of `proctor.construction.distractors`: candidates that a
+model adapts, and blocks that remove cues without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from proctor.construction.distractors import Bounds, OptionCosts, alike, read_texts
+from proctor.construction.pipeline.records import DraftQuestion
+from proctor.construction.pipeline.screening import as_item
+from proctor.construction.repair import RepairSettings, repair_items
+from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, count_of
+from proctor.core.formats import ChoiceFormat, option_letters
+
+
+class _Lender(NamedTuple):
+    """What of a choice decides whether its right answer may serve another one."""
+
+    id: str
+    source: str
+    start: float
+    end: float
+    question: str
+    right: str
+    groundtruth: str
+
+    @classmethod
+    def of(cls, draft: DraftQuestion) -> _Lender:
+        right = draft.options[draft.key or 0]
+        return cls(draft.id, draft.source, draft.start, draft.end, draft.text, right, draft.groundtruth)
+
+    @property
+    def item(self) -> Item:
+        return Item(
+            id=self.id,
+            group=self.source,
+            question=self.question,
+            media=(VideoClip(source=self.source, start=self.start, end=self.end),),
+            answer=ChoiceFormat(),
+            options=(self.right, f"not {self.right}"),  # the other options have no part in it
+            reference=Reference(answer="A", rationale=self.groundtruth),
+        )
+
+
+@lru_cache(maxsize=4)
+def _costs(lenders: tuple[_Lender, ...], similar: float) -> OptionCosts:
+    items = [lender.item for lender in lenders]
+    return OptionCosts(items, read_texts(items, beside=items), Bounds(similar=similar))
+
+
+def candidates(draft: DraftQuestion, every: Sequence[DraftQuestion], most: int, *, similar: float = 0.8) -> list[str]:
+    """At most `most` plausible wrong options of a choice, the cheapest first (see `OptionCosts`): right ones of other
+    questions of its type, about other stretches, that are at most as `similar` to its own right one and that nothing known
+    of its stretch supports."""
+    others = [one for one in every if one.key is not None and one.type == draft.type and one.id != draft.id]
+    lenders = tuple(sorted(map(_Lender.of, [draft, *others])))
+    row = next(place for place, lender in enumerate(lenders) if lender.id == draft.id)
+    costs = _costs(lenders, similar)
+    found = [lenders[other].right for other in costs.cheapest(row, range(len(lenders)))]
+    return [text for text in found if text not in draft.options][:most]
+
+
+def too_like(right: str, wrong: Sequence[str], most: float) -> str:
+    """The first wrong option that is more similar than `most` to the right one or an earlier one ("" for none); see `alike`.
+
+    >>> too_like("Slide to the liver edge", ["Slide to the edge of the liver", "Rotate the probe"], 0.8)
+    "options: too like another: 'Slide to the edge of the liver'"
+    """
+    seen = [right]
+    for text in wrong:
+        if any(alike(text, other) > most for other in seen):
+            return f"options: too like another: {text!r}"
+        seen.append(text)
+    return ""
+
+
+def in_blocks(
+    drafts: Sequence[DraftQuestion], seed: int, rounds: int = 100
+) -> tuple[dict[str, dict[str, object]], str]:
+    """The new options, key and pool, by id, of the choices that exchange their right answers in blocks within their type
+    (see `repair_items`), and a note on how many there are. No model is asked. What cannot be exchanged stays as it is."""
+    choices = [draft for draft in drafts if draft.key is not None]
+    items = [
+        as_item(draft).model_copy(update={"media": (VideoClip(source=draft.source, start=draft.start, end=draft.end),)})
+        for draft in choices
+    ]
+    settings = RepairSettings(seed=seed, same=("type",), keep=0.0, rounds=rounds)
+    try:
+        made = repair_items(items, settings, beside=items)
+    except InputError as error:
+        return {}, f"no options exchanged in blocks: {error}"
+    found: dict[str, dict[str, object]] = {}
+    for name, item in made.items.items():
+        letter = str(item.reference.answer) if item.reference else ""
+        place = option_letters(len(item.options)).index(letter)
+        found[name] = {"options": item.options, "key": place, "pool": str(item.tags[OPTION_POOL])}
+    pools = count_of(len(made.pools), "pool")
+    return found, f"options exchanged in blocks: {len(found)} of {count_of(len(choices), 'choice')}, in {pools}"
