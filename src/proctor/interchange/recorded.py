@@ -120,6 +120,12 @@ def mapped(
     )
 
 
+def read_reply(item: core.Item, text: str) -> core.Answer:
+    """A reply to an item, recorded elsewhere, as an answer: with its value, or with the problem of a reply that can't be
+    read."""
+    return _answer(item, RecordedAnswer("", item.id, text))
+
+
 def outcome_of(end: End, text: str) -> tuple[core.Status, str, dict[str, JsonValue]]:
     """What a recorded reply is by the way it ended, as our own runs would have it: status, reason, and `extra` with the
     server's word and whether the token limit ended it. Only a reply that is whole, or cut off with some text, is an

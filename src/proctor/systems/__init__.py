@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         SystemOptions,
         asks_models,
         build_system,
-        is_file_address,
         is_system,
         only_model,
         read_options,
@@ -37,7 +36,7 @@ else:
 
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "asks_models", "build_system", "is_file_address",
+    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "asks_models", "build_system",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proctor.core import TableFault, one_of
+from proctor.core import plain_column as plain
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "id": (
@@ -163,16 +163,6 @@ class ColumnMap:
             parts.append(f"options = {' + '.join(map(repr, self.options))}")
         facets = f"; facets: {', '.join(map(repr, self.facets))}" if self.facets else ""
         return f"Columns: {', '.join(parts)}{facets}"
-
-
-def plain(name: str) -> str:
-    """A name without case, accents, spaces and punctuation.
-
-    >>> plain("Start-Time (s)"), plain("RÉPONSE"), plain("Frage")
-    ('starttimes', 'reponse', 'frage')
-    """
-    apart = unicodedata.normalize("NFKD", name.casefold().replace("°", "o"))
-    return "".join(one for one in apart if one.isalnum()) or name.strip()
 
 
 _KNOWN = {name: {plain(word): place for place, word in enumerate(words)} for name, words in FIELDS.items()}
