@@ -164,7 +164,7 @@ class _Import:
             text, place = self.rows.texts.get((item, system), ("", row))
             answer = kept.get(system, {}).get(item)
             if answer is None and not text:
-                under = f"{system!r} / {self.conditions[system]}"
+                under = f"{system} / {self.conditions[system]}"
                 expected = "a column with the answers (--map candidate=COLUMN), or the answers first: proctor import, proctor run"
                 self._fault(row, "", f"no answer of {under} to {item!r} in {where} or in the table", expected)
             elif answer is None:

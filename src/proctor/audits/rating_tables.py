@@ -74,8 +74,8 @@ def read_rating_rows(
     sheet = _sheet(file)
     if sheet.faults:
         return RatingRows(RatingColumns(), faults=list(sheet.faults))
-    if {*sheet.columns} >= _EXPORTED and not given:
-        columns = _exported_columns(sheet)
+    if {*sheet.columns} >= _EXPORTED and not given.keys() - {"lower_is_better"}:
+        columns = replace(_exported_columns(sheet), lower=tuple(given.get("lower_is_better", ())))
     else:
         columns = rating_columns(sheet, given, known_items=known_items, facets=facets, one_system=bool(system))
     if columns.faults:
@@ -250,9 +250,12 @@ def _names_with_condition(sheet: core.Sheet, columns: RatingColumns) -> dict[tup
 
 
 def _sheet(file: Path) -> core.Sheet:
-    """The table in a file. One without a known extension is CSV."""
+    """The table in a file, with its empty columns, which have faults in each row. One without a known extension is
+    CSV."""
     if file.suffix.lower() in core.SHEET_SUFFIXES:
-        return core.read_sheet(file)
+        sheet = core.read_sheet(file)
+        sheet.columns = list(dict.fromkeys([*sheet.columns, *(name for row in sheet.rows for name in row.cells)]))
+        return sheet
     table = core.read_table(file, ())
     columns = list(table.rows[0].cells) if table.rows else []
     rows = [core.SheetRow(row.number, dict(row.cells)) for row in table.rows]
