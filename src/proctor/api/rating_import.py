@@ -86,6 +86,10 @@ class _Import:
             self.rows.ratings.clear()
         if self.rows.faults:
             return
+        if self.benchmark.numbered:
+            expected = "ids of the questions' own, and they have none: --map id=COLUMN names their column"
+            self._fault(1, self.rows.columns.item, "ids", expected)
+            return
         if not self.rows.ratings and not self.rows.texts:
             self._fault(0, "", "no rating and no answer", "one or more")
         if self.given["name"] and self.rows.columns.system:

@@ -146,7 +146,8 @@ class Benchmark:
     compare with. failed: the treatment of missing scores by the benchmark's rules (None: not specified). excerpts: the
     longer videos from which videos were cut. rating: the dimensions on which people and judges rate answers. scorers:
     additional scorers. prompt: a template for models. judge: the default judge. reading: how the files were
-    interpreted. origin: the location of the files.
+    interpreted. origin: the location of the files. numbered: whether the ids are numbers of rows that the reader made up,
+    since the files have none.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -183,6 +184,7 @@ class Benchmark:
     judge: str = ""
     reading: tuple[str, ...] = ()
     origin: FilesOrigin | None = None
+    numbered: bool = False
 
     def __repr__(self) -> str:
         """The name, the title and the number of items: items may be thousands."""
