@@ -319,7 +319,8 @@ def scored_cases(
     given = _Given(store, benchmark, all_items=False, short_names=True)
     cases = _cases(given, scheme, images)
     found: dict[Case, dict[str, float]] = {}
-    for (item, system, dimension), value in given.marks(scorer).items():
+    every = {(*key, dimension.name) for key, case in cases.items() for dimension in case.dimensions}
+    for (item, system, dimension), value in given.on_dimensions(scorer, given.marks(scorer), every).items():
         if (item, system) not in cases:
             continue
         before = found.setdefault(cases[item, system], {}).setdefault(dimension, value)
