@@ -230,7 +230,7 @@ def audit(
     comparing: AuditOptions,
     probing: ProbeOptions,
     benchmark: Annotated[
-        str, Option("A benchmark whose answers in the store were scored.", metavar="[BENCHMARK]", argument=True)
+        str, Option("A benchmark whose answers in the store were scored.", metavar="BENCHMARK", argument=True)
     ] = "",
     old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
     store: StoreUrl = None,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         ModelSystem,
         Sampling,
         Sent,
+        frames_as_sent,
         prompt_as_sent,
         prompt_for_benchmark,
         prompt_text,
@@ -36,7 +37,7 @@ else:
 
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "asks_models", "build_system",
+    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "asks_models", "build_system", "frames_as_sent",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip
