@@ -71,12 +71,16 @@ async def import_ratings(
 
 @dataclass
 class _Import:
-    """One import: what the table says, beside what the store has."""
+    """One import: what the table says, beside what the store has. `store` is the one with the benchmark, `runs` and
+    `conditions` are those of each system, `new` the answers that the store does not have."""
 
     benchmark: core.Benchmark
     path: Path
     rows: RatingRows
     given: ImportOptions
+    store: Store | None = None
+    scheme: core.RatingScheme | None = None
+    conditions: dict[str, str] = field(default_factory=dict)
     runs: dict[str, Run | None] = field(default_factory=dict)
     new: dict[_Answer, str] = field(default_factory=dict)
 
@@ -93,9 +97,8 @@ class _Import:
         if not self.rows.ratings and not self.rows.texts:
             self._fault(0, "", "no rating and no answer", "one or more")
         if self.given["name"] and self.rows.columns.system:
-            self._fault(
-                1, self.rows.columns.system, "systems' names", f"none of them beside --name {self.given['name']}"
-            )
+            expected = f"none of them beside --name {self.given['name']}"
+            self._fault(1, self.rows.columns.system, "systems' names", expected)
         opened = existing_store(self.given["store"])
         self.store = opened if opened is not None and self.benchmark.name in opened.benchmark_names() else None
         self._check_names()
@@ -118,7 +121,7 @@ class _Import:
                 self._fault(row, columns.item, repr(core.printable(item)), f"the id of a question, such as {example!r}")
             seen.add((row, item))
             first.setdefault(system, row)
-        named = {**dict.fromkeys(first, columns.system)}
+        named = dict.fromkeys(first, columns.system)
         for row, rating in self.rows.ratings:
             for name, column in ((rating.rater, columns.rater), (rating.dimension, columns.dimension)):
                 first.setdefault(name, row)
@@ -150,35 +153,30 @@ class _Import:
             rated.setdefault((rating.item, rating.system), row)
         for (item, system), (_, row) in self.rows.texts.items():
             rated.setdefault((item, system), row)
-        there = (
-            {}
-            if self.store is None
-            else {(run.system, run.condition): run for run in self.store.runs(self.benchmark.name)}
-        )
+        stored = [] if self.store is None else self.store.runs(self.benchmark.name)
+        there = {(run.system, run.condition): run for run in stored}
         self.conditions = {system: self._condition(system) for system in dict.fromkeys(name for _, name in rated)}
         self.runs = {system: there.get((system, condition)) for system, condition in self.conditions.items()}
-        kept = {
-            system: self.store.answers(run)
-            for system, run in self.runs.items()
-            if run is not None and self.store is not None
-        }
-        self.kept = kept
+        known = {system: run for system, run in self.runs.items() if run is not None}
+        kept = {system: self.store.answers(run) for system, run in known.items()} if self.store is not None else {}
         where = "the store" if self.store is None else self.store.shown
         for (item, system), row in rated.items():
             text, place = self.rows.texts.get((item, system), ("", row))
             answer = kept.get(system, {}).get(item)
             if answer is None and not text:
                 under = f"{system} / {self.conditions[system]}"
-                expected = "a column with the answers (--map candidate=COLUMN), or the answers first: proctor import, proctor run"
-                self._fault(row, "", f"no answer of {under} to {item!r} in {where} or in the table", expected)
+                found = f"no answer of {under} to {item!r} in {where} or in the table"
+                expected = "a column with the answers (--map candidate=COLUMN), or the answers first: proctor import, "
+                self._fault(row, "", found, expected + "proctor run")
             elif answer is None:
                 run = self.runs[system]
                 if run is not None and run.settings.get("format") != FORM:
                     found = f"an answer to {item!r} that {system!r} did not give in {where}"
-                    self._fault(
-                        place, self.rows.columns.candidate, found, "an answer of that run, or another system's name"
-                    )
+                    expected = "an answer of that run, or another system's name"
+                    self._fault(place, self.rows.columns.candidate, found, expected)
                 self.new[item, system] = text
+            elif answer.status is core.Status.FAILED:
+                self._fault(row, "", f"a rating of a failed call ({system}, {item!r} in {where})", "one of an answer")
             elif text and text.strip() not in {answer.text.strip(), answer.wording.strip()}:
                 found = f"another answer of {system!r} to {item!r} than in {where}"
                 self._fault(place, self.rows.columns.candidate, found, "the same answer, or another --store")
@@ -201,9 +199,8 @@ class _Import:
             dimension = known.get(rating.dimension)
             column = self.rows.columns.dimension or rating.dimension
             if dimension is None:
-                self._fault(
-                    row, self.rows.columns.dimension, repr(rating.dimension), core.one_of([*known], rating.dimension)
-                )
+                expected = core.one_of([*known], rating.dimension)
+                self._fault(row, self.rows.columns.dimension, repr(rating.dimension), expected)
             elif not dimension.levels[0] <= rating.value <= dimension.levels[-1]:
                 expected = f"a number from {dimension.levels[0]:g} to {dimension.levels[-1]:g}"
                 self._fault(row, self.rows.columns.value or column, f"{rating.value:g}", expected)
