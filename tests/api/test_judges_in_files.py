@@ -19,6 +19,7 @@ FILE = '''"""Judges of one's own."""
 from pydantic import BaseModel
 
 import proctor
+from proctor.core import Metric, Score
 from proctor.judges.dimensions import DimensionScores, RatesDimensions
 
 
@@ -68,13 +69,13 @@ def empty(setup):
 class Words:
     def __init__(self):
         self.name = "words"
-        self.metrics = (proctor.Metric("words", "Words", high=99.0),)
+        self.metrics = (Metric("words", "Words", high=99.0),)
 
     def applies(self, item):
         return item.answer.kind == "free_text"
 
     async def score(self, item, answer):
-        return [proctor.Score(item_id=item.id, metric="words", value=float(len(answer.text.split())), scorer="words")]
+        return [Score(item_id=item.id, metric="words", value=float(len(answer.text.split())), scorer="words")]
 
 
 number = 3
@@ -116,11 +117,11 @@ def test_a_judge_in_a_file_asks_the_model(made: Evaluation, file: Path, name: st
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("breaks", r"juizes\.py:breaks, item 'room-0/why': KeyError: 'chave' \(juizes\.py, line 2\d\)"),
-        ("greedy", r"juizes\.py:greedy, item 'room-0/why': found 7, expected 0 to 1 \(or declare low and high\)"),
+        ("breaks", r"juizes\.py:breaks, item 'room-1/why': KeyError: 'chave' \(juizes\.py, line 2\d\)"),
+        ("greedy", r"juizes\.py:greedy, item 'room-1/why': found 7, expected 0 to 1 \(or declare low and high\)"),
         ("number", r"juizes\.py:number: found int, expected a function, or a factory with @RatesDimensions"),
         ("Same", r"juizes\.py:Same: found a class, expected a function"),
-        ("nobody", r"juizes\.py: found no 'nobody', expected one of alike, "),
+        ("nobody", r"juizes\.py: found no 'nobody', expected one of .*alike, "),
     ],
 )
 def test_a_fault_of_the_file_is_one_line(made: Evaluation, file: Path, name: str, said: str) -> None:
