@@ -171,9 +171,10 @@ def test_a_refusal_names_the_row_and_writes_nothing(
 
 def test_faults_of_one_cause_are_one_line(folder: Path) -> None:
     changed(folder, [(row, 0, f"x{row}") for row in range(2, 12)])
-    with pytest.raises(InputError, match="found 10 faults, expected none") as caught:
+    with pytest.raises(InputError, match="row 2, column 'caso': found 'x2'") as caught:
         imported(folder)
-    (line,) = caught.value.__notes__
+    head, line = caught.value.__notes__
+    assert head == "10 faults in all:"
     assert "10 times: expected the id of a question, such as 'c00'; found row 2, column 'caso': 'x2'" in line
 
 
@@ -218,9 +219,9 @@ def test_declared_dimensions_are_those_that_count(folder: Path) -> None:
     file.write_text(
         "dimensions:\n- {name: clareza, levels: [1, 2]}\n- {name: erros, levels: [0, 9], lower_is_better: true}\n"
     )
-    with pytest.raises(InputError, match=r"found .* faults") as caught:
+    with pytest.raises(InputError, match=r"row \d+, column 'clareza': found \d") as caught:
         imported(folder, dimensions=file, store=folder / "other.db")
-    assert "expected a number from 1 to 2" in caught.value.__notes__[0]
+    assert "expected a number from 1 to 2" in caught.value.__notes__[1]
 
 
 def test_a_system_without_a_column_is_named(folder: Path) -> None:

@@ -393,4 +393,7 @@ def _as_file(given: Any, name: str) -> Iterator[Path]:
         try:
             yield file
         except InputError as error:
-            raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None
+            told = InputError(str(error).replace(f"{folder}{os.sep}", ""))
+            for note in getattr(error, "__notes__", ()):
+                told.add_note(note.replace(f"{folder}{os.sep}", ""))
+            raise told from None

@@ -63,9 +63,8 @@ async def import_ratings(
     rows = read_rating_rows(path, columns, known_items=known, facets=tags, system=given["name"])
     work = _Import(benchmark, path, rows, given)
     work.check()
-    faults = [(path, fault) for fault in rows.faults]
-    if faults:
-        raise core.error_of_faults(path, faults)
+    if rows.faults:
+        raise core.first_fault(path, rows.faults)
     return await work.write()
 
 

@@ -55,7 +55,7 @@ def read_ratings(file: Path, columns: Mapping[str, Sequence[str]] | None = None)
     if not found.faults and not found.ratings:
         found.faults.append(core.TableFault(0, "", "no rating", "one or more"))
     if found.faults:
-        raise core.error_of_faults(file, [(file, fault) for fault in found.faults])
+        raise core.first_fault(file, found.faults)
     return RatingsTable(
         tuple(rating for _, rating in found.ratings), lower_is_better=found.lower, notes=tuple(found.notes)
     )
