@@ -184,6 +184,8 @@ def audit(
     both = tuple(listed(given["scorer"])), tuple(listed(given["against"]))
     every, missing = given["all_items"], given["allow_missing"]
     if ratings is None:
+        if given["columns"]:
+            raise UsageError("--map", "two tables with it: a store has no columns", found="a store")
         where = stored(scores, benchmark)
         found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
     elif every:

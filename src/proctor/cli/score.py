@@ -307,9 +307,10 @@ def audit(
 
 def _probed(options: AuditOptions) -> dict[str, Any]:
     """The options of an audit that perturbations use. Raises `UsageError` for the others."""
-    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement"):
+    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"):
         if options[name]:
-            raise UsageError(f"--{name.replace('_', '-')}", "none: --perturb compares with no rating", found="it")
+            shown = "map" if name == "columns" else name.replace("_", "-")
+            raise UsageError(f"--{shown}", "none: --perturb compares with no rating", found="it")
     return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
 
 
