@@ -253,7 +253,7 @@ def audit(
 ) -> None:
     """Compare judges with people's ratings.
 
-    Compares all scorers of the same answers in a store, and says first which agrees best, how surely, and how far
+    Compares all scorers of the same answers in a store, and says first which agrees best, how certain that is, and how far
     people agree with each other.
 
     With --scores and --ratings, reads two tables instead of a store. Optional columns: dimension; of the scores metric

@@ -152,6 +152,13 @@ def instance_in_file(address: str) -> Any:
     """The object at `path/to/file.py:name` (see `object_in_file`); of a class, an instance made without arguments.
 
     Raises also `InputError` for a class that needs arguments, and `ConfigurationError` for one that raises.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "lamp.py"
+    ...     _ = file.write_text("class Lamp:\\n    lit = True", "utf-8")
+    ...     instance_in_file(f"{file}:Lamp").lit
+    True
     """
     found = object_in_file(address)
     if not isinstance(found, type):

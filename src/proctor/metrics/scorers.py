@@ -87,6 +87,14 @@ def scorer_in_file(address: str) -> Scorer:
     arguments, or a scorer.
 
     Raises what `proctor.core.instance_in_file` raises, and `ConfigurationError` for another kind of object.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "mine.py"
+    ...     _ = file.write_text("def short(text): return len(text) < 80", "utf-8")
+    ...     scorer_in_file(f"{file}:short").name
+    'short'
     """
     found = instance_in_file(address)
     if hasattr(found, "score"):

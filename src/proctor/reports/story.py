@@ -272,7 +272,7 @@ def audit_story(source: AuditSource) -> Story:
 
 
 def audit_sentences(source: AuditSource) -> tuple[str, str]:
-    """Which metric agrees best and how surely, and how far the raters agree with each other: two texts, as the report of
+    """Which metric agrees best, how certain that is, and how far the raters agree with each other: two texts, as the report of
     an audit begins."""
     return _by_language(source, _best_metric), _ceiling(source)
 
