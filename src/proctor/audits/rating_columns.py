@@ -123,6 +123,12 @@ class RatingColumns:
         return self.dimensions or self.raters or ((self.value,) if self.value else ())
 
     @property
+    def plain(self) -> bool:
+        """Whether all columns are called as their fields, and all are read."""
+        called = all(getattr(self, name) in {"", name} for name in RATING_FIELDS)
+        return called and not (self.dimensions or self.raters or self.unread)
+
+    @property
     def line(self) -> str:
         """A note on how the columns are read."""
         parts = [f"{name} = {getattr(self, name)!r}" for name in RATING_FIELDS if getattr(self, name)]

@@ -81,12 +81,9 @@ def read_rating_rows(
     if columns.faults:
         return RatingRows(columns, faults=list(columns.faults))
     found = _RatingReader(sheet, columns, system).read()
-    if found.columns.line != _PLAIN_LINE:
-        found.notes.insert(0, found.columns.line)
+    if not columns.plain and columns.rater != "scorer":
+        found.notes.insert(0, columns.line)
     return found
-
-
-_PLAIN_LINE = RatingColumns("item", "system", "rater", "dimension", "value", "candidate").line
 
 
 def _exported_columns(sheet: core.Sheet) -> RatingColumns:

@@ -275,8 +275,8 @@ def audit(
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
     if tables and not (scores and ratings):
-        missing = "--ratings" if scores else "--scores"
-        raise UsageError(missing, f"{missing} FILE: the tables of scores and of ratings go together")
+        given, missing = ("--scores", "--ratings") if scores else ("--ratings", "--scores")
+        raise UsageError(missing, f"a file, which {given} needs")
     if not tables and not benchmark:
         raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
     if tables and benchmark and official is None:
