@@ -52,7 +52,7 @@ def test_an_answer_is_of_one_group(tmp_path: Path) -> None:
     [
         (
             "item;system;rater\nq;s;r\n",
-            "row 1: found no column 'value', expected the columns item, system, rater, value",
+            "row 1: found no column of the ratings among 'item', 'system', 'rater', expected one, or --map value=COLUMN",
         ),
         ("item;system;rater;value\nq;s;r;high\n", "row 2, column 'value': found 'high', expected a finite number"),
         ("item;system;rater;value\nq;s;r\n", "row 2: found 3 columns, expected 4 columns"),

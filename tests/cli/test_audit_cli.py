@@ -138,8 +138,8 @@ def test_people_can_be_compared_with_one_another_and_unknown_scorers_are_told(st
 def test_raters_without_a_shared_answer_are_told(store: Path) -> None:
     done = proctor("audit", "mediqa-eval", "--store", store, "--scorer", "overlap", "--draws", "0")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == (
-        "No answer was rated by two raters on the same dimension: how far raters agree is not known."
+    assert done.stdout.splitlines()[1] == (
+        "How far people agree with each other is not known: no answer was rated by two of them on the same dimension."
     )
 
 

@@ -204,7 +204,9 @@ WAYS = (
             **FORMAT,
             **dict.fromkeys(("benchmark", "store"), "given beside"),
             **dict.fromkeys(("old", "scores", "ratings", "report", "dimensions", "protocol"), "of ratings"),
-            **dict.fromkeys(("against", "allow_missing", "lead_over", "power", "rater_agreement"), "refused"),
+            **dict.fromkeys(
+                ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"), "refused"
+            ),
         },
     ),
     Way(

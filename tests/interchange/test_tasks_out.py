@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import base64
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,10 @@ from proctor.core import Image, InputError, Item, Reference, UsageError, VideoCl
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.interchange import LmmsTask
 from proctor.interchange.tasks import media_of, read_task
+from proctor.media import MediaLibrary
+from proctor.media import view as media_view
+from proctor.systems import frames_as_sent, prompt_for_benchmark
+from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.foreign import foreign
 from tests.support.lamp_benchmark import lamps
 
@@ -34,6 +40,39 @@ def test_inspect_runs_the_task(made: proctor.Evaluation, tmp_path: Path) -> None
     assert found["ours"] == pytest.approx(found["mean"], abs=1e-9)
     assert found["stderr"] == pytest.approx(0, abs=1e-9)  # clustered: every room has the same share
     assert found["asked"][1] == 'Question: Is lamp 1 on?\n\nStart your reply with "Answer: yes" or "Answer: no".'
+
+
+def test_the_task_sends_frames_as_proctor_cuts_them(tmp_path: Path) -> None:
+    """The example in the task's first lines runs with a server that takes no video: it gets the frames of the span, with
+    their times, byte for byte as a run of Proctor sends them. Whole files are refused by that provider."""
+    media = tmp_path / "media"
+    media.mkdir()
+    write_clock_video(media / "b.mp4", ClockVideo(times_ms=range(0, 4000, 40)))
+    clip = VideoClip(source="b.mp4", start=1.0, end=3.0)
+    item = Item(
+        id="b", group="g", question="On?", answer=BinaryFormat(), media=(clip,), reference=Reference(answer=True)
+    )
+    bare = item.model_copy(update={"id": "n", "media": (), "question": "Off?"})
+    store = _stored(tmp_path, proctor.Benchmark("seen", "Seen", (item, bare), (proctor.ACCURACY,), "accuracy"))
+    made = proctor.export(store, tmp_path / "task", "seen", format="inspect-task", media=media)
+    assert not any("span" in line or "frames" in line for line in made.dropped)
+    assert "-T frames=false" in (tmp_path / "task" / "task.py").read_text("utf-8")
+    found = foreign("tests.support.foreign_tasks", "server", tmp_path / "task", media, tmp_path)
+    sent = found["True"]
+    assert (sent["status"], sent["errors"]) == ("success", [])
+    (with_frames,) = [one for one in sent["asked"] if "On?" in str(one)]
+    content = with_frames[1]["content"]
+    pictures = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    view = media_view(item, "video", MediaLibrary(media))
+    system, frames, user = asyncio.run(frames_as_sent(item, view, prompt_for_benchmark("seen")))
+    assert pictures == [f"data:image/jpeg;base64,{base64.b64encode(frame.jpeg).decode()}" for frame in frames]
+    assert [read_clock(frame.jpeg) for frame in frames] == [25, 50]  # seconds 1 and 2 of the video
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    assert texts == ["t = 0.0 s", "t = 1.0 s", user]
+    assert with_frames[0]["content"] == system
+    (without,) = [one for one in sent["asked"] if "Off?" in str(one)]
+    assert "image_url" not in str(without)
+    assert any("Video content is not currently supported" in error for error in found["False"]["errors"])
 
 
 def test_lmms_eval_runs_the_task(made: proctor.Evaluation, tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_missing_packages_are_named(weights: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("proctor.models.local.find_spec", lambda name: None if name == "torch" else real(name))
     with pytest.raises(ConfigurationError) as caught:
         client(weights)
-    hint = "without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
+    hint = "without a GPU first: uv pip install --torch-backend=cpu torch (much smaller)"
     assert str(caught.value) == f"transformers:{weights}: torch missing: pip install 'proctor-eval[local]'; {hint}"
     monkeypatch.setattr("proctor.models.local.find_spec", lambda name: None if name == "transformers" else real(name))
     with pytest.raises(ConfigurationError, match=r"transformers missing: pip install 'proctor-eval\[local\]'$"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import proctor
+from proctor.core import Answer, Score, Status, Timing, Usage
 from tests.support.lamp_benchmark import lamps
 
 
@@ -217,9 +218,50 @@ def ended(folder: Path) -> dict[str, Any]:
     return {"answers": [[str(one.status), one.reason, one.extra] for one in said], "notes": made.notes}
 
 
+def written(folder: Path) -> dict[str, Any]:
+    """A log that we write of answers with each status, and scores by a judge and a person, as Inspect reads it."""
+    from inspect_ai.log import read_eval_log
+
+    benchmark, store = lamps(free_text=True), proctor.open_store(folder / "written.db")
+    store.add_benchmark(benchmark)
+    run = store.start_run("lamps", "one", "video", {"system": {"model": "openai:gpt-5.2"}})
+    used = Usage(requests=1, input_tokens=10, output_tokens=4, cached_tokens=3)
+    yes = {"text": "yes", "parsed": True, "usage": used}
+    rows: list[tuple[dict[str, Any], list[Score]]] = [
+        (yes, []),
+        ({**yes, "extra": {"cut_off": True, "finish_reason": "length"}}, []),
+        ({"status": Status.FAILED, "reason": "HTTP 500: out of memory"}, []),
+        ({"status": Status.REFUSED, "reason": "content_filter", "usage": used}, []),
+        ({"status": Status.ERROR, "reason": "the context is too long"}, []),
+        ({"status": Status.ERROR, "reason": "HTTP 400: cannot identify image file"}, []),
+        ({"status": Status.TIMED_OUT, "reason": "took 31 s", "timing": Timing(model_s=31.0)}, []),
+    ]
+    items = [*benchmark.items[: len(rows)], benchmark.items[-1]]
+    said = [Score(item_id=items[-1].id, metric="accuracy", value=value, scorer=who) for who, value in
+            (("three-level[gpt]", 1.0), ("human:ana", 0.0))]  # fmt: skip
+    rows.append(({"text": "the machine", "parsed": "the machine"}, said))
+    answers = [(Answer(item_id=item.id, **fields), scores) for item, (fields, scores) in zip(items, rows, strict=True)]
+    store.write(run, answers)
+    proctor.export(store, folder / "written.json", "lamps", format="inspect")
+    log = read_eval_log(str(folder / "written.json"))
+    assert log.samples is not None
+    assert log.results is not None
+    return {
+        "status": log.status,
+        "completed": [log.results.completed_samples, log.results.total_samples],
+        "errors": [sample.error.message if sample.error else None for sample in log.samples],
+        "stops": [sample.output.stop_reason if sample.output.choices else None for sample in log.samples],
+        "limits": [sample.limit.type if sample.limit else None for sample in log.samples],
+        "models": sorted({name for sample in log.samples for name in sample.model_usage}),
+        "total": log.stats.model_usage["openai/gpt-5.2"].model_dump(exclude_none=True),
+        "judged": {name: score.value for name, score in (log.samples[-1].scores or {}).items()},
+        "scorers": sorted(score.name for score in log.results.scores),
+    }
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    if more := {"shuffled": shuffled, "ended": ended}.get(" ".join(sys.argv[2:])):
+    if more := {"shuffled": shuffled, "ended": ended, "written": written}.get(" ".join(sys.argv[2:])):
         sys.stdout.write(json.dumps(more(place)) + "\n")
     else:
         evaluate(place)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import proctor
 from tests.support.lamp_benchmark import lamps
@@ -40,6 +42,57 @@ def by_inspect(folder: Path, place: Path) -> dict[str, Any]:
     }
 
 
+class _Server(BaseHTTPRequestHandler):
+    """An OpenAI-compatible server that says "yes" to all, and keeps what it was asked."""
+
+    asked: ClassVar[list[list[dict[str, Any]]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(body["messages"])
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Answer: yes"}}
+        usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+        reply = {"id": "r", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
+        said = json.dumps(reply | {"usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the class has it
+        """Nothing."""
+
+
+def by_server(folder: Path, media: Path, place: Path) -> dict[str, Any]:
+    """What a server that takes no video was sent, by the command that the task's first lines name."""
+    from inspect_ai import eval as run_eval
+    from inspect_ai.model import get_model
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    os.environ["OPENAI_API_KEY"] = "none"
+    found: dict[str, Any] = {}
+    os.chdir(folder)
+    for frames in (True, False):
+        model = get_model("openai/gpt-5.2", base_url=url, responses_api=False, memoize=False)
+        _Server.asked.clear()
+        (log,) = run_eval(
+            "task.py",
+            model=model,
+            task_args={"media": str(media), "frames": frames},
+            log_dir=str(place / "logs"),
+            display="none",
+            fail_on_error=False,
+            max_connections=1,
+        )
+        errors = [sample.error.message for sample in log.samples or () if sample.error]
+        found[str(frames)] = {"asked": list(_Server.asked), "status": log.status, "errors": errors}
+    server.shutdown()
+    return found
+
+
 def by_lmms_eval(folder: Path, logs: Path, task: str) -> dict[str, Any]:
     """The task run by lmms-eval's own evaluator, with the replies of a log that Proctor wrote."""
     from lmms_eval.evaluator import simple_evaluate
@@ -54,9 +107,10 @@ def by_lmms_eval(folder: Path, logs: Path, task: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     where = Path(sys.argv[2])
-    result = (
-        by_inspect(where, Path(sys.argv[3]))
-        if sys.argv[1] == "inspect"
-        else by_lmms_eval(where, Path(sys.argv[3]), sys.argv[4])
-    )
+    if sys.argv[1] == "inspect":
+        result = by_inspect(where, Path(sys.argv[3]))
+    elif sys.argv[1] == "server":
+        result = by_server(where, Path(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        result = by_lmms_eval(where, Path(sys.argv[3]), sys.argv[4])
     sys.stdout.write("\n" + json.dumps(result, default=str) + "\n")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from proctor.api.model_options import ModelOptions, RunOptions
 from proctor.api.options import listed
-from proctor.core import InputError, System, UsageError, first_problem, origin_of, reader_or_default
+from proctor.core import InputError, System, UsageError, first_problem, is_file_address, origin_of, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Item
@@ -214,7 +214,7 @@ def checked(model: type[Model], **fields: Any) -> Model:
 
 
 def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any]) -> System:
-    from proctor.systems import FunctionSystem, Renamed, build_system, is_file_address, is_system, system_in_file
+    from proctor.systems import FunctionSystem, Renamed, build_system, is_system, system_in_file
 
     if isinstance(given, FunctionSystem):
         return given.renamed(name) if name else given

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.benchmarks import excerpts_as, media_at
+from proctor.api.benchmarks import as_lists, excerpts_as, media_at
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
@@ -166,11 +166,12 @@ def audit(
 ) -> AuditTable:
     """Measure how far metrics or judges agree with people's ratings.
 
-    `scores` is a CSV file or a frame with the columns item, system, value (or, instead of value, one column for each
-    metric) and optionally dimension; or a list of these; or a dict of them by metric name. A score without a dimension
-    is one of quality: its sign is reversed on a dimension where lower is better. `ratings` is a CSV file or a frame
-    with the columns item, system, rater, value, and optionally candidate, dimension, lower_is_better, group, dataset,
-    language. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError`
+    `scores` is a table (a file or a frame) with the columns item, system, value (or, instead of value, one column for
+    each metric) and optionally dimension, metric, scorer, as `proctor export` writes it; or a list of these; or a dict
+    of them by metric name. A score without a dimension is one of quality: its sign is reversed on a dimension where
+    lower is better. `ratings` is a table with the columns item, system, rater, value (or, instead of value, one column
+    for each dimension), and optionally candidate, dimension, lower_is_better, group, dataset, language; `columns`
+    names other columns. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError`
     that names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings, PowerPlan
@@ -183,6 +184,8 @@ def audit(
     both = tuple(listed(given["scorer"])), tuple(listed(given["against"]))
     every, missing = given["all_items"], given["allow_missing"]
     if ratings is None:
+        if given["columns"]:
+            raise UsageError("--map", "two tables with it: a store has no columns", found="a store")
         where = stored(scores, benchmark)
         found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
     elif every:
@@ -190,7 +193,10 @@ def audit(
     elif benchmark:
         raise UsageError("benchmark", "a store with it: tables name none", found=repr(benchmark))
     else:
-        found = tables_of(scores, ratings, *both, allow_missing=missing)
+        found = tables_of(scores, ratings, *both, allow_missing=missing, columns=as_lists(given["columns"]))
+    if plan is not None and len(found[1]) != 2:
+        names = ", ".join(metric.name for metric in found[1])
+        raise UsageError("--power", "two metrics: name them by --scorer", found=f"{len(found[1])} ({names})")
     return AuditTable(AuditReport(*found, settings, **asked))
 
 
@@ -333,25 +339,31 @@ def _run_name(text: str) -> tuple[str, str] | None:
 
 
 def tables_of(
-    scores: Any, ratings: Any, scorers: Sequence[str], against: Sequence[str], *, allow_missing: bool
+    scores: Any,
+    ratings: Any,
+    scorers: Sequence[str],
+    against: Sequence[str],
+    *,
+    allow_missing: bool,
+    columns: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[RatingsTable, list[MetricScores]]:
     """Read and match scores and ratings as `proctor.audit` takes them (see `compared_tables`)."""
     from proctor.audits import compared_tables
 
-    table = _rated(ratings)
-    return compared_tables(table, _scored(scores, table), scorers, against, allow_missing=allow_missing)
+    table = _rated(ratings, columns)
+    return compared_tables(table, _scored(scores, table, columns), scorers, against, allow_missing=allow_missing)
 
 
-def _rated(ratings: Any) -> RatingsTable:
+def _rated(ratings: Any, columns: Mapping[str, Sequence[str]] | None) -> RatingsTable:
     from proctor.audits import RatingsTable, read_ratings
 
     if isinstance(ratings, RatingsTable):
         return ratings
     with _as_file(ratings, "ratings") as file:
-        return read_ratings(file)
+        return read_ratings(file, columns)
 
 
-def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
+def _scored(scores: Any, table: RatingsTable, columns: Mapping[str, Sequence[str]] | None) -> list[MetricScores]:
     from proctor.audits import MetricScores, read_metrics
 
     named = list(scores.items()) if isinstance(scores, Mapping) else [("", one) for one in listed(scores)]
@@ -361,7 +373,7 @@ def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
             found.append(one)
             continue
         with _as_file(one, name or "scores") as file:
-            read = read_metrics(file, table, allow_missing=True)
+            read = read_metrics(file, table, allow_missing=True, columns=columns)
         if name and len(read) > 1:
             raise InputError(name, found=f"{len(read)} metrics", expected="one of each name, or a list of tables")
         found += [replace(read[0], name=name)] if name else read
@@ -383,4 +395,7 @@ def _as_file(given: Any, name: str) -> Iterator[Path]:
         try:
             yield file
         except InputError as error:
-            raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None
+            told = InputError(str(error).replace(f"{folder}{os.sep}", ""))
+            for note in getattr(error, "__notes__", ()):
+                told.add_note(note.replace(f"{folder}{os.sep}", ""))
+            raise told from None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from proctor import core
 from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
 from proctor.api.execution import baseline_notes
 from proctor.api.options import ExportOptions, ImportOptions, ValidateOptions, filled
+from proctor.api.rating_import import holds_ratings, import_ratings, rating_fields
 from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
 
 if TYPE_CHECKING:
@@ -93,19 +94,23 @@ async def import_answers_async(
     """Import answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`). They
     are stored under the system `name`.
 
-    A file that names its systems and holds people's ratings (MEDIQA-EVAL) brings all its systems, and the ratings as
-    scores by `human:RATER`. With `scorer`, the file holds scores by an automatic scorer of answers in the store.
-    Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
+    A table of people's ratings (a column of items, of systems, of raters, and of values or one for each dimension)
+    brings all its systems, and the ratings as scores by `human:RATER`; also the answers, if it has a column of them.
+    `columns` names columns of such a table (item, system, rater, dimension, value, candidate, lower_is_better) beside
+    those of the questions. With `scorer`, the file holds scores by an automatic scorer of answers in the store.
+    Importing the same file again changes nothing. Raises `InputError` with file and place for a file that can't be
     read. The command is `proctor import`.
     """
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
-    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems, score_changed
+    from proctor.runs import add_baselines, check_given_name, import_answers, score_changed
 
     given = filled("import_answers", ImportOptions, options)
     name, condition, path = given["name"], given["condition"], Path(path)
+    own, of_questions = rating_fields(given["columns"])
+    given["columns"] = of_questions
     if given["scorer"]:
-        return _import_scores(benchmark, path, given["scorer"], given["store"])
+        return _import_scores(benchmark, path, given["scorer"], given["store"], own)
     if condition:
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
@@ -113,54 +118,76 @@ async def import_answers_async(
     reader = (
         core.reader_of(loaded.read_by, track) if loaded.read_by in core.BENCHMARKS.names() else core.reader_of_paths()
     )
+    if not given["form"] and holds_ratings(path, own):
+        return await import_ratings(loaded, path, own, given)
+    _use_columns(given, own)
     form = form_of(path, given["form"], reader)
     if reader.ratings and not form:
-        if name:
-            raise core.UsageError("--name", "none: the file names its systems", found=repr(name))
-        found = core.BENCHMARKS.make(
-            reader.name, lambda: reader.read_ratings(path, loaded, answers_only=given["answers_only"])
-        )
-        for recorded_answers in found:
-            core.admit_recorded(recorded_answers, loaded, _read_by(reader, path))
-            check_given_name(recorded_answers.system)
-        opened, under = open_store(given["store"]), condition or "video"
-        runs = await import_systems(opened, loaded, found, condition=under)
-        notes = tuple(
-            f"{recorded_answers.system}: {line}" for recorded_answers in found for line in recorded_answers.notes
-        )
-        done = tuple(
-            f"{core.count_of(len(recorded_answers.answers), 'answer')} with {core.count_of(len(recorded_answers.scores), 'rating')} as {recorded_answers.system} / {under} "
-            f"in {opened.shown}"
-            for recorded_answers in found
-        )
-    else:
-        if given["answers_only"]:
-            raise core.UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
-        if given["epoch"] is not None and not form:
-            raise core.UsageError("--epoch", f"none: files of {loaded.name} have one answer to an item", found="it")
-        recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
-        core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
-        recorded = _as_submission(recorded, loaded) if given["submission"] else recorded
-        name = name or recorded.system
-        if not name:
-            raise core.UsageError("--name", "one: the file does not name its system")
-        check_given_name(name)
-        if condition and recorded.condition and condition != recorded.condition:
-            expected = f"{recorded.condition}, as the files' names say"
-            raise core.InputError(path, "--condition", found=condition, expected=expected)
-        under = condition or recorded.condition or "video"
-        scorers, opened = code_scorers(loaded), open_store(given["store"])
-        runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
-        again = await score_changed(opened, loaded.name, loaded.scorers)
-        await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
-        done = (f"{kept} as {name} / {under} in {opened.shown}",)
-        notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded))
+        return await _import_own_ratings(loaded, reader, path, given)
+    if given["answers_only"]:
+        raise core.UsageError("--answers-only", f"none: {path.name} holds no ratings", found="it")
+    if given["epoch"] is not None and not form:
+        raise core.UsageError("--epoch", f"none: files of {loaded.name} have one answer to an item", found="it")
+    recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
+    core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
+    recorded = _as_submission(recorded, loaded) if given["submission"] else recorded
+    name = name or recorded.system
+    if not name:
+        raise core.UsageError("--name", "one: the file does not name its system")
+    check_given_name(name)
+    if condition and recorded.condition and condition != recorded.condition:
+        expected = f"{recorded.condition}, as the files' names say"
+        raise core.InputError(path, "--condition", found=condition, expected=expected)
+    under = condition or recorded.condition or "video"
+    scorers, opened = code_scorers(loaded), open_store(given["store"])
+    runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
+    again = await score_changed(opened, loaded.name, loaded.scorers)
+    await add_baselines(opened, loaded, scorers, seed=given["seed"])
+    kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
+    done = (f"{kept} as {name} / {under} in {opened.shown}",)
+    notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded))
     remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
 
 
 import_answers = sync_twin(import_answers_async)
+
+
+async def _import_own_ratings(
+    benchmark: core.Benchmark, reader: core.BenchmarkReader, path: Path, given: ImportOptions
+) -> Evaluation:
+    """Answers and ratings in the benchmark's own format."""
+    from proctor.runs import check_given_name, import_systems
+
+    if given["name"]:
+        raise core.UsageError("--name", "none: the file names its systems", found=repr(given["name"]))
+    found = core.BENCHMARKS.make(
+        reader.name, lambda: reader.read_ratings(path, benchmark, answers_only=given["answers_only"])
+    )
+    for recorded in found:
+        core.admit_recorded(recorded, benchmark, _read_by(reader, path))
+        check_given_name(recorded.system)
+    opened, under = open_store(given["store"]), given["condition"] or "video"
+    runs = await import_systems(opened, benchmark, found, condition=under)
+    notes = tuple(f"{recorded.system}: {line}" for recorded in found for line in recorded.notes)
+    done = tuple(
+        f"{core.count_of(len(recorded.answers), 'answer')} with {core.count_of(len(recorded.scores), 'rating')} as "
+        f"{recorded.system} / {under} in {opened.shown}"
+        for recorded in found
+    )
+    remember(opened, benchmark)
+    return Evaluation(opened, benchmark.name, tuple(runs), None, notes, done)
+
+
+def _use_columns(given: ImportOptions, own: Mapping[str, Sequence[str]]) -> None:
+    """Takes the columns of a plain table of answers, named as those of a table of ratings. Raises `UsageError` for a
+    column that only ratings have."""
+    taken: dict[str, Literal["id_column", "answer_column"]] = {"item": "id_column", "candidate": "answer_column"}
+    for field, columns in own.items():
+        if field not in taken:
+            expected = "a field of the answers (item, candidate) or of the questions: the file is no table of ratings"
+            raise core.UsageError("--map", expected, found=f"{field}={columns[0]}")
+        given[taken[field]] = given[taken[field]] or columns[0]
 
 
 def _as_submission(recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
@@ -214,16 +241,24 @@ def _read_by(reader: core.BenchmarkReader, path: Path) -> str:
 
 
 def _import_scores(
-    benchmark: str | Path | core.Benchmark, path: Path, scorer: str, store: Store | str | Path | None
+    benchmark: str | Path | core.Benchmark,
+    path: Path,
+    scorer: str,
+    store: Store | str | Path | None,
+    columns: Mapping[str, Sequence[str]],
 ) -> Evaluation:
-    from proctor.runs import add_recorded_scores, answer_keys
+    """Store an automatic scorer's scores of rated answers, from the benchmark's own format or from a table."""
+    from proctor.audits import read_scores
+    from proctor.runs import add_recorded_scores, answer_keys, people_ratings
 
     name = benchmark.name if isinstance(benchmark, core.Benchmark) else str(benchmark)
-    reader = core.reader_of(name)
-    if not reader.ratings:
-        raise core.UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
     opened = open_store(store, create=False)
-    found = reader.read_scores(path, answer_keys(opened, name))
+    reader = core.reader_or_default(name)
+    if reader.ratings:
+        found = reader.read_scores(path, answer_keys(opened, name))
+    else:
+        read = read_scores(path, people_ratings(opened, name), allow_missing=True, columns=columns)
+        found = core.RecordedScores(read.scores, read.notes)
     added = add_recorded_scores(opened, name, scorer, found.scores)
     notes = tuple(f"{scorer}: {line}" for line in found.notes)
     return Evaluation(

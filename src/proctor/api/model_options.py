@@ -191,7 +191,8 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     judge: Annotated[
         "str | JudgeFunction",
         Option(
-            "A judge (proctor list judges), or bertscore: rationales compared with the references', without a model. "
+            "A judge (proctor list judges), file.py:function, or bertscore: rationales compared with the references', "
+            "without a model. "
             "[default: the benchmark's own]",
             default="",
             shell=str,
@@ -200,7 +201,7 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     ]
     metrics: Annotated[
         "str | Scorer | Sequence[str | Scorer]",
-        _many("Score by this metric on text (all: every one), or of a package; may be repeated.", "--metric"),
+        _many("A metric on text (all: every one), of a package, or file.py:function; may be repeated.", "--metric"),
     ]
     model: Annotated[
         _Models,

@@ -114,7 +114,19 @@ QuestionSeconds = Annotated[
 Columns = Annotated[
     Mapping[str, str | Sequence[str]],
     Option(
-        "Your own questions: the column of a field, such as question=Frage; may be repeated.",
+        "The column of a field, such as question=Frage (of ratings: rater=Arzt); may be repeated.",
+        "--map",
+        {},
+        shell=list[str],
+        read=columns_of,
+        metavar="FIELD=COLUMN",
+    ),
+]
+
+RatingColumns = Annotated[
+    Mapping[str, str | Sequence[str]],
+    Option(
+        "Of tables: the column of a field, such as rater=Arzt; may be repeated.",
         "--map",
         {},
         shell=list[str],
@@ -296,7 +308,8 @@ class AuditOptions(TypedDict, total=False):
     """Which scorers are compared with which: those of `scorer` (by default all) with those of `against` (by default all
     people). `allow_missing` leaves out rated answers that a scorer has not scored. Leads over the scorers `lead_over`
     are shown. `power` simulates how many groups, or second ratings (by raters who agree by `rater_agreement`), are
-    needed to tell two scorers apart. 0 `draws` give no intervals."""
+    needed to tell two scorers apart. 0 `draws` give no intervals. `columns` names columns of tables of ratings and
+    scores (item, system, rater, dimension, value, candidate, lower_is_better)."""
 
     scorer: Annotated[_Names, _many("Only this judge or metric; may be repeated. [default: all]", "--scorer --judge")]
     against: Annotated[_Names, _many("The scorer that stands for the raters. [default: all people]")]
@@ -309,6 +322,7 @@ class AuditOptions(TypedDict, total=False):
     ]
     draws: Annotated[int, Option("Bootstrap draws behind each interval; 0 for none.", default=2000, low=0)]
     level: Annotated[float, Option(default=0.95)]
+    columns: RatingColumns
     seed: Seed
 
 
@@ -317,7 +331,7 @@ class ImportOptions(Files, total=False):
     with the `track` and `seed` of the questions. `answers_only` ignores people's ratings in the file. `scorer` is the
     automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (by default
     recognised from the content), with `id_column`, `answer_column` and the `epoch` to read, where a system answered each
-    item several times. `submission` reads the file as a challenge does: an item without an answer has one that is wrong,
+    item several times. `dimensions` is a file with the dimensions and scales of ratings. `submission` reads the file as a challenge does: an item without an answer has one that is wrong,
     and an answer above the benchmark's time limit is late."""
 
     name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
@@ -339,6 +353,10 @@ class ImportOptions(Files, total=False):
     id_column: Annotated[str, Option('The column with item ids; "position": the row number, from 0.', default="")]
     answer_column: Annotated[str, Option("The column with the answer.", default="")]
     epoch: Annotated[int | None, Option("Which answer of several to each item. [default: the first]", low=1)]
+    dimensions: Annotated[
+        str | Path | None,
+        Option("Ratings: a file (YAML) of their dimensions. [default: with the scale that is seen]", shell=Path),
+    ]
     submission: Annotated[bool, Option("Missing answers are wrong, as in a challenge.", default=False)]
 
 

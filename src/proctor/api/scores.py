@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -14,12 +14,23 @@ from proctor.api.model_options import ScoreOptions
 from proctor.api.option_values import shard_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
-from proctor.core import BENCHMARKS, FrozenModel, InputError, Item, Scorer, UsageError, count_of, reader_or_default
+from proctor.core import (
+    BENCHMARKS,
+    FrozenModel,
+    InputError,
+    Item,
+    Scorer,
+    UsageError,
+    count_of,
+    is_file_address,
+    reader_or_default,
+    shell_word,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Frame, JudgementCache, PluginReport, RatingScheme
     from proctor.judges import FramesOf, JudgeFunction
-    from proctor.judges.dimensions import ClientPool, RatedCase
+    from proctor.judges.dimensions import ClientPool, RatedCase, RatesDimensions
     from proctor.media import Excerpts
     from proctor.metrics.text import BertScoreSettings
     from proctor.models import ModelClient
@@ -28,18 +39,23 @@ if TYPE_CHECKING:
 BERTSCORE = "bertscore"
 """Given as `judge`, compares rationales with those of the references, without a model."""
 
+ALL_METRICS = "all"
+"""All metrics on text whose extras are installed."""
+
 _FEW_SHOT = "few-shot-judge"
 
 
 @dataclass(frozen=True)
 class Scored:
     """The result of scoring: the number of answers `by` scorer; for a judge also its tally, and the cost of its new
-    judgements. `notes` say whose answers were left out."""
+    judgements. `there` counts the answers that each scorer of texts had scored before. `notes` say whose answers were
+    left out."""
 
     by: dict[str, int]
     tally: JudgeTally | None = None
     paid: PaidVotes | None = None
     notes: tuple[str, ...] = field(default=())
+    there: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,8 +63,8 @@ class PreparedScorer:
     """A scorer that is ready to score the answers of `runs`.
 
     `scorer` gives the scores their name; `asked` is the scorer that is called, which may have fallbacks. `dimensions`
-    says whether it rates several dimensions; `scheme` declares them if they come from a file. `notes` say whose answers
-    are left out."""
+    says whether it rates several dimensions; `scheme` declares them if they come from a file. An `optional` one is left
+    out if it needs an extra that is not installed. `notes` say whose answers are left out."""
 
     where: Stored
     runs: tuple[Run, ...]
@@ -60,35 +76,42 @@ class PreparedScorer:
     dimensions: bool = False
     notes: tuple[str, ...] = ()
     scheme: RatingScheme | None = None
+    optional: bool = False
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[JudgeTally], None]) -> Scored:
         """Score the answers without a score, and close the connections to models. Raises as `declare_scorer` does,
         before a model is asked."""
+        from proctor.metrics.text import MissingExtraError
         from proctor.runs import JudgeLimits, declare_scorer, judge_all
 
         given, store = self.options, self.where.store
+        there = {self.scorer.name: sum(len(store.marked(run, self.scorer.name)) for run in self.runs)}
         limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
         try:
             declare_scorer(store, self.where.benchmark, self.scorer, self.scheme)
             tally = await judge_all(
                 store, self.runs, self.asked, limits, all_items=given["all_items"], stop=stop, on_change=on_change
             )
+        except MissingExtraError as error:
+            if not self.optional:
+                raise
+            return Scored({}, notes=(f"Left out: {self.scorer.name}. {error}",))
         finally:
             for model in self.models:
                 await model.aclose()
         unmarked = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
         left = (unmarked,) if tally.left else ()
-        return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left))
+        return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left), there)
 
 
 async def score_async(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ScoreOptions]
 ) -> Scored:
-    """Score stored answers by `metrics` (functions decorated by `proctor.metric`, names of installed ones, metrics on
-    text, scorers), or by a judge that asks a `model`.
+    """Score stored answers by `metrics` (functions decorated by `proctor.metric`, functions in a file by
+    `path/to/file.py:function`, names of installed ones, metrics on text, scorers), or by a judge that asks a `model`.
 
-    `judge` is a name (see `proctor list judges`) or a function decorated by `proctor.judge`, by default the benchmark's
-    own. Several models form a panel. A judge of dimensions rates those that the benchmark, or a file, declares.
+    `judge` is a name (see `proctor list judges`), a function decorated by `proctor.judge`, or a function in a file by
+    `path/to/file.py:function`; by default it is the benchmark's own. Several models form a panel. A judge of dimensions rates those that the benchmark, or a file, declares.
     Judgements are cached, so no call is repeated; the next call asks again only for answers without a verdict.
     Baselines are judged only if they are named. Raises `InputError` if nothing can be scored. The command is
     `proctor score`.
@@ -101,7 +124,8 @@ async def score_async(
     if len(found) == 1:
         return found[0]
     by = {name: count for scored in found for name, count in scored.by.items()}
-    return Scored(by, notes=tuple(note for scored in found for note in scored.notes))
+    there = {name: count for scored in found for name, count in scored.there.items()}
+    return Scored(by, notes=tuple(note for scored in found for note in scored.notes), there=there)
 
 
 score = sync_twin(score_async)
@@ -123,7 +147,7 @@ async def prepare_scorers(
     where = stored(source, benchmark, given["systems"], given["conditions"])
     if metrics:
         return await _by_metrics(where, metrics, given)
-    if judge == BERTSCORE:
+    if isinstance(judge, str) and judge == BERTSCORE:
         return [_by_bertscore(where, given)]
     return [await _judging(where, judge or _own_judge(where) if isinstance(judge, str) else judge, given)]
 
@@ -134,55 +158,70 @@ async def prepare_alone(
     """A judge or metrics to score texts that are no stored answers. Models' replies are cached in `votes`; nothing else
     is stored."""
     from proctor.judges import JUDGES, JudgeFunction
-    from proctor.metrics import SCORERS, build_scorer
+    from proctor.metrics import SCORERS
     from proctor.metrics.text import SimilarityScorer, text_metrics
     from proctor.runs import PaidVotes
 
-    if isinstance(scorer, JudgeFunction) or (isinstance(scorer, str) and scorer.partition(":")[0] in JUDGES.names()):
+    judging = isinstance(scorer, str) and scorer.partition(":")[0] in JUDGES.names()
+    in_file = isinstance(scorer, str) and is_file_address(scorer)
+    if isinstance(scorer, JudgeFunction) or judging or (in_file and listed(given["model"])):
         return [await _judging(where, scorer, given, votes)]
     by: list[Any] = [scorer]
     if isinstance(scorer, str):
         rating = where.store.card(where.benchmark).rating
-        known = scorer in SCORERS.names()
-        by = (
-            [build_scorer(scorer)] if known else [SimilarityScorer(metric, rating) for metric in text_metrics([scorer])]
-        )
+        known = in_file or scorer in SCORERS.names()
+        by = [_named(scorer)] if known else [SimilarityScorer(metric, rating) for metric in text_metrics([scorer])]
     return [PreparedScorer(where, (), one, one, PaidVotes(votes), given) for one in by]
 
 
 async def _judging(
-    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None = None
+    where: Stored, named: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None = None
 ) -> PreparedScorer:
     """A judge whose judgements are cached in the store, or in `votes` for texts that are no stored answers."""
-    from proctor.judges import rates_dimensions
+    from proctor.judges import judge_in_file, rates_dimensions
+    from proctor.judges.dimensions import RatesDimensions
 
-    if isinstance(judge, str) and rates_dimensions(judge.partition(":")[0]):
+    judge = judge_in_file(named) if isinstance(named, str) and is_file_address(named) else named
+    if isinstance(judge, RatesDimensions) or (isinstance(judge, str) and rates_dimensions(judge.partition(":")[0])):
         return await _by_dimensions(where, judge, given, votes)
     refused = next((one for one in ("options", "dimensions", "rated") if given[one]), None)
     if refused is not None:
         raise UsageError(refused, "none: it is for judges of dimensions", found="it")
     if isinstance(judge, str) and not listed(given["model"]):
         raise UsageError("--model", "a model, needed to judge the answers of a store")
+    if not isinstance(judge, str) and not listed(given["model"]):
+        expected = (
+            f"a model, which {judge.address or judge.name} asks (a function that asks none is a metric: --metric)"
+        )
+        raise UsageError("--model", expected)
     return await _by_judge(where, judge, given, votes)
 
 
 async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions) -> list[PreparedScorer | Scored]:
-    from proctor.metrics import SCORERS, build_scorer
+    from proctor.metrics import SCORERS
     from proctor.metrics.text import SimilarityScorer, text_metrics
     from proctor.runs import PaidVotes, score_answers
 
     made: list[PreparedScorer | Scored] = []
     runs, paid = _runs(where), PaidVotes(where.store)
     for one in metrics:
-        if isinstance(one, str) and one not in SCORERS.names():
+        if isinstance(one, str) and not is_file_address(one) and one not in SCORERS.names():
             for metric in text_metrics([one]):
                 scorer = SimilarityScorer(metric, where.store.card(where.benchmark).rating)
-                made.append(PreparedScorer(where, runs, scorer, scorer, paid, given))
+                prepared = PreparedScorer(where, runs, scorer, scorer, paid, given)
+                made.append(replace(prepared, optional=one == ALL_METRICS))
             continue
-        by = build_scorer(one) if isinstance(one, str) else one
+        by = _named(one) if isinstance(one, str) else one
         everybody = _runs(where, baselines=True)
         made.append(Scored({by.name: await score_answers(where.store, everybody, by, all_items=given["all_items"])}))
     return made
+
+
+def _named(metric: str) -> Scorer:
+    """The scorer of that name, or at `path/to/file.py:name`."""
+    from proctor.metrics import build_scorer, scorer_in_file
+
+    return scorer_in_file(metric) if is_file_address(metric) else build_scorer(metric)
 
 
 def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
@@ -236,7 +275,7 @@ async def _by_judge(
 
 
 async def _by_dimensions(
-    where: Stored, judge: str, given: ScoreOptions, votes: JudgementCache | None
+    where: Stored, judge: str | RatesDimensions, given: ScoreOptions, votes: JudgementCache | None
 ) -> PreparedScorer:
     from proctor.judges import build_dimension_judge
     from proctor.judges.dimensions import ClientPool, JudgeSetup
@@ -248,7 +287,7 @@ async def _by_dimensions(
     store, benchmark = where.store, where.benchmark
     scheme, prompts = _scheme(where, given["dimensions"])
     paid, pool = PaidVotes(votes or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
-    name, _, folder = judge.partition(":")
+    name, _, folder = judge.partition(":") if isinstance(judge, str) else ("", "", "")
     images = media_at(given["media"])
     rated = open_store(given["rated"], create=False) if given["rated"] else store
     setup = JudgeSetup(
@@ -266,7 +305,8 @@ async def _by_dimensions(
     )
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
-    scorer = build_dimension_judge(name, setup, scheme, store if votes is None else NoVotes(), images)
+    book = store if votes is None else NoVotes()
+    scorer = build_dimension_judge(name or judge, setup, scheme, book, images)
     await reachable(url for client in pool.opened for url in client.servers)
     of_file = scheme if given["dimensions"] else None
     return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True, scheme=of_file)
@@ -293,7 +333,8 @@ def ratings_in(
     found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
     if scheme is None or not found:
         place = f"ratings of {benchmark}"
-        raise InputError(store.shown, place, found="none by people", expected="some: proctor import")
+        expected = f"a table of ratings: proctor import {shell_word(benchmark)} RATINGS.csv"
+        raise InputError(store.shown, place, found="none by people", expected=expected)
     return scheme, found
 
 

@@ -416,8 +416,10 @@ class AuditTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes from reading the scores."""
-        return tuple(f"{metric.name}: {note}" for metric in self.data.metrics for note in metric.notes)
+        """Notes from reading the tables."""
+        return self.data.table.notes + tuple(
+            f"{metric.name}: {note}" for metric in self.data.metrics for note in metric.notes
+        )
 
 
 def _of_metric(rows: Sequence[R], name: str, headline: str, expected: str) -> list[R]:

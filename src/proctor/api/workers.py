@@ -32,6 +32,7 @@ from proctor.core import (
     ProctorError,
     UsageError,
     first_problem,
+    is_file_address,
     pip_install,
 )
 
@@ -227,7 +228,6 @@ def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
 def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arranged, _Held]":
     """The run of an order, with this machine's media, cache and servers."""
     from proctor.runs import read_parcel
-    from proctor.systems import is_file_address
 
     foreign = next((name for name in order.systems if is_file_address(name)), None)
     if foreign is not None:
@@ -355,8 +355,6 @@ def check_place(place: str, address: str) -> None:
 def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
     """Raises `ConfigurationError` for a run with a system that can't be sent to workers, and `UsageError` for a store
     that other machines can't reach, unless all workers are `local`."""
-    from proctor.systems import is_file_address
-
     foreign = [str(one) for one in prepared.arranged.named if not isinstance(one, str) or is_file_address(one)]
     if foreign:
         raise ConfigurationError(f"{foreign[0]} is code, which does not travel: use --share there")

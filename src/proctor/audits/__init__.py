@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     )
     from proctor.audits.power import Power, PowerPlan, PowerTable, power
     from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile
+    from proctor.audits.rating_columns import RATING_FIELDS, is_rating_table
+    from proctor.audits.rating_tables import RatingRows, read_metrics, read_rating_rows, read_ratings, read_scores
     from proctor.audits.ratings import (
         ALL,
         Key,
@@ -53,22 +55,20 @@ if TYPE_CHECKING:
         compared_tables,
         coverage,
         left_out,
-        read_metrics,
-        read_ratings,
-        read_scores,
         recorded_by_system,
         scored,
+        seen_scheme,
     )
     from proctor.audits.report import AuditReport, agreement_rows, leads_json, to_json
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "AGAIN", "ALL", "AS_GIVEN", "KINDS", "PERTURBATIONS", "SMALL", "Agreement", "Audit", "AuditReport", "Bias",
+    "AGAIN", "ALL", "AS_GIVEN", "KINDS", "PERTURBATIONS", "RATING_FIELDS", "SMALL", "Agreement", "Audit", "AuditReport", "Bias",
     "Ceiling", "CorrelationSettings", "Key", "LeadRow", "LengthBias", "LengthSlope", "Material", "MetricComparison",
     "MetricProfile", "MetricRanking", "MetricScores", "Part", "Perturbation", "Power", "PowerPlan", "PowerTable", "ProbedAnswer",
-    "RankedMetric", "Rating", "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift",
-    "SystemLevel", "agreement_rows", "audit", "bounds", "compare", "compared_tables", "coverage", "language_of", "leading", "leads",
-    "leads_json", "left_out", "lengths", "paired", "power", "profile", "read_metrics", "read_ratings", "read_scores",
-    "recorded_by_system", "scored", "to_json",
+    "RankedMetric", "Rating", "RatingCell", "RatingCells", "RatingRows", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift",
+    "SystemLevel", "agreement_rows", "audit", "bounds", "compare", "compared_tables", "coverage", "is_rating_table", "language_of", "leading", "leads",
+    "leads_json", "left_out", "lengths", "paired", "power", "profile", "read_metrics", "read_rating_rows", "read_ratings", "read_scores",
+    "recorded_by_system", "scored", "seen_scheme", "to_json",
 ]  # fmt: skip

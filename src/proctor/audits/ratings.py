@@ -1,20 +1,23 @@
-"""Human ratings of answers, metrics' scores of the same answers, their tables on file, and counts of both."""
+"""Human ratings of answers, metrics' scores of the same answers, and counts of both."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from proctor import core
 
 ALL = "ALL"
 """The name of all datasets together."""
 
-_TAKEN = {"rater": ("mean", "the raters' mean"), "dataset": (ALL, "all datasets"), "dimension": (ALL, "all dimensions")}
-"""Reserved names, with their meaning: ratings must not use them."""
+RESERVED = {
+    "rater": ("mean", "the raters' mean"),
+    "dataset": (ALL, "all datasets"),
+    "dimension": (ALL, "all dimensions"),
+}
+"""Reserved names by what is called so, with their meaning: ratings must not use them."""
 
 Key = tuple[str, str, str]
 """Item, system, dimension: the unit of one score."""
@@ -61,7 +64,8 @@ class Rating:
 @dataclass(frozen=True)
 class RatingsTable:
     """Ratings, at most one of each rater per key. `order` lists (language, dimension) as results are shown; others follow
-    in the order of the ratings. `lower_is_better` names the dimensions on which a lower rating is better.
+    in the order of the ratings. `lower_is_better` names the dimensions on which a lower rating is better. `notes` say how
+    a file was read.
 
     Raises `InputError` for a value that is not finite, a rater's second rating of one key, a key with two candidates,
     a rater called "mean", and a dataset or dimension called "ALL".
@@ -74,6 +78,7 @@ class RatingsTable:
     ratings: tuple[Rating, ...]
     order: tuple[tuple[str, str], ...] = ()
     lower_is_better: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         seen: set[tuple[Key, str]] = set()
@@ -82,7 +87,7 @@ class RatingsTable:
             place = f"rating {number} ({', '.join(one.key)})"
             if not math.isfinite(one.value):
                 raise core.InputError(place, found=str(one.value), expected="a finite number")
-            for what, (name, means) in _TAKEN.items():
+            for what, (name, means) in RESERVED.items():
                 if getattr(one, what) == name:
                     raise core.InputError(
                         place, found=f"the {what} {name!r}", expected=f"another name: it stands for {means}"
@@ -154,171 +159,47 @@ def recorded_by_system(
     )
 
 
-_RATING_COLUMNS = ("item", "system", "rater", "value")
-_VALUE = "value"
-_SCORE_COLUMNS = ("item", "system", _VALUE)
-_NO_METRIC = {*_SCORE_COLUMNS, "dimension", "candidate", "group", "dataset", "language", "rater", "lower_is_better"}
-_NAMES = {"item", "system", "dimension", "rater"}
-_WRITTEN = {*_SCORE_COLUMNS, "candidate", "rater", "dimension", "group"}
-_MAX_METRICS = 50  # they are compared in pairs
-_ONE_DIMENSION = "quality"
-"""The dimension of a table without dimensions."""
-_YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
+_MOST_LEVELS = 21
+"""The most values of ratings that are taken for the levels of a scale; of more only the ends count."""
 
 
-def read_ratings(file: Path) -> RatingsTable:
-    """Ratings from a table (see `read_sheet`) with the columns `item, system, rater, value`, and optionally `candidate`,
-    `dimension` (default: a single one), `lower_is_better` (yes or no, by dimension), `group`, `dataset` and `language`
-    (see `Rating`). Raises `InputError`, with the row, for anything else.
+def seen_scheme(
+    ratings: Iterable[Rating], lower: Collection[str] = (), before: core.RatingScheme | None = None
+) -> core.RatingScheme:
+    """The dimensions of ratings, with the scale as far as it is seen in them and in the scheme `before`: all values, for
+    whole numbers also those between, or the ends where there are many. `lower` are better low.
+
+    >>> rows = [Rating("q1", "", system, "clarity", "r1", value) for system, value in (("s1", 2.0), ("s2", 5.0))]
+    >>> seen_scheme(rows).dimensions[0].levels
+    (2.0, 3.0, 4.0, 5.0)
     """
-    ratings: list[Rating] = []
-    seen: dict[tuple[Key, str], int] = {}
-    texts: dict[tuple[str, str], tuple[str, int]] = {}
-    groups: dict[tuple[str, str], tuple[str, int]] = {}
-    lower: dict[str, tuple[bool, int]] = {}
-    for row in _rows(file, _RATING_COLUMNS):
-        cells = {"dimension": _ONE_DIMENSION, "candidate": ""} | row.cells
-        one = Rating(
-            value=_value(file, row),
-            **{name: _named(file, row, cells, name) for name in ("item", "system", "dimension", "rater")},
-            candidate=cells["candidate"],
-            group=cells.get("group", ""),
-            dataset=cells.get("dataset", ""),
-            language=cells.get("language", ""),
+    values: dict[str, set[float]] = {}
+    for rating in ratings:
+        values.setdefault(rating.dimension, set()).add(rating.value)
+    known = {dimension.name: dimension for dimension in before.dimensions} if before else {}
+    new = [
+        core.Dimension(
+            name,
+            _levels({*some, *(known[name].levels if name in known else ())}),
+            lower_is_better=name in lower or (name in known and known[name].lower_is_better),
+            languages=known[name].languages if name in known else (),
+            description=known[name].description if name in known else "",
         )
-        for what, (name, means) in _TAKEN.items():
-            if getattr(one, what) == name:
-                raise core.TableFault(row.number, what, repr(name), f"another name: it stands for {means}").error(file)
-        first = seen.setdefault((one.key, one.rater), row.number)
-        if first != row.number:
-            found = f"a second rating by {one.rater!r}, after row {first}"
-            raise core.TableFault(row.number, "rater", found, "one of each rater").error(file)
-        text, where = texts.setdefault((one.item, one.system), (one.candidate, row.number))
-        if text != one.candidate:
-            raise core.TableFault(row.number, "candidate", "another text", f"that of row {where}").error(file)
-        group, where = groups.setdefault((one.item, one.system), (one.group, row.number))
-        if group != one.group:
-            raise core.TableFault(row.number, "group", "another group", f"that of row {where}").error(file)
-        turned = _is_lower(file, row)
-        before, where = lower.setdefault(one.dimension, (turned, row.number))
-        if before != turned:
-            raise core.TableFault(row.number, "lower_is_better", "another direction", f"that of row {where}").error(
-                file
-            )
-        ratings.append(one)
-    return RatingsTable(
-        tuple(ratings), lower_is_better=frozenset(name for name, (turned, _) in lower.items() if turned)
-    )
-
-
-def _rows(file: Path, columns: Sequence[str]) -> list[core.TableRow]:
-    """The rows of a table that has at least these columns, all cells as texts, with decimal points. A file without a known
-    extension is CSV. Raises `InputError`, with the row, for the first fault."""
-    if file.suffix.lower() not in core.SHEET_SUFFIXES:
-        return core.read_table(file, columns).checked(file)
-    sheet = core.read_sheet(file)
-    if sheet.faults:
-        raise sheet.faults[0].error(file)
-    for sheet_row in sheet.rows:
-        for name in sheet_row.cells.keys() & _WRITTEN:
-            if lost := core.lost_text(sheet_row.cells[name]):
-                raise core.TableFault(sheet_row.number, name, lost, "the text as it was written").error(file)
-    rows = [
-        core.TableRow(
-            row.number,
-            {
-                name: _plain(cell) if name in _NAMES else cell if isinstance(cell, str) else core.cell_text(cell)
-                for name, cell in row.cells.items()
-            },
-        )
-        for row in sheet.rows
+        for name, some in values.items()
     ]
-    for row in rows:
-        missing = [name for name in columns if name not in row.cells]
-        if missing:
-            listed = f"the columns {', '.join(columns)}"
-            raise core.TableFault(1, "", f"no column {missing[0]!r}", listed).error(file)
-        for name in row.cells.keys() - _NO_METRIC | {_VALUE} & row.cells.keys() if sheet.decimal_comma else ():
-            row.cells[name] = row.cells[name].replace(",", ".")
-    return rows
+    kept = [dimension for name, dimension in known.items() if name not in values]
+    order = {name: place for place, name in enumerate(known)}
+    dimensions = tuple(sorted([*kept, *new], key=lambda one: order.get(one.name, len(order))))
+    return before.model_copy(update={"dimensions": dimensions}) if before else core.RatingScheme(dimensions=dimensions)
 
 
-def _plain(cell: object) -> str:
-    """A name as it was before `safe_cell`."""
-    return str(core.read_safe_cell(cell if isinstance(cell, str) else core.cell_text(cell)))
-
-
-def _is_lower(file: Path, row: core.TableRow) -> bool:
-    text = row.cells.get("lower_is_better", "")
-    if (found := _YES_OR_NO.get(text.strip().casefold())) is None:
-        raise core.TableFault(row.number, "lower_is_better", repr(text)[:80], "yes or no").error(file)
-    return found
-
-
-def read_scores(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> MetricScores:
-    """One metric's scores of rated answers from a table (see `read_sheet`) with the columns `item, system, value`, and
-    optionally `dimension`. Without it a score stands for every rated dimension of its answer: 1 − the score where lower
-    is better. A column `candidate` must hold the rated texts. The metric is named after the file.
-
-    Raises `InputError`, with the row, for anything else: answers without a rating, two scores of one answer, and, unless
-    with `allow_missing`, ratings without a score.
-    """
-    rows = _rows(file, _SCORE_COLUMNS)
-    return MetricScores(file.stem, _scores_in(file, rows, _VALUE, table, allow_missing))
-
-
-def read_metrics(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> tuple[MetricScores, ...]:
-    """The scores of one metric, as `read_scores`, or of several from a wide table: one column per metric instead of `value`.
-
-    Raises `InputError` as `read_scores`, for a cell of a wide table that is no number, and for a table with `value` and
-    other columns of numbers, which is ambiguous.
-    """
-    rows = _rows(file, _SCORE_COLUMNS[:2])
-    others = [name for name in rows[0].cells if name not in _NO_METRIC]
-    if _VALUE in rows[0].cells:
-        numbers = [name for name in others if all(core.cell_number(row.cells[name]) is not None for row in rows)]
-        if numbers:
-            found = f"{_VALUE!r} beside numbers in {', '.join(map(repr, map(core.printable, numbers)))}"
-            raise core.InputError(
-                file, found=found[:160], expected=f"{_VALUE!r} alone, or one column for each metric without it"
-            )
-        return (read_scores(file, table, allow_missing=allow_missing),)
-    if not 1 <= len(others) <= _MAX_METRICS:
-        found = f"{len(others)} columns of scores"
-        raise core.InputError(
-            file, found=found, expected=f"{_VALUE!r}, or one column for each metric (at most {_MAX_METRICS})"
-        )
-    return tuple(MetricScores(name, _scores_in(file, rows, name, table, allow_missing)) for name in others)
-
-
-def _scores_in(
-    file: Path, rows: Sequence[core.TableRow], column: str, table: RatingsTable, allow_missing: bool
-) -> dict[Key, float | None]:
-    """The scores in one column by key."""
-    texts = {rating.key: rating.candidate for rating in table.ratings}
-    rated: dict[tuple[str, str], list[Key]] = {}
-    for key in table.keys:
-        rated.setdefault(key[:2], []).append(key)
-    scores: dict[Key, float | None] = {}
-    for row in rows:
-        item, system = (_named(file, row, row.cells, name) for name in _SCORE_COLUMNS[:2])
-        keys, turned = rated.get((item, system), []), table.lower_is_better
-        if "dimension" in row.cells:
-            turned = frozenset()
-            keys = [(item, system, _named(file, row, row.cells, "dimension"))]
-        value = _value(file, row, column)
-        if not keys or keys[0] not in texts:
-            shown = _shown(keys[0]) if keys else f"{core.printable(item)}, {core.printable(system)}"
-            raise core.TableFault(row.number, "", shown, "an answer that was rated").error(file)
-        if row.cells.get("candidate", texts[keys[0]]) != texts[keys[0]]:
-            raise core.TableFault(row.number, "candidate", "another text", "the rated one").error(file)
-        if keys[0] in scores:
-            raise core.TableFault(row.number, "", f"{_shown(keys[0])} again", "one score of each").error(file)
-        scores |= {key: 1 - value if key[2] in turned else value for key in keys}
-    for key in table.keys:
-        if key not in scores and not allow_missing:
-            raise core.TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
-    return scores
+def _levels(values: set[float]) -> tuple[float, ...]:
+    if len(values) == 1:
+        values = {*values, 0.0} if values != {0.0} else {0.0, 1.0}
+    low, high = min(values), max(values)
+    if all(value.is_integer() for value in values) and high - low < _MOST_LEVELS:
+        return tuple(float(level) for level in range(int(low), int(high) + 1))
+    return tuple(sorted(values)) if len(values) <= _MOST_LEVELS else (low, high)
 
 
 def compared_tables(
@@ -364,7 +245,7 @@ def compared_tables(
             if cells.keys() - metric_scores.scores.keys()
         )
         lacks = [key for key in cells if key not in given]
-        found = f"none for {core.count_of(len(lacks), 'rated answer')}, the first {_shown(lacks[0])}"
+        found = f"none for {core.count_of(len(lacks), 'rated answer')}, the first {shown_key(lacks[0])}"
         raise core.InputError(f"scores by {name}", found=found, expected="one for each, or --allow-missing")
     alone = next((metric_scores.name for metric_scores in chosen if not metric_scores.scores.keys() & kept), None)
     if alone is not None:
@@ -396,22 +277,9 @@ def _with_opted_out(metric: MetricScores, cells: Mapping[Key, tuple[str, str, st
     return {key: None for key, cell in cells.items() if cell not in scored} | dict(metric.scores)
 
 
-def _shown(key: Key) -> str:
+def shown_key(key: Key) -> str:
+    """A key for messages."""
     return ", ".join(core.printable(part) for part in key)
-
-
-def _named(file: Path, row: core.TableRow, cells: Mapping[str, str], column: str) -> str:
-    text = cells[column]
-    if not text.strip():
-        raise core.TableFault(row.number, column, "nothing", "a name").error(file)
-    return text
-
-
-def _value(file: Path, row: core.TableRow, column: str = _VALUE) -> float:
-    value = core.cell_number(row.cells[column])
-    if value is None:
-        raise core.TableFault(row.number, column, repr(row.cells[column])[:80], "a finite number").error(file)
-    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,8 @@ def import_recorded(
     plain tables), which is recognised by its content. Latencies, failures and judges' ratings are imported as well; a
     call that failed there is `failed` here.
 
-    A file of ratings names its systems; people's ratings become scores by human:RATER.
+    A table of people's ratings (columns of items, systems, raters, and values or one for each dimension) brings all its
+    systems, and their answers if it has a column of them. Ratings become scores by human:RATER, for proctor audit.
 
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
     """

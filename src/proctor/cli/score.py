@@ -84,7 +84,7 @@ async def _score(
 ) -> None:
     from proctor import api
 
-    told: dict[str, int] = {}
+    told, there = dict[str, int](), dict[str, int]()
     for scorer in await api.prepare_scorers(store, benchmark, options):
         if isinstance(scorer, Scored):
             told |= scorer.by
@@ -95,16 +95,23 @@ async def _score(
             _tell(scorer, scored, drawn, output)
             return
         told |= scored.by
+        there |= scored.there if scored.by else {}
+        note(*(() if scored.by else scored.notes))
         note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
-    _tell_metrics(api.open_store(store).shown, told, output)
+    _tell_metrics(api.open_store(store).shown, told, there, output)
 
 
-def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> None:
+def _tell_metrics(store: str, told: dict[str, int], there: dict[str, int], output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
-        print_json([{"scorer": name, "scored": count} for name, count in told.items()])
+        print_json([{"scorer": name, "scored": n, "there_already": there.get(name, 0)} for name, n in told.items()])
         return
-    rows = [(name, str(count)) for name, count in told.items()]
-    print_blocks(plain_table(f"Answers scored in {store}", ("scorer", ">answers"), rows))
+    title = f"Answers scored in {store}"
+    if any(there.values()):
+        rows = [(name, str(count), str(there.get(name, 0))) for name, count in told.items()]
+        print_blocks(plain_table(title, ("scorer", ">scored now", ">there already"), rows))
+    else:
+        rows = [(name, str(count)) for name, count in told.items()]
+        print_blocks(plain_table(title, ("scorer", ">answers"), rows))
 
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
@@ -223,7 +230,7 @@ def audit(
     comparing: AuditOptions,
     probing: ProbeOptions,
     benchmark: Annotated[
-        str, Option("A benchmark whose answers in the store were scored.", metavar="[BENCHMARK]", argument=True)
+        str, Option("A benchmark whose answers in the store were scored.", metavar="BENCHMARK", argument=True)
     ] = "",
     old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
     store: StoreUrl = None,
@@ -231,7 +238,9 @@ def audit(
         list[Path] | None,
         Option("Instead of a store: a table with columns item, system, and value or one a metric; may be repeated."),
     ] = None,
-    ratings: Annotated[Path | None, Option("With --scores: a table with columns item, system, rater, value.")] = None,
+    ratings: Annotated[
+        Path | None, Option("With --scores: a table with columns item, system, rater, value (or one a dimension).")
+    ] = None,
     report: Annotated[Path | None, Option("Also write one HTML file: figures, tables, answers to browse.")] = None,
     media: Annotated[Path | None, Option("The folder of the questions' images, for the report.")] = None,
     dimensions: Annotated[
@@ -244,9 +253,12 @@ def audit(
 ) -> None:
     """Compare judges with people's ratings.
 
-    Compares all scorers of the same answers in a store. With --scores and --ratings, reads two tables instead of a
-    store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group
-    (resampled together), dataset, language.
+    Compares all scorers of the same answers in a store, and says first which agrees best, how certain that is, and how far
+    people agree with each other.
+
+    With --scores and --ratings, reads two tables instead of a store. Optional columns: dimension; of the scores metric
+    and scorer, as proctor export writes them; of the ratings candidate (the text), lower_is_better (yes or no), group
+    (resampled together), dataset, language. --map names other columns.
 
     With --perturb, no ratings are used: --scorer scores changed answers (negated, padded, with a wrong diagnosis …),
     and the table shows how far its scores shift.
@@ -263,7 +275,8 @@ def audit(
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
     if tables and not (scores and ratings):
-        raise UsageError("--scores and --ratings", "both: two tables go together", found="one")
+        given, missing = ("--scores", "--ratings") if scores else ("--ratings", "--scores")
+        raise UsageError(missing, f"a file, which {given} needs")
     if not tables and not benchmark:
         raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
     if tables and benchmark and official is None:
@@ -276,7 +289,7 @@ def audit(
     for name in dimensions or ():
         if name not in rated:
             raise UsageError("--dimension", one_of(list(rated), name), found=repr(name))
-    note(*(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
+    note(*found.table.notes, *(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))
     if official is not None:
@@ -294,9 +307,10 @@ def audit(
 
 def _probed(options: AuditOptions) -> dict[str, Any]:
     """The options of an audit that perturbations use. Raises `UsageError` for the others."""
-    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement"):
+    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"):
         if options[name]:
-            raise UsageError(f"--{name.replace('_', '-')}", "none: --perturb compares with no rating", found="it")
+            shown = "map" if name == "columns" else name.replace("_", "-")
+            raise UsageError(f"--{shown}", "none: --perturb compares with no rating", found="it")
     return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
 
 
@@ -355,8 +369,11 @@ def _official(benchmark: str) -> Any:
 
 
 def _print_audit(found: AuditReport, dimensions: Any) -> None:
-    from proctor.reports import audit_tables, lead_tables, power_tables
+    from proctor.reports import AuditSource, audit_sentences, audit_tables, lead_tables, power_tables
 
+    for sentence in audit_sentences(AuditSource("", found)):
+        say(sentence)
+    print_blocks("")
     if len(found.metrics) == 1:
         print_blocks(*audit_tables(found.each[0]), apart=True)
     for board in found.boards if len(found.metrics) > 1 else ():
@@ -366,8 +383,6 @@ def _print_audit(found: AuditReport, dimensions: Any) -> None:
     if found.power is not None:
         print_blocks(*power_tables(found.power), apart=True)
         note(_of_second_ratings(found.power))
-    if not any(coverage.twice for coverage in found.coverage):
-        note("No answer was rated by two raters on the same dimension: how far raters agree is not known.")
 
 
 def _of_second_ratings(found: PowerTable) -> str:
@@ -383,8 +398,8 @@ def _print_board(board: MetricRanking) -> None:
 
     print_blocks(metric_board_table(board))
     note(
-        "Rank: 1 + the number of metrics that are significantly better, and never better than that of a higher mean. "
-        "Metrics that share a tie can't be told apart."
+        "Rank 1 means that no metric is significantly better. Metrics that share a number under Ties do not differ "
+        "significantly."
     )
     if board.comparisons and len(board.comparisons) <= _FEW_PAIRS:
         print_blocks(metric_pairs_table(board))

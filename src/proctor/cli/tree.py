@@ -37,6 +37,11 @@ _PREFIX = "Value error, "  # what the library says before the reason
 class Command(TyperCommand):
     """A command whose help lists its options by group, and whose errors name renamed options."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The parts of the usage line, without arguments of former spellings."""
+        shown = [param for param in self.get_params(ctx) if not getattr(param, "hidden", False)]
+        return [self.options_metavar or "", *(piece for param in shown for piece in param.get_usage_pieces(ctx))]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List arguments, options without a group, and then each group."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}

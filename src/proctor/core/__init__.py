@@ -68,8 +68,15 @@ if TYPE_CHECKING:
         unique_keys,
         validated,
     )
-    from proctor.core.findings import FileCheck, Finding, by_cause, error_of_faults, table_findings
-    from proctor.core.functions import PlainFunction, contained, object_in_file, unloadable
+    from proctor.core.findings import FileCheck, Finding, by_cause, error_of_faults, first_fault, table_findings
+    from proctor.core.functions import (
+        PlainFunction,
+        contained,
+        instance_in_file,
+        is_file_address,
+        object_in_file,
+        unloadable,
+    )
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import (
         OPTION_POOL,
@@ -144,6 +151,7 @@ if TYPE_CHECKING:
         cell_text,
         is_empty,
         lost_text,
+        plain_column,
         read_sheet,
     )
     from proctor.core.sources import DataSource, Download, read_source
@@ -210,13 +218,12 @@ __all__ = [
     "check_metric", "check_options", "check_path", "clean", "clock_text", "code_hash", "collapse_spaces",
     "columns", "contained",
     "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
-    "error_of_faults", "expected_words", "fingerprint", "first_problem", "generator", "human", "input_bytes",
-    "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json",
+    "error_of_faults", "expected_words", "fingerprint", "first_fault", "first_problem", "generator", "human", "input_bytes",
+    "input_text", "instance_in_file", "interval", "is_database", "is_empty", "is_file_address", "json_line", "kept_text", "limit_resources", "load_json",
     "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of",
     "output_file", "own_benchmark", "p_value", "package_at_fault", "parse_json", "parse_model", "percent",
-    "pip_install",
-    "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_about", "read_arrays",
-    "read_bytes",
+    "pip_install", "plain_column", "plain_name", "plain_table", "printable", "problem_texts", "rank_range",
+    "read_about", "read_arrays", "read_bytes",
     "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source",
     "read_table", "read_text", "read_yaml", "reader_at", "reader_of", "reader_of_paths", "reader_or_default",
     "rebook", "refusal",

@@ -81,16 +81,16 @@ _WITH_TORCH = {"local", "retrieval", "semantic", "train"}
 
 
 def pip_install(extra: str, *, torch: bool | None = None) -> str:
-    """The command that installs an extra, for messages. It has a hint on the CPU build if the extra needs PyTorch and
-    PyTorch is not installed (`torch`; None: check), since the default build takes gigabytes.
+    """The command that installs an extra, for messages. If the extra needs PyTorch and PyTorch is not installed
+    (`torch`; None: check), the command for its CPU build stands with it, since the default build takes gigabytes.
 
     >>> pip_install("pose")
     "pip install 'proctor-eval[pose]'"
     >>> pip_install("local", torch=False)
-    "pip install 'proctor-eval[local]'; without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
+    "pip install 'proctor-eval[local]'; without a GPU first: uv pip install --torch-backend=cpu torch (much smaller)"
     """
     installed = torch if torch is not None else find_spec("torch") is not None
-    hint = "; without a GPU install PyTorch's CPU wheel (torch) first: it is much smaller"
+    hint = "; without a GPU first: uv pip install --torch-backend=cpu torch (much smaller)"
     return f"pip install 'proctor-eval[{extra}]'{'' if installed or extra not in _WITH_TORCH else hint}"
 
 

@@ -123,6 +123,21 @@ def error_of_faults(source: Path, faults: Sequence[tuple[Path, TableFault]]) -> 
     return error
 
 
+def first_fault(file: Path, faults: Sequence[TableFault]) -> InputError:
+    """The error of the first fault of a table, with a note for each cause if there are several.
+
+    >>> error = first_fault(Path("a.csv"), [TableFault(n, "", "'x'", "yes") for n in range(3, 8)])
+    >>> print(error, *error.__notes__, sep=" | ")
+    a.csv: row 3: found 'x', expected yes | 5 faults in all: | a.csv: 5 times: found 'x', expected yes (rows 3–7)
+    """
+    error = faults[0].error(file)
+    if len(faults) > 1:
+        error.add_note(f"{len(faults):,} faults in all:")
+        for line in by_cause(table_findings([(file, fault) for fault in faults]), option=""):
+            error.add_note(line)
+    return error
+
+
 @dataclass(frozen=True)
 class FileCheck:
     """The findings on a file, in the order of its entries. `sizes` are what was counted, by its noun, such as

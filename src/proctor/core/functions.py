@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core.errors import ConfigurationError, InputError, error_line
+from proctor.core.errors import ConfigurationError, InputError, ProctorError, error_line
 from proctor.core.registry import remember_address
 from proctor.core.text import looks_secret
 
@@ -136,6 +136,62 @@ def object_in_file(address: str) -> Any:
     found = getattr(module, name)
     remember_address(found, module.__name__, name)
     return found
+
+
+def is_file_address(text: str) -> bool:
+    """Whether a text is the address of an object in a Python file: `path/to/file.py:name`.
+
+    >>> is_file_address("systems/mine.py:answer"), is_file_address("openai:gpt-5.2"), is_file_address("random")
+    (True, False, False)
+    """
+    path, colon, name = text.rpartition(":")
+    return bool(colon) and path.endswith(".py") and name.isidentifier()
+
+
+def instance_in_file(address: str) -> Any:
+    """The object at `path/to/file.py:name` (see `object_in_file`); of a class, an instance made without arguments.
+
+    Raises also `InputError` for a class that needs arguments, and `ConfigurationError` for one that raises.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "lamp.py"
+    ...     _ = file.write_text("class Lamp:\\n    lit = True", "utf-8")
+    ...     instance_in_file(f"{file}:Lamp").lit
+    True
+    """
+    found = object_in_file(address)
+    if not isinstance(found, type):
+        return found
+    _refuse_arguments(found, address)
+    try:
+        return found()
+    except ProctorError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise unloadable(Path(address.rpartition(":")[0]), error) from error
+
+
+def _refuse_arguments(kind: type[object], address: str) -> None:
+    """Raises `InputError` for a class that can't be called without arguments, with the place of its definition."""
+    file, _, name = address.rpartition(":")
+    try:
+        takes = inspect.signature(kind).parameters.values()
+        where = f"line {inspect.getsourcelines(kind)[1]}"
+    except (ValueError, TypeError, OSError):  # not written in Python
+        return
+    needed = [
+        repr(take.name)
+        for take in takes
+        if take.default is take.empty and take.kind not in {take.VAR_POSITIONAL, take.VAR_KEYWORD}
+    ]
+    if needed:
+        raise InputError(
+            inspect.getsourcefile(kind),
+            where,
+            found=f"the class {name}, which needs {', '.join(needed)}",
+            expected=f"defaults for all, or an object: mine = {name}(…), named as {file}:mine",
+        )
 
 
 def load_file(path: Path) -> ModuleType:

@@ -148,7 +148,8 @@ class Benchmark:
     longer videos from which videos were cut. rating: the dimensions on which people and judges rate answers. scorers:
     additional scorers. prompt: a template for models. judge: the default judge. reading: how the files were
     interpreted. origin: the location of the files. reader: the installed benchmark in whose form the files are, where
-    they have a name of their own.
+    they have a name of their own. numbered: whether the ids are numbers of rows that the reader made up, since the files
+    have none.
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -186,6 +187,7 @@ class Benchmark:
     reading: tuple[str, ...] = ()
     origin: FilesOrigin | None = None
     reader: str = ""
+    numbered: bool = False
 
     @property
     def read_by(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,16 @@ def cell_text(cell: object) -> str:
     if isinstance(cell, dt.datetime | dt.date | dt.time):
         return cell.isoformat()
     return str(cell).strip()
+
+
+def plain_column(name: str) -> str:
+    """A column's name without case, accents, spaces and punctuation, as names are compared.
+
+    >>> plain_column("Start-Time (s)"), plain_column("RÉPONSE"), plain_column("Frage")
+    ('starttimes', 'reponse', 'frage')
+    """
+    apart = unicodedata.normalize("NFKD", name.casefold().replace("°", "o"))
+    return "".join(one for one in apart if one.isalnum()) or name.strip()
 
 
 def lost_text(cell: object) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ from proctor.interchange.recorded import (
     share,
     token_count,
 )
-from proctor.models import End, Ending, read_ending
+from proctor.models import FINISH_REASON, End, Ending, read_ending
 from proctor.runs import CODE
 
 if TYPE_CHECKING:
@@ -210,22 +211,27 @@ _REFUSALS = {"content_filter"}
 
 
 def write_inspect(source: ExportSource, out: Path) -> Written:
-    """Writes one run as a log, `.eval` or `.json` by the ending of `out`. Failed answers have no score, so that Inspect
-    counts them as unscored: its metrics are over the others. Raises `UsageError` unless one run is chosen, and
+    """Writes one run as a log, `.eval` or `.json` by the ending of `out`, with judges' scores under METRIC[SCORER].
+
+    A failed answer is a sample with an error; a refusal, a context that was too long and a cut reply have their stop
+    reason, a late answer its limit. Such samples have no score, so that Inspect counts them as unscored: its metrics are
+    over the others. A run in which items were not asked is a cancelled one. Raises `UsageError` unless one run is chosen, and
     `InputError` for another ending and where `out` can't be written."""
     logs = _inspect()
     run = source.one_run()
     if out.suffix not in {".eval", ".json"}:
         raise InputError(out, found=f"the ending {out.suffix!r}", expected=".eval or .json")
-    samples = list(_samples(source))
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec
+    model = model_of(run, source.origin)
+    samples = list(_samples(source, model))
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, EvalStats
 
     begun = source.begun[run.system, run.condition]
     own = {"system": run.system, "condition": run.condition, "fingerprint": source.store.fingerprint(run.benchmark)}
     own |= {"licence": source.licence, "citation": source.origin.get("citation", "")}
     own |= {"settings": public_settings(run.settings)}
+    used = sum((sample.model_usage[model] for sample in samples if sample.model_usage), start=_usage(Usage()))
     log = EvalLog(
-        status="success",
+        status="success" if len(samples) == len(source.items) else "cancelled",
         eval=EvalSpec(
             created=begun,
             task=f"{run.benchmark}_{run.condition}",
@@ -234,12 +240,13 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
             dataset=EvalDataset(
                 name=source.card.title, samples=len(source.items), sample_ids=[item.id for item in source.items]
             ),
-            model=model_of(run, source.origin),
-            config=EvalConfig(epochs=1),
+            model=model,
+            config=EvalConfig(epochs=1, fail_on_error=False),
             packages={"proctor-eval": __version__},
             metadata={_OUR: own},
         ),
-        results=_results(source, len(samples)),
+        results=_results(source, samples),
+        stats=EvalStats(started_at=begun, model_usage={model: used} if used.total_tokens else {}),
         samples=samples,
     )
     with whole_file(out) as draft:
@@ -251,24 +258,61 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
             named.unlink(missing_ok=True)
     dropped = (
         "pictures and videos: only their names and the hashes of the shown frames, in the samples' metadata",
-        "scores by judges: only scores without a judge are written",
         "intervals: in the `metadata` of each metric, with the score that counts failed answers as wrong",
     )
     return Written(len(samples), "sample", dropped)
 
 
-def _samples(source: ExportSource) -> Iterator[EvalSample]:
+def _score_name(metric: str, scorer: str) -> str:
+    return metric if scorer == CODE else f"{metric}[{scorer}]"
+
+
+def _samples(source: ExportSource, model: str) -> Iterator[EvalSample]:
     run = source.one_run()
     answers = source.store.answers(run)
-    scores = source.code_scores(run)
+    scores: dict[str, dict[str, float]] = {}
+    for row in source.store.score_rows(run):
+        scores.setdefault(row.item_id, {})[_score_name(row.metric, row.scorer)] = row.value
     for item in source.items:
         if item.id in answers:
-            yield _sample(item, answers[item.id], scores.get(item.id, {}))
+            yield _sample(item, answers[item.id], scores.get(item.id, {}), model)
 
 
-def _sample(item: Item, answer: Answer, values: dict[str, float]) -> EvalSample:
-    from inspect_ai.log import EvalSample
-    from inspect_ai.model import ModelOutput, ModelUsage
+def _usage(use: Usage) -> Any:
+    from inspect_ai.model import ModelUsage
+
+    return ModelUsage(
+        input_tokens=use.input_tokens,
+        output_tokens=use.output_tokens,
+        total_tokens=use.input_tokens + use.output_tokens,
+        input_tokens_cache_read=use.cached_tokens,
+    )
+
+
+def _output(answer: Answer, model: str) -> Any:
+    """An answer as the output of a model, with the reason why it ended in Inspect's words."""
+    from inspect_ai.model import ModelOutput
+
+    if answer.status is Status.FAILED or not (answer.status is Status.ANSWERED or answer.text or answer.reason):
+        return ModelOutput(model=model, error=answer.reason or None)
+    word = str(answer.extra.get(FINISH_REASON) or "")
+    stop = "max_tokens" if answer.extra.get("cut_off") or (word and read_ending(word) is Ending.CUT_OFF) else "stop"
+    if answer.status is Status.REFUSED:
+        stop = "content_filter"
+    elif answer.status is Status.ERROR:
+        stop = "model_length" if _TOO_LONG.search(answer.reason) else "unknown"
+    told = None if answer.status is Status.ANSWERED else answer.reason or None
+    made = ModelOutput.from_content(model, answer.text, stop_reason=stop, error=told)
+    made.time = answer.timing.model_s if answer.timing is not None else None
+    return made
+
+
+_TOO_LONG = re.compile(r"context|too long|maximum.{0,20}(?:length|tokens)", re.IGNORECASE)
+"""What a reason says of a request that did not fit the model's context."""
+
+
+def _sample(item: Item, answer: Answer, values: dict[str, float], model: str) -> EvalSample:
+    from inspect_ai.log import EvalError, EvalSample, EvalSampleLimit
     from inspect_ai.scorer import Score
 
     metadata: dict[str, Any] = {"group": item.group, "format": item.answer.kind, **item.tags}
@@ -276,16 +320,9 @@ def _sample(item: Item, answer: Answer, values: dict[str, float]) -> EvalSample:
     if shown := shown_text(answer):
         metadata["shown"] = shown
     metadata |= kept_fields(item, answer)
-    use = answer.usage
-    has_output = answer.status is Status.ANSWERED or bool(answer.text)
-    output = ModelOutput.from_content(model="", content=answer.text) if has_output else ModelOutput()
-    output.time = answer.timing.model_s if answer.timing is not None else None
-    usage = ModelUsage(
-        input_tokens=use.input_tokens,
-        output_tokens=use.output_tokens,
-        total_tokens=use.input_tokens + use.output_tokens,
-        input_tokens_cache_read=use.cached_tokens,
-    )
+    usage, why = _usage(answer.usage), answer.reason or answer.status.value
+    failed = answer.status is Status.FAILED
+    seconds = answer.timing.model_s if answer.timing is not None else 0.0
     scores = {name: Score(value=value, answer=answer.text[:200]) for name, value in values.items()}
     return EvalSample(
         id=item.id,
@@ -293,20 +330,20 @@ def _sample(item: Item, answer: Answer, values: dict[str, float]) -> EvalSample:
         input=item.question,
         choices=list(item.options) or None,
         target=references_of(item) or "",
-        output=output,
+        output=_output(answer, model),
         metadata=metadata,
-        model_usage={"model": usage} if use.requests else {},
+        model_usage={model: usage} if answer.usage.requests else {},
         scores=scores or None,
+        error=EvalError(message=why, traceback="", traceback_ansi="") if failed else None,
+        limit=EvalSampleLimit(type="time", limit=seconds) if answer.status is Status.TIMED_OUT else None,
     )
 
 
-def _results(source: ExportSource, samples: int) -> Any:
+def _results(source: ExportSource, samples: Sequence[EvalSample]) -> Any:
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     found = []
     for row in source.results:
-        if row.scorer != CODE:
-            continue
         span = {
             "ci_low": row.ci_low,
             "ci_high": row.ci_high,
@@ -319,11 +356,12 @@ def _results(source: ExportSource, samples: int) -> Any:
         scored = row.answered - row.unresolved - row.unmarked
         found.append(
             EvalScore(
-                name=row.metric,
-                scorer=row.metric,
+                name=_score_name(row.metric, row.scorer),
+                scorer=_score_name(row.metric, row.scorer),
                 scored_samples=scored,
-                unscored_samples=samples - scored,
+                unscored_samples=len(samples) - scored,
                 metrics={} if value is None else {"mean": metric},
             )
         )
-    return EvalResults(total_samples=len(source.items), completed_samples=samples, scores=found)
+    completed = sum(sample.error is None for sample in samples)
+    return EvalResults(total_samples=len(source.items), completed_samples=completed, scores=found)

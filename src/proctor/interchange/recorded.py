@@ -80,9 +80,8 @@ def mapped(
         item = _at(ordered, answer.key) if by_place else items.get(answer.key)
         if item is None:
             unknown.append(answer)
-        elif by_place and not _asks(answer, item):
-            expected = "the question of the item at this index: name the ids with --id-column"
-            faults.append(_fault("another question", answer.place, repr(answer.prompt[:_SHOWN]), expected))
+        elif (wrong := _mismatch(answer, item, benchmark, by_place=by_place, own=found.own_order)) is not None:
+            faults.append(wrong)
         elif (before := chosen.get(item.id)) is not None:
             repeated.append(item.id)
             if (before.text, before.status) != (answer.text, answer.status):
@@ -97,7 +96,7 @@ def mapped(
         raise _refused(file, faults)
     if not chosen:
         raise core.InputError(
-            file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered)
+            file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered, benchmark)
         )
     answers = tuple(_answer(items[name], one) for name, one in chosen.items())
     notes = [*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark)]
@@ -120,6 +119,12 @@ def mapped(
     )
 
 
+def read_reply(item: core.Item, text: str) -> core.Answer:
+    """A reply to an item, recorded elsewhere, as an answer: with its value, or with the problem of a reply that can't be
+    read."""
+    return _answer(item, RecordedAnswer("", item.id, text))
+
+
 def outcome_of(end: End, text: str) -> tuple[core.Status, str, dict[str, JsonValue]]:
     """What a recorded reply is by the way it ended, as our own runs would have it: status, reason, and `extra` with the
     server's word and whether the token limit ended it. Only a reply that is whole, or cut off with some text, is an
@@ -133,6 +138,24 @@ def outcome_of(end: End, text: str) -> tuple[core.Status, str, dict[str, JsonVal
     if not text.strip():
         return core.Status.ERROR, CUT_OFF if cut_off else "an empty reply", extra
     return core.Status.ANSWERED, "", extra
+
+
+_NO_IDS = f"an id, and the questions have none: --map id=COLUMN names its column, or --id-column {POSITION}"
+
+
+def _mismatch(
+    answer: RecordedAnswer, item: core.Item, benchmark: core.Benchmark, *, by_place: bool, own: bool
+) -> core.Finding | None:
+    """The fault of a record that may be of another item: by its prompt, or by an id that was made up. Without a prompt
+    such an id counts only in a file that Proctor wrote (`own`)."""
+    if not by_place and (own or not benchmark.numbered):
+        return None
+    if not by_place and not answer.prompt:
+        return _fault("no ids", answer.place, repr(answer.key[:_SHOWN]), _NO_IDS)
+    if not _asks(answer, item):
+        expected = "the question of the item at this index: name the ids with --id-column"
+        return _fault("another question", answer.place, repr(answer.prompt[:_SHOWN]), expected)
+    return None
 
 
 def _order(benchmark: core.Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[core.Item]:
@@ -297,7 +320,9 @@ def _found(unknown: Sequence[RecordedAnswer]) -> str:
     return f"{unknown[0].key[:_SHOWN]!r}" if unknown else "no record"
 
 
-def _expected(items: Sequence[core.Item]) -> str:
+def _expected(items: Sequence[core.Item], benchmark: core.Benchmark) -> str:
+    if benchmark.numbered:
+        return _NO_IDS
     return f"the id of an item, such as {items[0].id!r} (--id-column names the column, or {POSITION})"
 
 

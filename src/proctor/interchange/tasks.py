@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core import (
     Answer,
+    Excerpt,
+    FrozenModel,
     InputError,
     Item,
     ParseError,
@@ -18,6 +21,7 @@ from proctor.core import (
     count_of,
     json_line,
     read_jsonl,
+    read_model,
     reader_or_default,
     validated,
     whole_folder,
@@ -26,8 +30,10 @@ from proctor.core import (
 from proctor.interchange.export_source import ExportSource, Written, copy_media, references_of
 from proctor.interchange.hugging_face import yaml_text
 from proctor.interchange.lmms_eval import task_name
+from proctor.media import Excerpts, MediaLibrary, MediaSettings, view
 from proctor.metrics import AccuracyScorer
-from proctor.systems import Sent, prompt_for_benchmark, prompt_text
+from proctor.models import caption_of
+from proctor.systems import Sent, frames_as_sent, prompt_for_benchmark, prompt_text
 
 if TYPE_CHECKING:
     from inspect_ai import Task
@@ -93,18 +99,35 @@ def media_of(task_item: TaskItem, media: str | Path) -> list[tuple[str, str]]:
     return found
 
 
-def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
+class TaskAbout(FrozenModel):
+    """What a task's `about.json` holds: the name of the benchmark, by which its prompt is found, and how its videos were
+    cut from longer ones."""
+
+    benchmark: str = ""
+    excerpts: dict[str, Excerpt] = Field(default_factory=dict)
+
+
+def inspect_task(
+    folder: str | Path, media: str | Path = "", *, frames: bool = True, fps: float = 1.0, max_frames: int = 64
+) -> Task:
     """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error
-    clustered by group. Raises `InputError` if the folder or a medium is missing."""
+    clustered by group.
+
+    By default a model gets the frames that Proctor shows under `video`, of the span of each clip, with their times:
+    `fps` a second, at most `max_frames`. Without `frames` it gets whole files, which few providers take of videos.
+    Raises `InputError` if the folder or a medium is missing.
+    """
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, ContentVideo
     from inspect_ai.solver import generate
 
-    samples = []
-    for task_item in read_task(Path(folder)):
+    samples, lines = [], read_task(Path(folder))
+    settings = MediaSettings(fps=fps, max_frames=max_frames)
+    show = _frames_shown(Path(folder), media, settings, lines) if frames else []
+    for task_item in lines:
         content: list[Any] = []
-        for kind, path in media_of(task_item, media):
+        for kind, path in () if frames else media_of(task_item, media):
             ending = Path(path).suffix.lower().removeprefix(".")
             content.append(ContentVideo(video=path, format=ending) if kind == "video" else ContentImage(image=path))
         content.append(ContentText(text=task_item.prompt))
@@ -114,10 +137,48 @@ def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
                 messages,
                 id=task_item.id,
                 target=task_item.target,
-                metadata={"group": task_item.group, "item": task_item.item},
+                metadata={"group": task_item.group, "item": task_item.item, "media": task_item.media},
             )
         )
-    return Task(dataset=MemoryDataset(samples, name=Path(folder).name), solver=generate(), scorer=_proctor_scorer())
+    dataset = MemoryDataset(samples, name=Path(folder).name)
+    return Task(dataset=dataset, solver=[*show, generate()], scorer=_proctor_scorer())
+
+
+def _frames_shown(folder: Path, media: str | Path, settings: MediaSettings, lines: Sequence[TaskItem]) -> list[Any]:
+    """The solver that puts the frames of an item before its question, just before a model is asked. Raises `InputError`
+    if media of these items are missing."""
+    from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
+    from inspect_ai.solver import solver
+
+    file = folder / "about.json"
+    about = read_model(file, TaskAbout, "what an exported task is about") if file.is_file() else TaskAbout()
+    library = MediaLibrary(Path(media) if media else None, settings, excerpts=Excerpts(about.excerpts))
+    missing = library.missing([line.whole for line in lines if line.media])
+    if missing:
+        expected = "the benchmark's media in this folder: -T media=FOLDER"
+        raise InputError(media or "media", found=f"no {missing[0]}", expected=expected)
+    prompt, briefing = prompt_for_benchmark(about.benchmark), reader_or_default(about.benchmark).briefing
+
+    @solver  # type: ignore[untyped-decorator]
+    def proctor_frames() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            del generate  # the next solver asks the model
+            if not state.metadata["media"]:
+                return state
+            item = Item.model_validate_json(state.metadata["item"])
+            system, shown, user = await frames_as_sent(item, view(item, "video", library), prompt, briefing)
+            content: list[Any] = []
+            for frame in shown:
+                content += [ContentText(text=caption)] if (caption := caption_of(frame)) else []
+                picture = base64.b64encode(frame.jpeg).decode()
+                content.append(ContentImage(image=f"data:image/jpeg;base64,{picture}"))
+            content.append(ContentText(text=user))
+            state.messages = [ChatMessageSystem(content=system), ChatMessageUser(content=content)]
+            return state
+
+        return solve
+
+    return [proctor_frames()]
 
 
 def _proctor_scorer() -> Any:
@@ -172,6 +233,8 @@ _NOTE = "Proctor must be installed where the task runs: it parses and scores the
 _INSPECT = '''"""{title}: a task of Inspect, written by Proctor.
 
     inspect eval task.py --model openai/gpt-5.2 -T media=FOLDER
+
+A model gets the frames that Proctor shows (-T fps=1 -T max_frames=64), or whole files: -T frames=false
 """
 
 from collections.abc import Mapping
@@ -183,8 +246,8 @@ from proctor.interchange import inspect_task
 
 
 @task
-def {name}(media: str = {media!r}) -> Task:
-    return inspect_task(Path(__file__).parent, media)
+def {name}(media: str = {media!r}, frames: bool = True, fps: float = 1.0, max_frames: int = 64) -> Task:
+    return inspect_task(Path(__file__).parent, media, frames=frames, fps=fps, max_frames=max_frames)
 '''
 
 _LMMS = '''"""{title}: a task of lmms-eval, written by Proctor.
@@ -213,12 +276,14 @@ def process_results(doc, results):
 
 
 def write_inspect_task(source: ExportSource, out: Path) -> Written:
-    """Writes `task.py` and `items.jsonl`. Raises `InputError` where `out` is not empty or can't be written, and
+    """Writes `task.py`, `items.jsonl` and `about.json`. Raises `InputError` where `out` is not empty or can't be written, and
     `UsageError` for a condition other than `video` and `text-only`."""
     name = task_name(source.card.name, _condition(source))
     function = name if name.isidentifier() else f"task_{name}"
     text = _INSPECT.format(title=_title(source), name=function, media=_media(source, out))
-    return _write(source, out, {"task.py": text}, (_NOTE,))
+    about = TaskAbout(benchmark=source.card.name, excerpts=source.card.excerpts)
+    files = {"task.py": text, "about.json": about.model_dump_json(exclude_defaults=True) + "\n"}
+    return _write(source, out, files, (_NOTE,), frames=True)
 
 
 def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
@@ -245,15 +310,18 @@ def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
     return _write(source, out, {f"{name}.yaml": yaml_text(head) + functions, "utils.py": text}, (moved, _NOTE))
 
 
-def _write(source: ExportSource, out: Path, files: Mapping[str, str], notes: tuple[str, ...]) -> Written:
-    """Writes the files of a task beside its items and copied media."""
+def _write(
+    source: ExportSource, out: Path, files: Mapping[str, str], notes: tuple[str, ...], *, frames: bool = False
+) -> Written:
+    """Writes the files of a task beside its items and copied media. With `frames` the task cuts frames as Proctor
+    does."""
     lines = _lines(source)
     with whole_folder(out) as folder:
         write_whole(folder / "items.jsonl", "".join(map(json_line, lines)))
         for name, text in files.items():
             write_whole(folder / name, text)
         copy_media(source, folder / "media")
-    return Written(len(lines), "item", _dropped(source), notes)
+    return Written(len(lines), "item", _dropped(source, frames=frames), notes)
 
 
 def _condition(source: ExportSource) -> str:
@@ -306,15 +374,14 @@ def _title(source: ExportSource) -> str:
     return " ".join(plain.split()) or source.card.name
 
 
-def _dropped(source: ExportSource) -> tuple[str, ...]:
+def _dropped(source: ExportSource, *, frames: bool) -> tuple[str, ...]:
     spans = any(
         isinstance(medium, VideoClip) and (medium.start or medium.end) for item in source.items for medium in item.media
     )
     judged = sum(item.answer.kind in {"free_text", "ratings"} for item in source.items)
-    found = ["frames at given times: the program that runs the task chooses frames of whole files"]
-    found += (
-        ["spans of clips: whole videos are shown; cut the videos first if questions are about a part"] if spans else []
-    )
+    found = [] if frames else ["frames at given times: the program that runs the task chooses frames of whole files"]
+    if spans and not frames:
+        found.append("spans of clips: whole videos are shown; cut the videos first if questions are about a part")
     if judged:
         found.append(
             f"scores of {count_of(judged, 'item')} in free text: they need a judge; import the log into Proctor"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         FramesOf,
         build_dimension_judge,
         build_judge,
+        judge_in_file,
         judge_prompt,
         rates_dimensions,
     )
@@ -60,6 +61,6 @@ __all__ = [
     "CachedModel", "Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction",
     "LinearRating", "Panel", "PartialScoresError", "PipelineFit", "SignalReader", "Signals", "Verdict", "WithFallback",
     "as_said", "asked_metrics", "build_dimension_judge", "build_judge", "decided_by", "decided_scores",
-    "decided_values", "default_folder", "has_injection", "is_decided", "judge", "judge_prompt", "metrics_of_kind",
+    "decided_values", "default_folder", "has_injection", "is_decided", "judge", "judge_in_file", "judge_prompt", "metrics_of_kind",
     "open_index", "rates_dimensions", "several", "suspicion", "verdict_scores",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ class Ask(Protocol):
 
 class JudgeFunction:
     """A judge that asks one model, defined by a sync or async function. The function's parameters say what it is given:
-    `item`, `question`, `reference` (the right answer), `answer` (the system's text, sanitized and between fences) and
+    `item`, `question`, `reference` (the right answer, of free text a text), `answer` (the system's text, sanitized and between fences) and
     `ask`.
 
     `ask(prompt, Form)`, awaited in an async function, gives the model's reply as `Form`, a pydantic model. Each reply is
@@ -68,6 +68,7 @@ class JudgeFunction:
         declared["formats"] = declared.get("formats") or ("free_text",)
         self.metric = declared_metric(self.function.name, declared)
         self.name = self.metric.name
+        self.address = ""  # path/to/file.py:name, if it was named so
         self.__doc__ = function.__doc__
 
     def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
@@ -123,8 +124,9 @@ class FunctionJudge:
         except ProctorError:
             raise
         except Exception as error:  # other people's code: shown with its place
-            raise ConfigurationError(f"{self.name}, item {item.id!r}: {function.fault(error)}") from error
-        number = in_range(value, metric, item)
+            where = f"{self._made.address or self.name}, item {item.id!r}"
+            raise ConfigurationError(f"{where}: {function.fault(error)}") from error
+        number = in_range(value, metric, item, self._made.address)
         return [Score(item_id=item.id, metric=metric.name, value=number, scorer=self.name, vote_key=question.last_vote)]
 
 

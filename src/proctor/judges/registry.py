@@ -6,8 +6,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from proctor.core import Briefing, Frame, InputError, Item, JudgementCache, RatingScheme, Registry, Scorer, admit_scorer
-from proctor.judges.dimensions.scorer import DimensionScorer, JudgeSetup, RatesDimensions
+from proctor.core import (
+    Briefing,
+    ConfigurationError,
+    Frame,
+    InputError,
+    Item,
+    JudgementCache,
+    ProctorError,
+    RatingScheme,
+    Registry,
+    Scorer,
+    admit_scorer,
+    object_in_file,
+    unloadable,
+)
+from proctor.judges.dimensions.scorer import DimensionJudge, DimensionScorer, JudgeSetup, RatesDimensions
+from proctor.judges.function import JudgeFunction
 from proctor.models import prompt_file
 
 if TYPE_CHECKING:
@@ -89,17 +104,60 @@ def _built(
     return made
 
 
+def judge_in_file(address: str) -> JudgeFunction | RatesDimensions:
+    """The judge at `path/to/file.py:name`: a function (see `JudgeFunction`), decorated or not, or a factory decorated by
+    `RatesDimensions`.
+
+    Raises what `proctor.core.object_in_file` raises, and `ConfigurationError` for another kind of object.
+    """
+    found = object_in_file(address)
+    if isinstance(found, RatesDimensions):
+        return RatesDimensions(_guarded(address, found))
+    if isinstance(found, JudgeFunction):
+        made = found
+    elif callable(found) and not isinstance(found, type):
+        try:
+            made = JudgeFunction(found)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{address}: {error}") from error
+    else:
+        what = "a class" if isinstance(found, type) else type(found).__name__
+        raise ConfigurationError(f"{address}: found {what}, expected a function, or a factory with @RatesDimensions")
+    made.address = address
+    return made
+
+
+def _guarded(address: str, factory: RatesDimensions) -> Callable[[JudgeSetup], DimensionJudge]:
+    """The factory, whose exceptions name its file."""
+
+    def build(setup: JudgeSetup) -> DimensionJudge:
+        try:
+            return factory(setup)
+        except ProctorError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise unloadable(Path(address.rpartition(":")[0]), error) from error
+
+    build.__doc__ = factory.__doc__
+    return build
+
+
 def rates_dimensions(name: str) -> bool:
     """Whether the judge of that name gives a score for each dimension. Raises `UnknownNameError`."""
     return isinstance(JUDGES.get(name), RatesDimensions)
 
 
 def build_dimension_judge(
-    name: str, setup: JudgeSetup, scheme: RatingScheme | None, book: JudgementCache, images: Path | None = None
+    judge: str | RatesDimensions,
+    setup: JudgeSetup,
+    scheme: RatingScheme | None,
+    book: JudgementCache,
+    images: Path | None = None,
 ) -> DimensionScorer:
-    """The judge of dimensions of that name; its judgements are stored in `book`. Raises `InputError` where there are no
+    """A judge of dimensions, by its name or its factory; its judgements are stored in `book`. Raises `InputError` where there are no
     dimensions to rate, and for a judge that rates none."""
-    factory = JUDGES.get(name)
+    factory = JUDGES.get(judge) if isinstance(judge, str) else judge
+    name = judge if isinstance(judge, str) else "of a file"
     if not isinstance(factory, RatesDimensions):
         raise InputError(f"judge {name}", expected="a judge of dimensions")
     if scheme is None:

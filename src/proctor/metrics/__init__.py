@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         in_range,
         item_sums,
         metric,
+        scorer_in_file,
     )
 else:
     export_lazily(__name__)
@@ -36,5 +37,5 @@ __all__ = [
     "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "SILENCE_HELPS", "AccuracyScorer",
     "Constants", "FunctionMetric", "GradedScorer", "ItemSums", "MetricEstimate", "build_scorer", "cause_of",
     "chance_level", "chance_of", "code_scorers", "declared_metric", "estimates_of", "graded_metrics", "in_range",
-    "is_right", "item_sums", "median_places", "metric",
+    "is_right", "item_sums", "median_places", "metric", "scorer_in_file",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from proctor.core import (
     admit_scorer,
     check_metric,
     check_options,
+    instance_in_file,
 )
 from proctor.core.formats import ScaleFormat
 from proctor.metrics import corpus
@@ -79,6 +80,36 @@ def build_scorer(name: str) -> Scorer:
     SCORERS.check_name(name, scorer.name)
     admit_scorer(scorer)
     return scorer
+
+
+def scorer_in_file(address: str) -> Scorer:
+    """The scorer at `path/to/file.py:name`: a function (see `FunctionMetric`), decorated or not, a class without
+    arguments, or a scorer.
+
+    Raises what `proctor.core.instance_in_file` raises, and `ConfigurationError` for another kind of object.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "mine.py"
+    ...     _ = file.write_text("def short(text): return len(text) < 80", "utf-8")
+    ...     scorer_in_file(f"{file}:short").name
+    'short'
+    """
+    found = instance_in_file(address)
+    if hasattr(found, "score"):
+        admit_scorer(found)
+        made: Scorer = found
+    elif callable(found):
+        try:
+            made = FunctionMetric(found)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{address}: {error}") from error
+    else:
+        raise ConfigurationError(f"{address}: found {type(found).__name__}, expected a function or a scorer")
+    if isinstance(made, FunctionMetric):
+        made.address = address
+    return made
 
 
 CORPUS_METRICS = (
@@ -164,7 +195,8 @@ _OFFERED = ("item", "answer", "text", "parsed", "reference", "question")
 class FunctionMetric:
     """A metric given by a function, sync or async, that is called with those of these arguments that its parameters
     name: `item`, `answer` (the whole record), `text` (the system's text), `parsed` (its value), `reference` (the right
-    answer) and `question`. It returns a number in the metric's range, or a boolean.
+    answer, of the same type as `parsed`: a text for free text, a letter for a choice, a bool for yes or no) and
+    `question`. It returns a number in the metric's range, or a boolean.
 
     An answer without a value (timed out, refused, error, unreadable) gets the worst value without a call. A function
     that takes `reference` applies only to items that have one. Calling the metric calls the function.
@@ -178,6 +210,7 @@ class FunctionMetric:
         self.made_of = function
         self.metric = declared_metric(self._function.name, declared)
         self.name, self.metrics = self.metric.name, (self.metric,)
+        self.address = ""  # path/to/file.py:name, if it was named so
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -209,8 +242,9 @@ class FunctionMetric:
         except ProctorError:
             raise
         except Exception as error:  # foreign code: reported with its place
-            raise ConfigurationError(f"{self.name}, item {item.id!r}: {self._function.fault(error)}") from error
-        return in_range(value, self.metric, item)
+            where = f"{self.address or self.name}, item {item.id!r}"
+            raise ConfigurationError(f"{where}: {self._function.fault(error)}") from error
+        return in_range(value, self.metric, item, self.address)
 
 
 def declared_metric(function: str, declared: MetricOptions) -> Metric:
@@ -235,13 +269,14 @@ def declared_metric(function: str, declared: MetricOptions) -> Metric:
     return metric
 
 
-def in_range(value: object, metric: Metric, item: Item) -> float:
-    """The value as a number in the metric's range. Raises `ConfigurationError` for anything else.
+def in_range(value: object, metric: Metric, item: Item, address: str = "") -> float:
+    """The value as a number in the metric's range. Raises `ConfigurationError` for anything else; `address` says where
+    the function is.
 
     >>> in_range(True, Metric("same", "Same"), Item.model_construct(id="q1"))
     1.0
     """
-    place = f"{metric.name}, item {item.id!r}"
+    place = f"{address or metric.name}, item {item.id!r}"
     if not isinstance(value, Real | np.bool_):  # all other numbers of NumPy are real ones
         raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number")
     number = float(value)

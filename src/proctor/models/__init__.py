@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         weights_hash,
     )
     from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
-    from proctor.models.client import Footage, ModelClient, Part
+    from proctor.models.client import Footage, ModelClient, Part, caption_of
     from proctor.models.connections import BatchFolder
     from proctor.models.endings import CUT_OFF, FINISH_REASON, End, Ending, end_of_body, read_ending
     from proctor.models.faults import rejection
@@ -37,7 +37,7 @@ __all__ = [
     "CUT_OFF", "FINISH_REASON", "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool",
     "BatchFolder", "Choices", "End", "Ending", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec",
     "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "RejectionWatch", "Reply", "SeenMedia",
-    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter", "chosen_prompt", "end_of_body",
+    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "caption_of", "check_adapter", "chosen_prompt", "end_of_body",
     "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable",
     "read_ending", "read_record",
     "rejection", "seen_media", "weights_hash",

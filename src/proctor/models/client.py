@@ -394,13 +394,17 @@ def content_of(parts: Sequence[Part]) -> list[UserContent]:
                 content += [part.label] if part.label else []
                 content.append(BinaryContent(part.wav, media_type="audio/wav", identifier="sound"))
             case Frame():
-                content += [caption] if (caption := _caption(part)) else []
+                content += [caption] if (caption := caption_of(part)) else []
                 content.append(BinaryContent(part.jpeg, media_type="image/jpeg", identifier="frame"))
     return content
 
 
-def _caption(frame: Frame) -> str:
-    """Label and time of a picture, the time only if the label does not hold it."""
+def caption_of(frame: Frame) -> str:
+    """The text that is sent before a picture: its label and its time, the time only if the label does not hold it.
+
+    >>> caption_of(Frame(b"", 3.0, "clip 2")), caption_of(Frame(b"", 3.0, "t = 3.0 s")), caption_of(Frame(b"", None, "A"))
+    ('clip 2, t = 3.0 s', 't = 3.0 s', 'A')
+    """
     time_text = "" if frame.time is None else f"t = {frame.time:.1f} s"
     known = [text for text in (frame.label, time_text if time_text not in frame.label else "") if text]
     return ", ".join(known)

@@ -44,12 +44,13 @@ if TYPE_CHECKING:
         write_sections,
     )
     from proctor.reports.source import AuditSource, Question, Reference, Source, asked
+    from proctor.reports.story import audit_sentences
 else:
     export_lazily(__name__)
 
 __all__ = [
     "DECIDED_LINE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
-    "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
+    "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes", "board_tables",
     "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
     "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "outside_line", "p_words",
     "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "removal_lines", "results_tables",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
-from proctor.audits import LengthSlope, RankedMetric
+from proctor.audits import ALL, Ceiling, LengthSlope, RankedMetric
 from proctor.core import (
+    DASH,
     AudioClip,
     VideoClip,
     count_of,
@@ -21,7 +23,7 @@ from proctor.reports.blocks import Answer, Figure, Story
 from proctor.reports.comparisons import p_words
 from proctor.reports.figures import draw_overview, value_axis
 from proctor.reports.leaderboard import few_groups_line, score
-from proctor.reports.metric_agreement import spoken_language
+from proctor.reports.metric_agreement import dimension_name, spoken_language
 from proctor.reports.metric_ranking import MAX_ON_TOP, metrics_figure
 from proctor.reports.source import BASELINE, AuditSource, Key, Source
 from proctor.reports.subgroups import dot_of
@@ -269,6 +271,12 @@ def audit_story(source: AuditSource) -> Story:
     return Story(evaluated, answers, _metrics_figure(source))
 
 
+def audit_sentences(source: AuditSource) -> tuple[str, str]:
+    """Which metric agrees best, how certain that is, and how far the raters agree with each other: two texts, as the report of
+    an audit begins."""
+    return _by_language(source, _best_metric), _ceiling(source)
+
+
 def _with_correlation(source: AuditSource, language: str) -> list[RankedMetric]:
     return [place for place in source.main_board(language).metrics if place.mean.value is not None]
 
@@ -288,23 +296,59 @@ def _best_metric(source: AuditSource, language: str) -> str:
         return "no metric has a correlation."
     best = known[0]
     spread = number_interval(best.mean.ci_low, best.mean.ci_high)
-    shown = f"{best.metric}, mean correlation {number(best.mean.value)} ({source.level} CI {spread})"
+    ends = "" if spread == DASH else f" ({source.level} CI {spread})"
     if len(known) == 1:
-        return f"{shown}; no other metric was compared."
-    tied = [metric.metric for metric in known[1:] if metric.rank is not None and metric.rank == best.rank]
-    if tied:
-        return f"{shown}; {_first_names(tied)} {'is' if len(tied) == 1 else 'are'} not significantly worse."
-    return f"{shown}; it ranks first alone."
+        shown = f"{best.metric} with {source.raters}: mean correlation {number(best.mean.value)}{ends}"
+        return f"agreement of {shown}; no other metric was compared."
+    count = len(source.found.metrics)
+    shown = f"of {count} metrics {best.metric} agrees best with {source.raters}: mean correlation"
+    shown += f" {number(best.mean.value)}{ends}"
+    return f"{shown}; {_metric_lead(source, language, known)}"
+
+
+def _metric_lead(source: AuditSource, language: str, known: Sequence[RankedMetric]) -> str:
+    """The best metric's lead over the second, with its test and the family that it is adjusted for."""
+    best, second = known[0].metric, known[1].metric
+    board = source.main_board(language)
+    pair = next(pair for pair in board.comparisons if (pair.first, pair.second) == (best, second))
+    lead = f"its lead over {second} is {signed(pair.difference.value)}"
+    if pair.difference.p is None or pair.p_holm is None:
+        return f"{lead}, and can't be tested ({known[1].note or known[0].note or 'no interval'})."
+    lead += f" ({number_interval(pair.difference.ci_low, pair.difference.ci_high)}), p {p_value(pair.difference.p)}"
+    if len(board.comparisons) > 1:
+        lead += f", adjusted for all {len(board.comparisons)} pairs {p_value(pair.p_holm)} (Holm)"
+    clear = pair.p_holm <= _ALPHA
+    tied = [one.metric for one in known[2:] if one.rank is not None and one.rank == known[0].rank]
+    are = f"{_first_names(tied)} {'is' if len(tied) == 1 else 'are'}" if tied else ""
+    more = f" {are} not significantly worse{'' if clear else ' either'}." if tied else ""
+    return f"{lead}: {'' if clear else 'not '}significant.{more}"
+
+
+_ALPHA = 0.05
+_HARDLY = 0.2
+"""The correlation of two raters below which agreement with them says little."""
 
 
 def _ceiling(source: AuditSource) -> str:
-    known = [ceiling for ceiling in source.found.each[0].ceilings if ceiling.mean.value is not None]
-    if not known:
-        return "Not known: no answer was rated by two raters on the same dimension."
-    values = sorted(ceiling.mean.value or 0.0 for ceiling in known)
-    if len(values) == 1:
-        return f"Two raters correlate by {number(values[0])}."
-    return f"Two raters correlate by {number(values[0])} to {number(values[-1])}, depending on dimension and dataset."
+    pairs: dict[tuple[str, str], list[Ceiling]] = {}
+    for ceiling in source.found.each[0].ceilings:
+        if ceiling.dataset == ALL and ceiling.mean.value is not None:
+            pairs.setdefault((ceiling.language, ceiling.dimension), []).append(ceiling)
+    if not pairs:
+        why = "no answer was rated by two of them on the same dimension"
+        return f"How far people agree with each other is not known: {why}."
+    several = len(source.languages) > 1
+    names = {where: dimension_name(where[1]) + (f", {spoken_language(where[0])}" if several else "") for where in pairs}
+    values = {names[where]: fmean(one.mean.value or 0.0 for one in some) for where, some in pairs.items()}
+    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    (first, *_), few = pairs.values(), f" Where raters hardly agree, as on {low}, agreement with them says little."
+    weak = few if values[low] < _HARDLY else ""
+    if len(values) > 1:
+        ends = f"{number(values[low])} ({low}) to {number(values[high])} ({high})"
+        return f"Two raters correlate by {ends} with each other.{weak}"
+    ends = number_interval(first[0].mean.ci_low, first[0].mean.ci_high) if len(first) == 1 else DASH
+    told = "" if ends == DASH else f" ({source.level} CI {ends})"
+    return f"Two raters correlate by {number(values[low])}{told} with each other.{weak}"
 
 
 def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None:

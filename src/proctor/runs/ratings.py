@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score, count_of
+from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score, count_of, shell_word
 from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
+from proctor.runs.schema import BenchmarkCard
+from proctor.runs.settings import delete_command, refuse_other_metrics
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, chosen_runs, load_items, load_labels, load_raw_series
 
@@ -41,7 +43,8 @@ def compared(
     """The scores of `against` (none named: all people) as ratings, and those of `scorers` (none named: all others with the
     same dimensions) of the same answers as metrics.
 
-    A dimension is a metric that both gave. A system is a run: its name, with the condition if a system has several or no
+    A dimension is a metric that both gave. A scorer's only other metric stands for each dimension on which people rated
+    and the scorer gave nothing, on the dimension's scale, reversed where lower is better. A system is a run: its name, with the condition if a system has several or no
     person rated. Where people rated, a scorer must have scored every rated answer of a dimension, in a dataset and
     language, or none (it opted out); with `allow_missing` an answer without a score is left out for all. Two judges are
     compared on the answers that both scored. The notes count what is left out. Raises `InputError` for an unknown scorer,
@@ -63,13 +66,15 @@ def compared(
             store.shown,
             f"ratings of {benchmark}",
             found="none by people",
-            expected="some: proctor import, or --against",
+            expected=f"a table of ratings: {_import_command(benchmark)} (or --against another scorer)",
         )
     strict = all(name.startswith(HUMAN) for name in raters)
     given = _Given(store, benchmark, all_items=all_items, short_names=strict)
     chosen = list(scorers) or [name for name in known if name not in {*raters, *people}]
     marks = {name: given.marks(name) for name in (*raters, *chosen)}
     rated = {key for name in raters for key in marks[name]}
+    if strict:
+        marks |= {name: given.on_dimensions(name, marks[name], rated) for name in chosen}
     if not scorers:
         chosen = [name for name in chosen if marks[name].keys() & rated]
     if not chosen:
@@ -113,6 +118,10 @@ def judgements_behind(
                 if key in votes:
                     found.setdefault((item, system), []).append(votes[key])
     return found
+
+
+def _import_command(benchmark: str) -> str:
+    return f"proctor import {shell_word(benchmark)} RATINGS.csv"
 
 
 def _lacking(
@@ -170,6 +179,25 @@ class _Given:
         labels = load_labels(self.store, run, self.table, UNRESOLVED.name, scorer)
         return {position for position, label in labels.items() if is_decided(label)}
 
+    def on_dimensions(self, scorer: str, marks: Mapping[Key, float], rated: set[Key]) -> dict[Key, float]:
+        """The scores, with those of the scorer's only metric that is no dimension of ratings on all rated keys without a
+        score. Beside scores on dimensions only a metric of the scorer's own name counts: those of a text metric from
+        before the ratings came."""
+        known = {} if self.card.rating is None else {metric.name: metric for metric in self.card.rating.metrics}
+        given, dimensions = {key[2] for key in marks}, {key[2] for key in rated}
+        others = given - known.keys()
+        if len(others) != 1 or not dimensions <= known.keys() or (given & dimensions and others != {scorer}):
+            return dict(marks)
+        general = self.card.metric(others.pop())
+        span = general.high - general.low
+        found = dict(marks)
+        for key in rated - marks.keys():
+            value = marks.get((key[0], key[1], general.name))
+            if value is not None and span:
+                share = (value - general.low) / span
+                found[key] = _on_scale(known[key[2]], share if general.higher_is_better else 1 - share)
+        return {key: value for key, value in found.items() if key[2] != general.name}
+
     def cell(self, key: Key) -> tuple[str, str, str]:
         """Dataset, language and dimension."""
         tags = self.items[key[0]].tags
@@ -222,7 +250,7 @@ def people_ratings(store: Store, benchmark: str) -> RatingsTable:
     ratings = tuple(rating for name in people for rating in given.ratings(name, marks[name], set(marks[name])))
     if not ratings:
         raise InputError(
-            store.shown, f"ratings of {benchmark}", found="none by people", expected="some: proctor import"
+            store.shown, f"ratings of {benchmark}", found="none by people", expected=_import_command(benchmark)
         )
     return RatingsTable(ratings, *given.order())
 
@@ -291,7 +319,8 @@ def scored_cases(
     given = _Given(store, benchmark, all_items=False, short_names=True)
     cases = _cases(given, scheme, images)
     found: dict[Case, dict[str, float]] = {}
-    for (item, system, dimension), value in given.marks(scorer).items():
+    every = {(*key, dimension.name) for key, case in cases.items() for dimension in case.dimensions}
+    for (item, system, dimension), value in given.on_dimensions(scorer, given.marks(scorer), every).items():
         if (item, system) not in cases:
             continue
         before = found.setdefault(cases[item, system], {}).setdefault(dimension, value)
@@ -329,6 +358,39 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
         for (item, system), text in given.texts.items()
         for dimension in scheme.of(str(given.items[item].tags.get("language", "")))
     }
+
+
+def refuse_other_scale(store: Store, benchmark: str, scheme: RatingScheme) -> None:
+    """Raises `InputError` if a dimension is called as another metric of the benchmark with another range, or if its scale
+    or direction differs from the one on which an automatic scorer has scored."""
+    card, scorers = store.card(benchmark), store.scorers(benchmark)
+    before = {metric.name: metric for metric in card.rating.metrics} if card.rating else {}
+    refuse_other_metrics(store, benchmark, [one for one in scheme.metrics if one.name not in before], "the ratings")
+    for metric in scheme.metrics:
+        known = before.get(metric.name, metric)
+        same = (known.low, known.high, known.higher_is_better) == (metric.low, metric.high, metric.higher_is_better)
+        owner = next((who for who, some in scorers.items() if metric.name in some and not who.startswith(HUMAN)), "")
+        if not same and owner:
+            raise InputError(
+                store.shown,
+                f"dimension {metric.name}",
+                found=f"a scale from {metric.low:g} to {metric.high:g}, and scores by {owner} on {known.low:g} to {known.high:g}",
+                expected=f"the same scale, or none of these scores: {delete_command(store, benchmark, owner)}",
+            )
+
+
+def declare_ratings(store: Store, benchmark: str, scheme: RatingScheme) -> None:
+    """Makes a scheme the benchmark's, with its dimensions as metrics. Raises as `refuse_other_scale`."""
+    refuse_other_scale(store, benchmark, scheme)
+    new = {metric.name: metric for metric in scheme.metrics}
+
+    def declared(card: BenchmarkCard) -> BenchmarkCard:
+        rated = {dimension.name for dimension in card.rating.dimensions} if card.rating else set()
+        metrics = tuple(new.get(metric.name, metric) if metric.name in rated else metric for metric in card.metrics)
+        changed = card.model_copy(update={"metrics": metrics, "rating": scheme})
+        return changed.with_metrics(scheme.metrics)
+
+    store.change_card(benchmark, declared)
 
 
 def add_recorded_scores(

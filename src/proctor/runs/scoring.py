@@ -305,9 +305,14 @@ async def import_answers(
 
 
 async def import_systems(
-    store: Store, benchmark: core.Benchmark, recorded: Sequence[core.RecordedAnswers], *, condition: str
+    store: Store,
+    benchmark: core.Benchmark,
+    recorded: Sequence[core.RecordedAnswers],
+    *,
+    condition: str,
+    scorers: Sequence[core.Scorer] = (),
 ) -> list[Run]:
-    """Stores the answers of several systems, each under its own name, with their recorded scores.
+    """Stores the answers of several systems, each under its own name, with their recorded scores and those of `scorers`.
 
     The answers may be a part of a system's answers, rated by further people. Raises `InputError`, and writes nothing, if
     a system has another answer already, or a person has rated an answer differently.
@@ -318,16 +323,14 @@ async def import_systems(
     store.add_benchmark(benchmark)
     for recorded_answers in recorded:
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
+    items = {item.id: item for item in benchmark.items}
+    marked = [
+        {answer.item_id: await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
+        for part in recorded
+    ]
     return [
-        _kept(
-            store,
-            benchmark.name,
-            recorded_answers,
-            {answer.item_id: [] for answer in recorded_answers.answers},
-            (recorded_answers.system, condition),
-            part=True,
-        )
-        for recorded_answers in recorded
+        _kept(store, benchmark.name, part, own, (part.system, condition), part=True)
+        for part, own in zip(recorded, marked, strict=True)
     ]
 
 

@@ -147,6 +147,7 @@ class Store:
                 return
             before = BenchmarkCard.model_validate(known["card"])
             kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers", "gives")}
+            kept |= {} if card.rating else {"rating": before.rating}  # declared by ratings or a judge's file
             card = card.with_metrics(before.metrics).model_copy(update=kept)
             if card != before:
                 schema.write_card(connection, known["id"], card)

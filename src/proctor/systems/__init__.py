@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         ModelSystem,
         Sampling,
         Sent,
+        frames_as_sent,
         prompt_as_sent,
         prompt_for_benchmark,
         prompt_text,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         SystemOptions,
         asks_models,
         build_system,
-        is_file_address,
         is_system,
         only_model,
         read_options,
@@ -38,7 +38,8 @@ else:
 
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_models", "build_system", "is_file_address",
+    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_models",
+    "build_system", "frames_as_sent", "is_file_address",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

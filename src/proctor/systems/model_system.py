@@ -181,6 +181,25 @@ class _Request:
     shape: type[BaseModel] | None = None
 
 
+async def frames_as_sent(
+    item: Item, view: View, prompt: Prompt, briefing: Briefing | None = None
+) -> tuple[str, list[Frame], str]:
+    """The system message, the frames with their labels, and the user message of a question, as a `ModelSystem` without
+    settings of its own sends them. Raises what the view raises."""
+    frames = await view.frames()
+    timed = any(frame.time is not None for frame in frames)
+    sent = Sent(len(frames), timed=timed, blind=_is_blind(view.condition, len(frames), []))
+    system, user = prompt_text(prompt, item, briefing, sent)
+    own_clock = _uses_own_clock(item, briefing)
+    return system, [_timed(frame, view.span, own_clock) for frame in frames], user
+
+
+def _uses_own_clock(item: Item, briefing: Briefing | None) -> bool:
+    """Whether a model must know the clock of the whole video: the question or its answer has times of it."""
+    by_briefing = briefing is not None and briefing.own_clock
+    return by_briefing or isinstance(item.answer, TimestampsFormat | IntervalsFormat)
+
+
 class ModelSystem:
     """Asks a model each question once, with what the view shows.
 
@@ -346,7 +365,7 @@ class ModelSystem:
             blind=_is_blind(view.condition, len(files) or len(frames), [len(sounds)] if sounding else []),
             sounds=len(sounds),
         )
-        span, by_own_clock = view.span, self._uses_own_clock(item)
+        span, by_own_clock = view.span, _uses_own_clock(item, self._briefing)
         parts: list[Part] = [_timed(frame, span, by_own_clock) for frame in frames]
         if footage:
             parts = [Footage(tuple(_timed(frame, span, by_own_clock) for frame in frames))]
@@ -356,11 +375,6 @@ class ModelSystem:
         extra |= {"video_bytes": sum(len(file.mp4) for file in files)} if files else {}
         extra |= {"sounds": len(sounds)} if sounding else {}
         return _Shown(tuple(parts), sent, extra)
-
-    def _uses_own_clock(self, item: Item) -> bool:
-        """Whether the model must know the clock of the whole video: the question or its answer has times of it."""
-        by_briefing = self._briefing is not None and self._briefing.own_clock
-        return by_briefing or isinstance(item.answer, TimestampsFormat | IntervalsFormat)
 
     def _as_footage(self, frames: Sequence[Frame]) -> bool:
         """Whether to send frames as one video: frames of a single clip, to local weights."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from inspect import getsourcefile, getsourcelines, signature
-from pathlib import Path
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -252,31 +251,13 @@ def system(
     return decorate if function is None else decorate(function)
 
 
-def is_file_address(text: str) -> bool:
-    """Whether a text is the address of an object in a Python file: `path/to/file.py:name`.
-
-    >>> is_file_address("systems/mine.py:answer"), is_file_address("openai:gpt-5.2"), is_file_address("random")
-    (True, False, False)
-    """
-    path, colon, name = text.rpartition(":")
-    return bool(colon) and path.endswith(".py") and name.isidentifier()
-
-
 def system_in_file(address: str, *, name: str = "") -> core.System:
     """The system at `path/to/file.py:name`: a function, a class without arguments, or a system.
 
     Raises `InputError` where there is no such object, or its class needs arguments, and `ConfigurationError` for
     another kind of object.
     """
-    found = core.object_in_file(address)
-    if isinstance(found, type):
-        _refuse_arguments(found, address)
-        try:
-            found = found()
-        except core.ProctorError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise core.unloadable(Path(address.rpartition(":")[0]), error) from error
+    found = core.instance_in_file(address)
     if isinstance(found, FunctionSystem):
         return found.renamed(name) if name else found
     if is_system(found):
@@ -284,28 +265,6 @@ def system_in_file(address: str, *, name: str = "") -> core.System:
     if not callable(found):
         raise core.ConfigurationError(f"{address}: found {type(found).__name__}, expected a function or a system")
     return FunctionSystem(found, name=name)
-
-
-def _refuse_arguments(kind: type[object], address: str) -> None:
-    """Raises `InputError` for a class that can't be called without arguments, with the place of its definition."""
-    file, _, name = address.rpartition(":")
-    try:
-        takes = signature(kind).parameters.values()
-        where = f"line {getsourcelines(kind)[1]}"
-    except (ValueError, TypeError, OSError):  # not written in Python
-        return
-    needed = [
-        repr(take.name)
-        for take in takes
-        if take.default is take.empty and take.kind not in {take.VAR_POSITIONAL, take.VAR_KEYWORD}
-    ]
-    if needed:
-        raise core.InputError(
-            getsourcefile(kind),
-            where,
-            found=f"the class {name}, which needs {', '.join(needed)}",
-            expected=f"defaults for all, or an object: mine = {name}(…), named as {file}:mine",
-        )
 
 
 def is_system(found: object) -> TypeIs[core.System]:

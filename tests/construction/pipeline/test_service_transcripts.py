@@ -184,3 +184,19 @@ def test_words_whose_times_do_not_fit_their_segment_are_no_times(tmp_path: Path)
     segment = {"start": 0.5, "end": 2.0, "text": "Press", "words": words}
     (cue,) = read(tmp_path, "a.json", json.dumps({"segments": [segment]})).cues
     assert (cue.words, cue.flags) == ((), ("times of words do not fit",))
+
+
+def test_whisperx_words_and_segments_that_overlap_keep_their_times(tmp_path: Path) -> None:
+    """Two people speak at once, and a word begins before the last one ended: nothing is moved or lost."""
+    first = [{"word": "Close", "start": 0.0, "end": 0.9}, {"word": "it", "start": 0.8, "end": 1.4}]
+    second = [{"word": "Now", "start": 1.1, "end": 1.1}, {"word": "cut", "start": 1.2, "end": 2.0}]
+    segments = [
+        {"start": 0.0, "end": 1.4, "text": "Close it", "words": first},
+        {"start": 1.1, "end": 2.0, "text": "Now cut", "words": second},
+    ]
+    found = read(tmp_path, "a.json", json.dumps({"segments": segments}))
+    assert [(cue.start, cue.end, cue.text) for cue in found.cues] == [(0.0, 1.4, "Close it"), (1.1, 2.0, "Now cut")]
+    assert [(word.start, word.end) for cue in found.cues for word in cue.words] == [
+        (0.0, 0.9), (0.8, 1.4), (1.1, 1.1), (1.2, 2.0),
+    ]  # fmt: skip
+    assert (found.refused, found.notes) == ([], [])

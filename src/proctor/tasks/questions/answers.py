@@ -12,9 +12,9 @@ from typing import Any, get_args
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from proctor.core import ParseError, cell_text, count_of, one_of, read_criteria
+from proctor.core import plain_column as plain
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
-from proctor.tasks.questions.columns import plain
 from proctor.tasks.questions.folder import Settings
 
 KINDS: Mapping[str, tuple[str, ...]] = {

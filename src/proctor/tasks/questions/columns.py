@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proctor.core import TableFault, one_of
+from proctor.core import plain_column as plain
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "id": (
@@ -114,6 +114,9 @@ _AROUND: Mapping[str, tuple[str, str]] = {
 _WEAK: Mapping[str, tuple[str, ...]] = {"answer": ("correct", "richtig", "label"), "question": ("text", "aufgabe")}
 """Names that count only without a better one."""
 
+_SHARED = ("id", "group", "media", "audio")
+"""Fields that one column may serve together, since each tells which one it is: a column that somebody names for one of
+them is recognised for the others, too."""
 _NEAR = ("media", "start", "end")  # systems see the wrong thing, or nothing, if one is missed
 _ALONE = {"question", "answer", "options"}  # never guess between two columns
 _NUMBERS = [str(number) for number in range(1, 100)]  # more than letters: rows report too many options
@@ -165,16 +168,6 @@ class ColumnMap:
         return f"Columns: {', '.join(parts)}{facets}"
 
 
-def plain(name: str) -> str:
-    """A name without case, accents, spaces and punctuation.
-
-    >>> plain("Start-Time (s)"), plain("RÉPONSE"), plain("Frage")
-    ('starttimes', 'reponse', 'frage')
-    """
-    apart = unicodedata.normalize("NFKD", name.casefold().replace("°", "o"))
-    return "".join(one for one in apart if one.isalnum()) or name.strip()
-
-
 _KNOWN = {name: {plain(word): place for place, word in enumerate(words)} for name, words in FIELDS.items()}
 _DECORATED = {
     name: re.compile(rf"(?:{before})?(?:{'|'.join(sorted(_KNOWN[name], key=len, reverse=True))})(?:{after})*")
@@ -198,7 +191,8 @@ def _near(name: str, column: str) -> bool:
 
 
 def recognise(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> ColumnMap:
-    """The mapping of a file's columns; `given` fixes it for some fields.
+    """The mapping of a file's columns; `given` fixes it for some fields. A column given as the group stays the id, if it
+    is called so (see `_SHARED`).
 
     >>> recognise(["ID", "Frage", "Antwort", "Video", "ward"], {}).line
     "Columns: id = 'ID', question = 'Frage', answer = 'Antwort', media = 'Video'; facets: 'ward'"
@@ -206,16 +200,18 @@ def recognise(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> Col
     found = ColumnMap()
     _take_given(found, columns, given)
     taken = {column for used in found.fields.values() for column in used}
+    shared = {column for name in _SHARED for column in found.fields.get(name, ())}
     rest = [column for column in columns if column not in taken]
     for name in _KNOWN:
         if name in given:
             continue
-        sure = {column: hit for column in rest if (hit := _surety(name, column)) is not None}
+        free = [column for column in columns if column in {*rest, *(shared if name in _SHARED else ())}]
+        sure = {column: hit for column in free if (hit := _surety(name, column)) is not None}
         named = sorted(sure, key=sure.__getitem__)
         named = named or [column for column in rest if plain(column) in _WEAK.get(name, ())]
         if name == "media":
-            numbered = [column for column in rest if _PICTURE.fullmatch(plain(column))]
-            found.fields[name] = [column for column in rest if column in {*named, *numbered}]
+            numbered = [column for column in free if _PICTURE.fullmatch(plain(column))]
+            found.fields[name] = [column for column in free if column in {*named, *numbered}]
         elif len(named) > 1 and name in _ALONE:
             shown = " and ".join(map(repr, named))
             expected = f"which of them is the {name}: --map {name}=COLUMN"

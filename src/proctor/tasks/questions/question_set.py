@@ -23,7 +23,7 @@ from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
 from proctor.tasks.questions.folder import NAME, Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder, names_recordings, sound_line
-from proctor.tasks.questions.rows import Place, RowReader
+from proctor.tasks.questions.rows import MADE_UP, Place, RowReader
 
 _MOST_VALUES = 30
 _REPEATED_SHOWN = 3
@@ -192,7 +192,12 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
     if exact:
         reading.facets = reading.layout.settings.facets or []
     else:
-        lines = (_doubts_line(reader.doubted), _places_line(reading.items), _shares_line(reading.items))
+        lines = (
+            _ids_line(columns),
+            _doubts_line(reader.doubted),
+            _places_line(reading.items),
+            _shares_line(reading.items),
+        )
         reading.notes += [line for line in (*lines, sound_line(reading.items), _repeated_line(reading)) if line]
         _add_groups(reading)
         _add_facets(reading)
@@ -202,6 +207,12 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
 def _id_of(row: core.SheetRow, reading: QuestionSet) -> str:
     """The id of a row with faults, by which its repetition is found."""
     return core.cell_text(row.cells.get(reading.columns.one("id"))) or f"\0{row.number}"
+
+
+def _ids_line(columns: ColumnMap) -> str:
+    if columns.one("id"):
+        return ""
+    return f"No column of ids: questions are called {MADE_UP}1, {MADE_UP}2, … (--map id=COLUMN names theirs)"
 
 
 def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int, str]]]) -> str:

@@ -118,4 +118,5 @@ def benchmark_of(reading: QuestionSet, seed: int = 0) -> Benchmark:
         prompt=layout.folder / settings.prompt if settings.prompt else None,
         judge=settings.judge or ("criteria" if rubric else ""),
         reading=tuple(reading.notes),
+        numbered=not reading.columns.one("id"),
     )

@@ -33,6 +33,8 @@ from proctor.tasks.questions.folder import Settings
 from proctor.tasks.questions.media import MediaFolder, sound_of_video
 
 T = TypeVar("T")
+MADE_UP = "row-"
+"""The beginning of an id that is made up, before the question's number. No import matches it by itself."""
 _MOST_ID = 200
 _MOST_OPTIONS = 26
 
@@ -120,7 +122,7 @@ class RowReader:
     def _id(self, row: core.SheetRow, number: int) -> str:
         column = self.columns.one("id")
         if not column:
-            return f"q{number}"
+            return f"{MADE_UP}{number}"
         text = core.cell_text(undirected(row.cells.get(column)))
         wrong = core.unfit(text) or (
             "nothing" if not text else "" if len(text) <= _MOST_ID else f"{len(text)} characters"
