@@ -39,7 +39,7 @@ else:
 __all__ = [
     "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
     "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_models",
-    "build_system", "frames_as_sent", "is_file_address",
+    "build_system", "frames_as_sent",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip
