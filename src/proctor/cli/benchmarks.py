@@ -362,8 +362,8 @@ def audit_items(
         encode = default_encoder() if embeddings else None
         if data is not None:
             loaded = api.load(benchmark, data, track=track)
-            benchmark, items = loaded.name, loaded.counted(all_items=all_items)
-            audit = compute(items, seed=seed, draws=draws, encode=encode)
+            benchmark = loaded.name
+            audit = compute(loaded.counted(all_items=all_items), seed=seed, draws=draws, encode=encode)
         else:
             opened = api.open_store(store, create=False)
             benchmark = api.name_in(opened, benchmark)
