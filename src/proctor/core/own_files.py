@@ -22,7 +22,11 @@ VIDEOS = "videos"
 class AboutFiles(BaseModel):
     """The content of `about.json`. `name` is the benchmark's own name in stores and commands, `reader` the installed
     benchmark whose form the files have, on its `track`; `origin` says where the files come from, `seed` is that of the
-    draws in them. Other fields, which builders add for the record, are ignored."""
+    draws in them. Other fields, which builders add for the record, are ignored.
+
+    >>> AboutFiles(name="abdomen", reader="rexsonovqa", licence="CC0").title
+    ''
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -38,7 +42,11 @@ class AboutFiles(BaseModel):
 
 def read_about(data: Path) -> AboutFiles | None:
     """The content of `about.json` in a folder; None without one, as in the benchmark's own release. Raises `InputError`
-    for an invalid one, and for the name of an installed benchmark."""
+    for an invalid one, and for the name of an installed benchmark.
+
+    >>> print(read_about(Path("nowhere")))
+    None
+    """
     file = data / ABOUT
     if not file.is_file():
         return None
@@ -54,6 +62,12 @@ def own_benchmark(benchmark: Benchmark, about: AboutFiles | None, data: Path) ->
     other questions. Its videos are those beside the questions unless others were given. Unchanged without `about`.
 
     Reports show the licence and the origin among the notes.
+
+    >>> from proctor.core import ACCURACY
+    >>> read = Benchmark("rexsonovqa", "ReXSonoVQA", (), (ACCURACY,), "accuracy")
+    >>> own = own_benchmark(read, AboutFiles(name="abdomen", title="Abdomen", licence="CC0"), Path("nowhere"))
+    >>> own.name, own.read_by, own.title, own.notes
+    ('abdomen', 'rexsonovqa', 'Abdomen', ('Licence: CC0',))
     """
     if about is None:
         return benchmark
@@ -74,7 +88,11 @@ def own_benchmark(benchmark: Benchmark, about: AboutFiles | None, data: Path) ->
 
 def reader_at(path: Path) -> BenchmarkReader:
     """The reader of the files at a path: the one that their `about.json` names, else that of questions at a path. Raises
-    `InputError` for an invalid `about.json`, and `UnknownNameError` for a reader that is not installed."""
+    `InputError` for an invalid `about.json`, and `UnknownNameError` for a reader that is not installed.
+
+    >>> reader_at(Path("my-questions.csv")).reads_paths
+    True
+    """
     if _names_reader(path):
         about = read_about(path)
         if about is not None and about.reader:
@@ -91,7 +109,12 @@ def check_path(
     every: bool = False,
 ) -> PluginReport:
     """Checks the files at a path: questions of one's own as `BenchmarkReader.check` does, an export of a project by loading
-    it. Raises `InputError` if nothing is there, and for an export that can't be loaded."""
+    it. Raises `InputError` if nothing is there, and for an export that can't be loaded.
+
+    >>> check_path(Path("nowhere"), None, None)
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: nowhere: found nothing there, expected a folder or a file with questions
+    """
     reader = reader_at(path)
     reader = reader.with_columns(columns) if columns else reader
     if reader.reads_paths:

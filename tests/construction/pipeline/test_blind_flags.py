@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from proctor.construction.pipeline import DraftQuestion, Project, RepairStage, ScreenSettings, Work, rework, screening
+from proctor.audits.items import audit_items
+from proctor.construction.pipeline import (
+    DraftQuestion,
+    Project,
+    RepairStage,
+    ScreenSettings,
+    Work,
+    as_item,
+    rework,
+    screening,
+)
 from proctor.construction.pipeline.records import Refused
 from proctor.construction.pipeline.rework import LATE
 from proctor.construction.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindVote, Screening, guessable
@@ -62,6 +73,25 @@ def test_a_rule_flags_only_if_it_beats_chance_elsewhere(longest: bool) -> None:
     found = guessable(drafts(longest), SimpleNamespace(project=SimpleNamespace(settings=settings)))  # type: ignore[arg-type]
     assert len(found) == 60
     assert sum(found.values()) == (60 if longest else 0)
+
+
+def test_a_rule_that_luck_explains_flags_nothing() -> None:
+    """In three of ten questions the right option has a word more: one fold chooses a rule, whose interval covers chance."""
+    rng, made = random.Random(1), []
+    for number in range(60):
+        key = number % 4
+        options = [f"We move {rng.choice('abcdefgh')}{rng.randrange(99)} the part" for _ in range(4)]
+        options[key if rng.random() < 0.3 else rng.randrange(4)] += " now"
+        one = choice(key=key, options=tuple(options))
+        made.append(one.model_copy(update={"id": f"q{number:02d}", "source": f"s{number % 10}"}))
+    audit = audit_items([as_item(one) for one in made], seed=0)
+    found = audit.format("choice")
+    assert found is not None
+    assert found.selected is not None
+    assert found.selected.covers_chance
+    assert any(audit.guessable.values())
+    settings = SimpleNamespace(groups={f"s{n}": f"s{n}" for n in range(10)}, seed=0)
+    assert not any(guessable(made, SimpleNamespace(project=SimpleNamespace(settings=settings))).values())  # type: ignore[arg-type]
 
 
 def repaired(

@@ -177,6 +177,14 @@ def test_a_name_is_the_folders_or_the_settings_and_never_that_of_an_installed_be
         named("y", name="focus")
 
 
+def test_a_part_in_a_folder_of_its_own_has_its_own_name_and_title(project: Project) -> None:
+    about = about_export(
+        project, "clinicalskillqa", ExportedBenchmark([], project.settings.sources[:1], "test", "test")
+    )
+    assert (about.name, about.title) == ("abdomen-test", f"{TITLE} (test)")
+    assert about.origin == "Made from 1 video with Proctor; DATASHEET.md says how."
+
+
 def test_every_kind_of_project_is_read_back() -> None:
     for name in PROJECT_KINDS.names():
         last = PROJECT_KINDS.get(name).stages[-1]

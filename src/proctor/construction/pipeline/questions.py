@@ -92,8 +92,8 @@ class QuestionsSettings(StageSettings):
 
 @dataclass(frozen=True)
 class QuestionType:
-    """A type of question: what it asks (for the prompt), and the least number of adjacent events that it is about, where
-    the log has so many."""
+    """A type of question: what it asks (for the prompt), and the least number of adjacent `events` that it is about (all
+    of them in a shorter log)."""
 
     name: str
     asks: str

@@ -1,0 +1,27 @@
+"""The address of an invitation's link: the settings', or the one that is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.cli.web import _reached_at
+from proctor.core import UsageError
+from proctor.web import AccountsPlace
+
+
+def place(address: str = "") -> AccountsPlace:
+    return AccountsPlace(lambda: pytest.fail("no database is opened"), address, "review.yaml")
+
+
+def test_a_given_address_is_that_of_the_link() -> None:
+    assert _reached_at(place(), "http://localhost:8080/").address == "http://localhost:8080"
+    assert _reached_at(place("https://a.org"), "https://b.org/reviews").address == "https://b.org/reviews"
+    assert _reached_at(place("https://a.org"), "").address == "https://a.org"
+
+
+@pytest.mark.parametrize(
+    "address", ["localhost:8080", "ftp://a.org", "https://", "https://a.org?x=1", "http://[", "http://u:p@a.org"]
+)
+def test_what_is_no_address_of_a_server_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="expected the server's, such as https"):
+        _reached_at(place(), address)
