@@ -112,7 +112,7 @@ class Trial:
             shutil.copy(ROOT / "pyproject.toml", copy)
             for name in ("tests", "tools", "docs"):
                 shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        pytest = [str(self.python), "-m", "pytest", "--quiet", "-m", "not slow", *LENIENT, *more, *files]
+        pytest = [str(self.python), "-m", "pytest", "--quiet", *LENIENT, *more, *files]
         self.run(what, pytest, within=copy)
 
 
@@ -146,7 +146,7 @@ def tried(python: Path, folder: Path, *, short: bool) -> None:
     trial.test("a review and a challenge behind nginx", SERVED)
     if not short:
         trial.run("proctor demo", [proctor, "demo", "--videos", "2", "--out", "demo"])
-        trial.test("tests of the core", CORE, "--numprocesses", "2", "--dist", "loadgroup")
+        trial.test("tests of the core", CORE, "-m", "not slow", "--numprocesses", "2", "--dist", "loadgroup")
 
 
 def main() -> None:
