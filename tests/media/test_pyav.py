@@ -33,13 +33,13 @@ class Ratio:
 @pytest.fixture
 def nineteen(monkeypatch: pytest.MonkeyPatch) -> None:
     """`av.open` as in PyAV 19, which takes nothing that says how tags are read."""
-    really = av.open
+    really: Any = av.open
 
     def opened(file: Any, mode: str | None = None, **given: Any) -> Any:
         for name in ("metadata_errors", "metadata_encoding", "stream_options"):
             if name in given:
                 raise TypeError(f"open() got an unexpected keyword argument {name!r}")
-        return really(file, mode, **given)  # type: ignore[call-overload]
+        return really(file, mode, **given)
 
     monkeypatch.setattr(av, "open", opened)
     monkeypatch.setattr(av, "__version__", "19.0.2")

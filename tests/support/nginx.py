@@ -72,7 +72,7 @@ def nginx_before(server: str, folder: Path, certificate: tuple[Path, Path], port
             yield Nginx(f"https://localhost:{port}", folder)
         finally:
             process.terminate()
-            process.communicate(30)
+            process.communicate(timeout=30)
 
 
 def free_port() -> int:

@@ -20,14 +20,11 @@ from tests.support.web_site import csrf_of
 EDGE = "edge-of-a-form"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def challenge(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str, bytes]:
+@pytest.fixture
+def challenge(tmp_path: Path, postgres_url: str) -> tuple[Path, str, bytes]:
     """A folder with a team of Anna's, her invitation, and a file that fits."""
     folder = tmp_path / "challenge"
-    settings = {}
-    if request.param == "postgres":
-        settings = {"benchmark: focus": f"store: {request.getfixturevalue('postgres_url')}\nbenchmark: focus"}
-    site = challenge_site(folder, settings)
+    site = challenge_site(folder, {"benchmark: focus": f"store: {postgres_url}\nbenchmark: focus"})
     done = proctor("users", "add", folder, "anna")
     assert done.returncode == 0, done.stderr
     with site.challenge.writing() as connection:

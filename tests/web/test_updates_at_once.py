@@ -16,6 +16,7 @@ from sqlalchemy import Engine, create_engine, text
 from proctor.challenges.marking import scorer_version
 from proctor.runs import reading
 from proctor.web import review as reviews
+from proctor.web import studies
 from proctor.web.readings import edit_item
 from proctor.web.review import StudyUpdate, open_review
 from proctor.web.settings import open_store, review_store
@@ -69,7 +70,7 @@ def held(admin: Engine) -> Callable[[], None]:
 def both(folder: Path, url: str, admin: Engine, monkeypatch: pytest.MonkeyPatch, second: Callable[[], Any]) -> Any:
     """An update that stands still before it deals, with its items written, while `second` runs; the update and what
     `second` returned."""
-    wait, really, begun = held(admin), reviews.deal_study, threading.Event()
+    wait, really, begun = held(admin), studies.deal_study, threading.Event()
 
     def deal(*given: Any) -> int:
         begun.set()

@@ -33,7 +33,7 @@ def exact(ratio: Rational | None, otherwise: Fraction) -> Fraction:
     >>> exact(None, Fraction(1)), exact(Fraction(0), Fraction(1)), exact(Fraction(1, 25), Fraction(1))
     (Fraction(1, 1), Fraction(1, 1), Fraction(1, 25))
     """
-    return Fraction(ratio.numerator, ratio.denominator) if ratio else otherwise
+    return Fraction(int(ratio.numerator), int(ratio.denominator)) if ratio else otherwise
 
 
 def readable_tags(metadata: Mapping[str, str]) -> dict[str, str]:
