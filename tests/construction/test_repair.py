@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from proctor.audits.items import FormatAudit, audit_items
-from proctor.construction.distractors import alike, right_answer
+from proctor.construction.distractors import alike, looks_right, right_answer
 from proctor.construction.exchange import Exchange, exchange
 from proctor.construction.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair, repair_items
 from proctor.core import OPTION_POOL, BenchmarkReader, InputError, Item, Reference, VideoClip, generator, reader_of
@@ -70,7 +70,7 @@ GOALS = [
     "calibre",
     "symmetry",
 ]
-QUICK = RepairSettings(rounds=40)
+QUICK = RepairSettings(rounds=40, most=0.36)
 
 Plant = Callable[[np.random.Generator, str, list[str]], tuple[str, list[str]]]
 """The right option and the wrong ones, changed."""
@@ -169,7 +169,7 @@ def test_a_planted_artefact_is_gone(plant: Plant, place: int | None, rules: list
     before = choice_of(items)
     assert before.selected is not None
     assert before.selected.covers_chance is False
-    repaired = repair_items(items, QUICK)
+    repaired, _ = accepted_repair(items, QUICK)
     assert len(repaired.items) >= 0.9 * len(items)
     after = choice_of(list(repaired.items.values()))
     assert after.selected is not None
@@ -198,7 +198,11 @@ def _holds(items: list[Item], repaired: RepairedChoices, settings: RepairSetting
         assert len(set(item.options)) == len(old.options)
         assert item.group in repaired.pools[str(item.tags[OPTION_POOL])]
     for one in repaired.options:
-        assert one.new == keys[one.source]
+        if one.right_there:
+            assert one.new == keys[one.source]
+        else:
+            assert one.new in before[one.source].options
+            assert one.new not in keys.values()
         if one.source in repaired.items:
             assert repaired.items[one.source].tags[OPTION_POOL] == repaired.items[one.item].tags[OPTION_POOL]
         else:
@@ -207,9 +211,10 @@ def _holds(items: list[Item], repaired: RepairedChoices, settings: RepairSetting
         assert one.old in before[one.item].options
         assert one.old != keys[one.item]
         assert one.similarity == pytest.approx(alike(one.new, keys[one.item]), abs=6e-4)
-        assert one.similarity <= settings.similar
-        assert one.supported <= settings.supported
-        assert one.gap_s is None or one.gap_s > 0
+        if one.source != one.item:  # its own published option is known to be wrong
+            assert one.similarity <= settings.similar
+            assert one.supported <= settings.supported
+            assert one.gap_s is None or one.gap_s > 0
         assert one.state == ("as published" if one.new in before[one.item].options else TO_CONFIRM)
     widths = Counter(len(item.options) for item in repaired.items.values())
     for width, count in widths.items():
@@ -280,8 +285,10 @@ def test_seeing_all_questions_at_once_gains_less_with_spare_texts() -> None:
     items = made(nothing)
     third = [item for number, item in enumerate(items) if number % 4 != 3]
     spare = [item for number, item in enumerate(items) if number % 4 == 3]
-    alone = repair_items(third, RepairSettings(rounds=20))
-    lent = repair_items(third, RepairSettings(rounds=20), beside=[*items])
+    alone = repair_items(third, RepairSettings(rounds=20, looks=1.0))
+    lent = repair_items(third, RepairSettings(rounds=20, looks=1.0, lent=1), beside=[*items])
+    more = repair_items(third, RepairSettings(rounds=20))
+    _holds(third, more, RepairSettings())
     _holds(third, alone, RepairSettings())
     _holds(third, lent, RepairSettings(), spare)
     sources = {one.source for one in lent.options}
@@ -293,6 +300,38 @@ def test_seeing_all_questions_at_once_gains_less_with_spare_texts() -> None:
     assert after[1] < 0.75
     rights = Counter(right_answer(item) for item in lent.items.values())
     assert max(rights.values()) == 1
+    published = [one for one in more.options if not one.right_there]  # here they look like right answers
+    assert len({one.new for one in published}) >= 30
+    least = together_of(list(more.items.values()))
+    assert least[0] < after[0]
+    assert least[1] < after[1]
+
+
+def test_published_options_that_look_wrong_are_no_spare_texts() -> None:
+    """Right options are longer than all others: a published one would be known by its length."""
+    repaired = repair_items(made(longest), RepairSettings(rounds=5))
+    assert all(one.right_there for one in repaired.options)
+
+
+def test_what_looks_right_is_learned_from_other_groups() -> None:
+    items = made(form)
+    scores = looks_right(items)
+    ahead = [
+        own[item.options.index(right_answer(item))] - max(score for score in own)
+        for item, own in zip(items, scores, strict=True)
+    ]
+    assert sum(gap == 0 for gap in ahead) > 0.95 * len(items)
+    assert looks_right(items[:8]) == [[0.0] * 4] * 8  # two groups: nothing can be learned
+
+
+def test_blocks_have_up_to_two_spare_texts() -> None:
+    nothing_known = np.zeros((40, 40))
+    spare = frozenset(range(12, 40))
+    for lent, per_block in ((1, 3), (2, 2)):
+        problem = Exchange([range(40)], nothing_known, nothing_known > 0, np.zeros((1, 40, 40)), 4, spare, lent)
+        found = exchange(problem, generator(1, "search"), rounds=2)
+        assert {sum(row not in spare for row in block) for block in found.blocks} == {per_block}
+        assert all(len(set(some)) == 4 for some in found.options(4).values())
 
 
 def test_invalid_questions_that_nobody_is_asked_lend_nothing() -> None:
@@ -401,12 +440,17 @@ def test_the_published_choices_can_no_longer_be_guessed(data: Path) -> None:
     _holds(items, repaired, used, [item for item in loaded.items if item.options and item.id not in counted])
     assert len(repaired.items) >= 0.9 * 249
     together, known = together_of(list(repaired.items.values()))
-    assert together < 0.68  # 0.689 without spare texts
-    assert known < 0.65  # 0.796 without
+    assert together < 0.65  # 0.689 without spare texts, 0.664 with uncounted questions alone
+    assert known < 0.55  # 0.796 and 0.606
+    never = {one.new for one in repaired.options} - {right_answer(item) for item in repaired.items.values()}
+    assert len(never) >= 0.4 * len(repaired.items)
+    lent = [one for one in repaired.options if not one.right_there]
+    assert all((one.state == TO_CONFIRM) == (one.source != one.item) for one in lent)
     after = choice_of(list(repaired.items.values()))
     assert after.selected is not None
     assert after.selected.covers_chance is True
-    worst = max(one.accuracy.value or 0.0 for one in after.baselines if one.kind == "rule")
-    assert worst <= 0.30
-    near = [one for one in repaired.options if one.gap_s is not None and one.gap_s < 30]
-    assert len(near) < 0.05 * len(repaired.options)
+    found = {one.name: one.accuracy.value or 0.0 for one in after.baselines}
+    assert max(found.values()) <= 0.33
+    assert {"nearest-in-characters-once", "logistic-features-once", "logistic-pairs-once"} <= found.keys()
+    near = [one for one in repaired.options if one.gap_s is not None and one.gap_s < 30 and one.source != one.item]
+    assert len(near) < 0.1 * len(repaired.options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from proctor.api.access import ModelAccess
 from proctor.api.model_options import ModelOptions
@@ -30,7 +30,7 @@ async def ask_option_auditors(
     anything is paid."""
     from proctor.systems import ask_option_auditors as ask
 
-    access = ModelAccess(filled("items audit", ModelOptions, cast("ModelOptions", options)))
+    access = ModelAccess(filled("items audit", ModelOptions, options))
     clients = access.clients(models)
     found: list[ModelReplies] = []
     async with access.closing():

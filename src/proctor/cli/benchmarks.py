@@ -394,7 +394,7 @@ def audit_items(
 
 
 def _option_auditors(
-    items: Sequence[Item], models: Sequence[str], store: str | None, asking: ModelOptions, seed: int
+    items: Sequence[Item], models: Sequence[str], store: StoreUrl, asking: ModelOptions, seed: int
 ) -> list[ModelReplies]:
     """The replies of models about options, with a progress bar; a note says what they cost."""
     from proctor import api

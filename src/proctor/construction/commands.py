@@ -90,7 +90,8 @@ RECORD = "repair.json"
 TABLE = "to-confirm.csv"
 _ALWAYS = (
     "least-offered", "nearest-to-question", "nearest-in-characters", "nearest-to-group", "most-like-group-name", "nearest-in-meaning",
-    "similar-questions", "right-elsewhere", "not-right-elsewhere",
+    "similar-questions", "right-elsewhere", "not-right-elsewhere", "nearest-to-question-once", "nearest-in-characters-once",
+    "logistic-features-once", "logistic-words-once", "logistic-pairs-once",
 )  # fmt: skip
 """Baselines that are always shown: exchanged options could help them."""
 _BEST = 6
@@ -210,7 +211,16 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[core.Item]) -> str:
     by_id = {item.id: item for item in items}
     table = io.StringIO(newline="")
     rows = csv.writer(table, lineterminator="\n")
-    heads = ("item", "letter", "question", "right option", "new wrong option", "old wrong option", "right answer of")
+    heads = (
+        "item",
+        "letter",
+        "question",
+        "right option",
+        "new wrong option",
+        "old wrong option",
+        "from",
+        "right there?",
+    )
     rows.writerow(
         (*heads, "similarity to the right option", "seconds apart", "state", "true of the clip too? (yes/no)")
     )
@@ -223,6 +233,7 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[core.Item]) -> str:
             rows.writerow(
                 (
                     *map(core.safe_cell, (option.item, option.letter, *texts, option.source)),
+                    "yes" if option.right_there else "no",
                     option.similarity,
                     gap,
                     option.state,

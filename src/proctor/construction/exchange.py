@@ -34,6 +34,7 @@ class Exchange:
     cues: Floats
     options: int
     spare: frozenset[int] = frozenset()
+    lent: int = 1
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def exchange(
 ) -> Blocks:
     """Forms blocks of m questions (m = `options`) whose options are the right answers of the block. The last block of a
     class has up to 2m − 1 questions; there a question offers its own right answer and those of the next m − 1. As many
-    of the other blocks as possible have one spare question among the m.
+    of the other blocks as possible have spare questions among the m, at most `lent` each.
 
     Each text is then offered as often as the others of its block, and right once, or never if it is spare. In a block
     of m, any rule that reads the options alone selects the same option in all questions and is right in one of them, or
@@ -123,11 +124,14 @@ class _Search:
         for rows in problem.classes:
             asked, spare = ([row for row in rows if (row in problem.spare) == lent] for lent in (False, True))
             mixed, lent = ([some[int(place)] for place in rng.permutation(len(some))] for some in (asked, spare))
-            used = spare_blocks(len(mixed), len(lent), problem.options)
+            used = spare_used(len(mixed), len(lent), problem.options, problem.lent)
             start = len(self._blocks)
-            for number, size in enumerate(block_sizes(len(mixed) + used, problem.options)):
-                own = [lent.pop()] if number < used else []
-                self._blocks.append([*own, *(mixed.pop() for _ in range(size - len(own)))])
+            sizes = block_sizes(len(mixed) + used, problem.options)
+            whole = sum(size == problem.options for size in sizes)
+            for number, size in enumerate(sizes):
+                share = used // whole + (number < used % whole) if number < whole else 0
+                own = [lent.pop() for _ in range(share)]
+                self._blocks.append([*own, *(mixed.pop() for _ in range(size - share))])
             self._of_class.append(list(range(start, len(self._blocks))))
             self._unused.append(lent)
         sizes = [int(self._asked[list(rows)].sum()) for rows in problem.classes]
@@ -245,14 +249,15 @@ def block_sizes(count: int, width: int) -> list[int]:
     return [*[width] * (blocks - 1), width + rest]
 
 
-def spare_blocks(count: int, spare: int, width: int) -> int:
-    """The number of blocks that have one of `spare` questions beside questions that are asked: as many as possible, and
-    none that is larger than `width`.
+def spare_used(count: int, spare: int, width: int, lent: int = 1) -> int:
+    """How many of `spare` questions are used in blocks beside `count` questions that are asked: as many as possible, at most
+    `lent` in a block, and none in a block that is larger than `width`.
 
-    >>> spare_blocks(12, 0, 4), spare_blocks(12, 9, 4), spare_blocks(7, 9, 4), spare_blocks(4, 9, 4)
-    (0, 4, 1, 0)
+    >>> spare_used(12, 0, 4), spare_used(12, 9, 4), spare_used(7, 9, 4), spare_used(4, 9, 4), spare_used(12, 20, 4, 2)
+    (0, 4, 1, 0, 12)
     """
-    for used in range(min(spare, count // max(1, width - 1)), 0, -1):
-        if used <= sum(size == width for size in block_sizes(count + used, width)):
+    lent = min(lent, width - 1)
+    for used in range(min(spare, lent * count // max(1, width - lent)), 0, -1):
+        if used <= lent * sum(size == width for size in block_sizes(count + used, width)):
             return used
     return 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.distractors import Bounds, OptionCosts, Texts, alike, read_texts, right_answer
+from proctor.construction.distractors import Bounds, OptionCosts, Texts, alike, looks_right, read_texts, right_answer
 from proctor.construction.exchange import Blocks, Exchange, Floats, exchange
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
@@ -32,7 +32,8 @@ class RepairSettings:
     cosine of their embeddings), `supported` the largest share of its content words in what is known of the clip. At
     least the share `keep` of the items must stay; the others may be left out, if a baseline that exceeds an accuracy of
     `most` answers them. `rounds` is the number of search steps per item, `search` the number of the search (see
-    `accepted_repair`)."""
+    `accepted_repair`). Published wrong options serve as spare texts if they look at least as right as a share `looks` of
+    the right answers (1: none); a block has at most `lent` spare texts."""
 
     seed: int = 0
     search: int = 1
@@ -44,6 +45,8 @@ class RepairSettings:
     supported: float = 0.5
     keep: float = 0.9
     most: float = 0.3
+    looks: float = 0.25
+    lent: int = 2
 
     @property
     def bounds(self) -> Bounds:
@@ -53,8 +56,8 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class ReplacedOption:
-    """A replaced wrong option: the old text, the new one (at `letter`), and the item whose right answer it is.
-    `similarity` is to the item's right answer, `supported` the share of content words in what is known of the clip,
+    """A replaced wrong option: the old text, the new one (at `letter`), and the item whose right answer it is, or, if it is
+    not `right_there`, whose published wrong option it is. `similarity` is to the item's right answer, `supported` the share of content words in what is known of the clip,
     `gap_s` the seconds between both clips of one medium. `state` is `TO_CONFIRM`, or "as published" if the new text is
     an old option of the item."""
 
@@ -64,6 +67,7 @@ class ReplacedOption:
     new: str
     source: str
     source_group: str
+    right_there: bool
     similarity: float
     supported: float
     gap_s: float | None
@@ -98,14 +102,14 @@ def repair_items(
 ) -> RepairedChoices:
     """Replaces the wrong options of choice items by right answers of others, so that text-only baselines do no better
     than chance; stems and right options stay. The texts of items `beside` (uncounted ones, free responses) are assumed
-    to be true of overlapping clips. Right answers of uncounted choices among them, and of items that are left out, serve
-    as wrong options that are right nowhere.
+    to be true of overlapping clips. Spare texts are right nowhere: right answers of uncounted choices among them and of
+    items that are left out, and published wrong options that look like right answers (see `looks_right`).
 
     Options are exchanged within classes (one pool, equal tags, equal numbers of options) in blocks (see `exchange` for
     the objective, and `OptionCosts` for the cost of an option and what is forbidden). The cues in the
     objective are the baselines that blocks don't rule out, most and least of each: words shared with the stem, TF-IDF
     similarity to the stem, to the rest of the group and to its name, right answers to similar questions of other pools,
-    and with `encode` the similarity of meaning to the stem. The right letters are spread evenly by the seed.
+    length and looks, and with `encode` the similarity of meaning to the stem. The right letters are spread evenly by the seed.
 
     Raises `InputError` if there is no choice item with a reference, for an invalid reference, and if fewer than `keep`
     of the items could stay, with the reasons.
@@ -118,9 +122,17 @@ def repair_items(
     several = set(left_out)
     asked = len(choices)
     choices += _spare(choices, beside)
+    looks = looks_right(choices)
+    published = _published(choices, asked, looks, several, settings)
+    own = {len(choices) + number: row for number, (row, _, _) in enumerate(published)}
+    shown = [
+        *(scores[_place(item)] for item, scores in zip(choices, looks, strict=True)),
+        *(one[-1] for one in published),
+    ]
+    choices += [item for _, item, _ in published]
     texts = read_texts(choices, beside=[*items, *beside], encode=encode)
-    costs = OptionCosts(choices, texts, settings.bounds)
-    search = _Search(costs, settings)
+    costs = OptionCosts(choices, texts, settings.bounds, own)
+    search = _Search(costs, settings, {"length": [float(len(key)) for key in texts.keys], "looks": shown})
     unfit: set[int] = set()  # spare rows without a question that they could serve
     quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
@@ -164,6 +176,35 @@ def _spare(choices: Sequence[Item], beside: Sequence[Item]) -> list[Item]:
                 found.append(item)
                 known.add(item.id)
     return found
+
+
+def _published(
+    choices: Sequence[Item],
+    asked: int,
+    looks: Sequence[Sequence[float]],
+    several: Collection[str],
+    settings: RepairSettings,
+) -> list[tuple[int, Item, float]]:
+    """Published wrong options of the choices that are `asked`, the first ones, that look like right answers: as items in
+    which they were right, each with the row of the choice that offers it and how right it looks: at least as much as the
+    share `looks` of the right answers does not."""
+    usable = [row for row, item in enumerate(choices[:asked]) if item.id not in several]
+    least = float(np.quantile([looks[row][_place(choices[row])] for row in usable], settings.looks))
+    known = {right_answer(item).casefold().strip() for item in choices}
+    found = []
+    for row in usable:
+        item, letters = choices[row], option_letters(len(choices[row].options))
+        for place, score in enumerate(looks[row]):
+            text = item.options[place].casefold().strip()
+            if score >= least and settings.looks < 1 and text not in known:
+                known.add(text)
+                lent = {"id": f"{item.id} {letters[place]}", "reference": Reference(answer=letters[place])}
+                found.append((row, item.model_copy(update=lent), score))
+    return found
+
+
+def _place(item: Item) -> int:
+    return item.options.index(right_answer(item))
 
 
 def accepted_repair(
@@ -218,8 +259,9 @@ class _Found:
 class _Search:
     """The search for blocks, by the costs of options."""
 
-    def __init__(self, costs: OptionCosts, settings: RepairSettings) -> None:
+    def __init__(self, costs: OptionCosts, settings: RepairSettings, alone: Mapping[str, Sequence[float]]) -> None:
         self.costs, self.texts, self.choices, self.settings = costs, costs.texts, costs.choices, settings
+        self.alone = {name: np.broadcast_to(scores, costs.cost.shape) for name, scores in alone.items()}
 
     def blocks(
         self,
@@ -234,13 +276,13 @@ class _Search:
         """Blocks for all classes, which hold `spare` rows, too; a quick search only avoids forbidden options."""
         rounds = min(_QUICK, self.settings.rounds) if quick else self.settings.rounds
         pool = np.unique([pools.get(item.group, "") for item in self.choices], return_inverse=True)[1]
-        scores = self.texts.cues(pool)
+        scores = self.texts.cues(pool) | self.alone
         cues = np.stack(list(scores.values())).round(6)
         found, shares, total = {}, np.zeros((len(cues), 2)), 0
         for width in sorted({key[-1] for key in classes}):
             of_width = [rows for key, rows in sorted(classes.items()) if key[-1] == width]
             cost, seen = (0 * self.costs.cost, cues[:0]) if quick else (self.costs.cost, cues)
-            problem = Exchange(of_width, cost, self.costs.forbidden, seen, width, spare)
+            problem = Exchange(of_width, cost, self.costs.forbidden, seen, width, spare, self.settings.lent)
             found[width] = exchange(problem, rng, rounds=rounds, progress=progress)
             count = sum(row not in spare for rows in of_width for row in rows)
             if not quick:
@@ -250,7 +292,7 @@ class _Search:
         return _Found(found, (shares / max(1, total)).ravel(), signed)
 
     def cue_names(self) -> list[str]:
-        return [f"{sign} {name}" for name in self.texts.cue_names for sign in ("most", "least")]
+        return [f"{sign} {name}" for name in [*self.texts.cue_names, *self.alone] for sign in ("most", "least")]
 
 
 def _pools(choices: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
@@ -386,8 +428,9 @@ def _replaced(
                 letter=place,
                 old=old,
                 new=text,
-                source=costs.choices[source].id,
+                source=costs.choices[costs.published.get(source, source)].id,
                 source_group=costs.choices[source].group,
+                right_there=source not in costs.published,
                 similarity=round(alike(key, text), 3),
                 supported=round(float(costs.texts.supported[row, source]), 3),
                 gap_s=round(gap, 2) if np.isfinite(gap) else None,

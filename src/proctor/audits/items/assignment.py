@@ -18,6 +18,7 @@ _Rows = NDArray[np.int64]
 MOST_LINKED = 1500
 """The largest number of items that are assigned at once: an assignment takes the square of it in memory."""
 
+_WORTH = 0.1
 _NEVER = -1e9  # the score of a text that an item does not offer
 
 
@@ -44,8 +45,8 @@ class Assignment:
 
     @property
     def applies(self) -> bool:
-        """Whether any items are assigned together; otherwise each is answered alone."""
-        return bool(self._parts)
+        """Whether enough items are assigned together to be worth a try: a tenth of them."""
+        return sum(map(len, self._parts)) >= max(2, _WORTH * len(self._table.items))
 
     def hits(self, scores: _Floats, right: _Bools, rows: _Rows) -> _Bools:
         """Whether each of `rows` is answered, if these items alone are seen at once. `scores` and `right` are items ×
@@ -108,7 +109,7 @@ def answered_together(table: OptionTable, right: _Bools, *, seed: int) -> Togeth
     """What a system that knows no answer gains from answering all items at once (see `Assignment`).
 
     Simulated: a score is standard normal, plus a constant for right options by which the system alone is right in 60 %;
-    200 draws from the seed. None where no items are assigned together, and for items with several right options.
+    200 draws from the seed. None where too few items are assigned together, and for items with several right options.
     """
     assignment = Assignment(table)
     if not assignment.applies or (right.sum(axis=1) != 1).any():

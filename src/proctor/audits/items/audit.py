@@ -283,7 +283,7 @@ class OptionPools:
     """The number of `pools` of groups whose right answers serve as wrong options of other items. `known` is the accuracy of
     choosing the option that is right least often in all other groups, those of the pool included; the baselines never
     know answers of the item's own pool. `together` is that of a system that knows no answer, but sees all questions at
-    once (see `answered_together`); None where no items share texts that can each be used once."""
+    once (see `answered_together`); None where too few items share texts that can each be used once."""
 
     pools: int
     known: Estimate

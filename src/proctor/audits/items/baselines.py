@@ -154,6 +154,7 @@ class BaselineComparison:
         if not contestants and not models:
             return ()
         everything = np.arange(len(self.items))
+        every: list[TextBaseline | ModelHits] = [*contestants, *models]
         hits = [(own_fold(baseline.hits, self.fold), everything) for baseline in contestants]
         hits += [(model.hits, np.flatnonzero(model.said)) for model in models]
         p: list[float | None] = [None] * len(hits)
@@ -173,7 +174,7 @@ class BaselineComparison:
                 p_holm=adjusted[place],
                 missing=len(self.items) - len(rows),
             )
-            for place, (one, (own, rows)) in enumerate(zip([*contestants, *models], hits, strict=True))
+            for place, (one, (own, rows)) in enumerate(zip(every, hits, strict=True))
         ]
         return tuple(sorted(found, key=lambda result: -(result.accuracy.value or 0.0)))
 

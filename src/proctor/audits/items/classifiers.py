@@ -30,8 +30,8 @@ _QUESTION_WORDS, _OPTION_WORDS = 100, 300  # the most frequent ones, whose pairs
 
 
 def once_rules(table: OptionTable, right: _Bools, folds: int, assignment: Assignment) -> list[TextBaseline]:
-    """The rules that compare options with the question, each text used at most once; none where no items are assigned
-    together."""
+    """The rules that compare options with the question, each text used at most once; none where too few items are
+    assigned together."""
     if not assignment.applies:
         return []
     rows = np.arange(len(table.items))

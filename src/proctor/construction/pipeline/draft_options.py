@@ -80,13 +80,13 @@ def in_blocks(
     drafts: Sequence[DraftQuestion], seed: int, rounds: int = 100
 ) -> tuple[dict[str, dict[str, object]], str]:
     """The new options, key and pool, by id, of the choices that exchange their right answers in blocks within their type
-    (see `repair_items`), and a note on how many there are. No model is asked. What cannot be exchanged stays as it is."""
+    (see `repair_items`), and a note on how many there are. No model is asked. What cannot be exchanged stays as it is. Wrong options of drafts serve nowhere else: nobody has confirmed that they are wrong."""
     choices = [draft for draft in drafts if draft.key is not None]
     items = [
         as_item(draft).model_copy(update={"media": (VideoClip(source=draft.source, start=draft.start, end=draft.end),)})
         for draft in choices
     ]
-    settings = RepairSettings(seed=seed, same=("type",), keep=0.0, rounds=rounds)
+    settings = RepairSettings(seed=seed, same=("type",), keep=0.0, rounds=rounds, looks=1.0)
     try:
         made = repair_items(items, settings, beside=items)
     except InputError as error:
