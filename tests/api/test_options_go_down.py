@@ -78,7 +78,7 @@ WAYS = {
         "audits:compared_tables audits:AuditReport",
         {"scores": [], "ratings": RatingsTable(()), "benchmark": ""},
         {
-            **{"power": "a plan: a test of its own", "rater_agreement": "in the plan", "all_items": "refused"},
+            "power": "a plan: a test of its own", "rater_agreement": "in the plan", "all_items": "refused",
             "columns": "of files: cli/test_own_ratings_cli.py",
         },
         {"scorer": "scorers", "lead_over": "over"},
