@@ -69,7 +69,7 @@ WAYS = {
         proctor.audit,
         AuditOptions,
         "runs:compared audits:AuditReport",
-        without={"power": "a plan: a test of its own", "rater_agreement": "in the plan"},
+        without={"power": "a plan: a test of its own", "rater_agreement": "in the plan", "columns": "refused"},
         named={"scorer": "scorers", "lead_over": "over"},
     ),
     "audit of tables": Way(
@@ -77,7 +77,10 @@ WAYS = {
         AuditOptions,
         "audits:compared_tables audits:AuditReport",
         {"scores": [], "ratings": RatingsTable(()), "benchmark": ""},
-        {"power": "a plan: a test of its own", "rater_agreement": "in the plan", "all_items": "refused"},
+        {
+            "power": "a plan: a test of its own", "rater_agreement": "in the plan", "all_items": "refused",
+            "columns": "of files: cli/test_own_ratings_cli.py",
+        },
         {"scorer": "scorers", "lead_over": "over"},
     ),
     "report": Way(

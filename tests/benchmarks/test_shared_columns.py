@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_no_content_is_read_twice() -> None:
 QUESTIONS = [("q1", "Is it on?", "yes"), ("q2", "Is it open?", "no"), ("q3", "Is it cut?", "yes")]
 
 
-def written(folder: Path, head: str, rows: list[tuple[str, ...]], name: str = "q.csv") -> Path:
+def written(folder: Path, head: str, rows: Sequence[tuple[str, ...]], name: str = "q.csv") -> Path:
     file = folder / name
     file.write_text("\n".join([head, *map(",".join, rows)]) + "\n", encoding="utf-8")
     return file

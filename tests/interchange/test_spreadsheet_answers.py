@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue
 
 import proctor
-from proctor.audits.ratings import read_ratings
+from proctor.audits import read_ratings
 from proctor.construction.annotators.decisions import Cells, read_rows
 from proctor.core import Answer, Frame, InputError, input_text, lost_text, read_sheet
 from proctor.interchange.export_source import shown_text

@@ -19,6 +19,7 @@ from proctor.core import (
     Cell,
     Option,
     Table,
+    UsageError,
     content_hash,
     number,
     number_interval,
@@ -95,13 +96,15 @@ class CurvePoint:
 @dataclass(frozen=True)
 class ComparedJudges:
     """Agreement with people: a row for each metric, dimension and part of the ratings (see `proctor.audits.LeadRow`),
-    the same for oracles that use part of the ratings (`bounds`), the learning curve, and the settings."""
+    the same for oracles that use part of the ratings (`bounds`), the learning curve, and the settings. `notes` say what
+    was left out."""
 
     rows: "tuple[LeadRow, ...]"
     bounds: "tuple[LeadRow, ...]"
     curve: tuple[CurvePoint, ...]
     over: tuple[str, ...]
     settings: "Mapping[str, JsonValue]"
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
@@ -240,24 +243,40 @@ class _Comparison:
 
         over = tuple(listed(self.given["lead_over"])) or OVER
         plain = [*self._texts(), *fixed]
-        held_out = [self._held_out(draw) for draw in range(self.given["repeats"])]
+        notes = self._unread()
+        held_out = [] if notes else [self._held_out(draw) for draw in range(self.given["repeats"])]
         metrics: dict[str, Sequence[MetricScores]] = {
             metric_scores.name: [metric_scores] for metric_scores in (*plain, *learned)
         }
-        metrics[EMBEDDED] = held_out
-        together = [*(metric_scores for metric_scores in plain if metric_scores.name in over), *learned]
-        metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
-        metrics |= {} if self.given["quick"] else self._weighted(plain, self._without_each_fold())
+        if held_out:
+            metrics[EMBEDDED] = held_out
+            together = [*(metric_scores for metric_scores in plain if metric_scores.name in over), *learned]
+            metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
+            metrics |= {} if self.given["quick"] else self._weighted(plain, self._without_each_fold())
         settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
         rows = leads(self.table, metrics, over, settings)
-        oracles = leads(self.table, bounds(self.table, metrics[EMBEDDED], seed=self.given["seed"]), (), settings)
+        oracles = leads(self.table, bounds(self.table, held_out, seed=self.given["seed"]), (), settings)
         curve = self._curve(held_out[0], settings) if self.given["curve"] else ()
         drawn: dict[str, JsonValue] = {
             "draws": settings.draws,
             "level": settings.level,
             "repeats": self.given["repeats"],
         }
-        return ComparedJudges(rows, oracles, curve, over, self.settings | drawn)
+        return ComparedJudges(rows, oracles, curve, over, self.settings | drawn, notes)
+
+    def _unread(self) -> tuple[str, ...]:
+        """A note if the embedded judge can't read the answers' language; empty if it can. Raises `UsageError` for its
+        learning curve."""
+        from proctor.judges.embedded import LANGUAGES
+
+        languages = sorted({rated_case.case.language for rated_case in self.rated.values()})
+        if set(languages) <= set(LANGUAGES):
+            return ()
+        found = ", ".join(name or "no language" for name in languages if name not in LANGUAGES)
+        if self.given["curve"]:
+            raise UsageError("--curve", f"answers in {' or '.join(LANGUAGES)} (column 'language')", found=found)
+        reads = f"it reads {' and '.join(LANGUAGES)}, by the questions' column 'language'"
+        return (f"Left out: the embedded judge and mixtures with it, since {reads}; found {found}",)
 
     def _texts(self) -> "list[MetricScores]":
         from proctor.metrics.text import text_metrics

@@ -164,7 +164,8 @@ async def prepare_alone(
 
     judging = isinstance(scorer, str) and scorer.partition(":")[0] in JUDGES.names()
     in_file = isinstance(scorer, str) and is_file_address(scorer)
-    if isinstance(scorer, JudgeFunction) or judging or (in_file and listed(given["model"])):
+    asks = isinstance(scorer, JudgeFunction) or judging or (in_file and bool(listed(given["model"])))
+    if isinstance(scorer, str | JudgeFunction) and asks:
         return [await _judging(where, scorer, given, votes)]
     by: list[Any] = [scorer]
     if isinstance(scorer, str):

@@ -203,6 +203,9 @@ class _Search:
 
     def take_given(self) -> None:
         for name, wanted in self.given.items():
+            if name not in RATING_FIELDS:
+                self.faults.append(TableFault(0, "", f"the field {name!r} in the mapping", one_of(RATING_FIELDS, name)))
+                continue
             matches = [self._named(column) for column in wanted]
             if name == "lower_is_better" and not all(match in self.sheet.columns for match in matches):
                 self.lower = tuple(wanted)  # names of dimensions in rows

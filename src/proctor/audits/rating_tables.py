@@ -89,7 +89,7 @@ def read_rating_rows(
 def _exported_columns(sheet: core.Sheet) -> RatingColumns:
     """The columns of `proctor export`, whose scorers are people, too."""
     named = {name: name for name in ("item", "system", "group", "condition", "dataset", "language", _VALUE)}
-    there = {name: column for name, column in named.items() if column in sheet.columns}
+    there: dict[str, Any] = {name: column for name, column in named.items() if column in sheet.columns}
     text = "text" if "text" in sheet.columns else ""
     return RatingColumns(**there, rater="scorer", dimension="metric", candidate=text)
 

@@ -105,6 +105,7 @@ def compare(
         found = api.judge_agreement(opened, benchmark, **options)
         tables = found.tables
     print_blocks(*tables, apart=True)
+    note(*found.notes)
     for name, ahead in found.ahead.items():
         note(f"Ahead of {name} by the adjusted test: {', '.join(ahead) or 'nothing'}")
     if out is not None:

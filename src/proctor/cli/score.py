@@ -107,8 +107,8 @@ def _tell_metrics(store: str, told: dict[str, int], there: dict[str, int], outpu
         return
     title = f"Answers scored in {store}"
     if any(there.values()):
-        rows = [(name, str(count), str(there.get(name, 0))) for name, count in told.items()]
-        print_blocks(plain_table(title, ("scorer", ">scored now", ">there already"), rows))
+        counts = [(name, str(count), str(there.get(name, 0))) for name, count in told.items()]
+        print_blocks(plain_table(title, ("scorer", ">scored now", ">there already"), counts))
     else:
         rows = [(name, str(count)) for name, count in told.items()]
         print_blocks(plain_table(title, ("scorer", ">answers"), rows))

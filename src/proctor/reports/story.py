@@ -314,7 +314,9 @@ def _metric_lead(source: AuditSource, language: str, known: Sequence[RankedMetri
     lead = f"its lead over {second} is {signed(pair.difference.value)}"
     if pair.difference.p is None or pair.p_holm is None:
         return f"{lead}, and can't be tested ({known[1].note or known[0].note or 'no interval'})."
-    lead += f" ({number_interval(pair.difference.ci_low, pair.difference.ci_high)}), p {p_value(pair.difference.p)}"
+    ends = number_interval(pair.difference.ci_low, pair.difference.ci_high)
+    lead += "" if ends == DASH else f" ({ends})"
+    lead += f", p {p_value(pair.difference.p)}"
     if len(board.comparisons) > 1:
         lead += f", adjusted for all {len(board.comparisons)} pairs {p_value(pair.p_holm)} (Holm)"
     clear = pair.p_holm <= _ALPHA

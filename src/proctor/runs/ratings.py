@@ -66,7 +66,7 @@ def compared(
             store.shown,
             f"ratings of {benchmark}",
             found="none by people",
-            expected=f"a table of ratings: {_import_command(benchmark)} (or --against another scorer)",
+            expected=f"{_import_command(benchmark)} (or --against another scorer)",
         )
     strict = all(name.startswith(HUMAN) for name in raters)
     given = _Given(store, benchmark, all_items=all_items, short_names=strict)
@@ -121,7 +121,8 @@ def judgements_behind(
 
 
 def _import_command(benchmark: str) -> str:
-    return f"proctor import {shell_word(benchmark)} RATINGS.csv"
+    """How ratings come into a store."""
+    return f"a table of ratings: proctor import {shell_word(benchmark)} RATINGS.csv"
 
 
 def _lacking(

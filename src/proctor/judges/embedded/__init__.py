@@ -3,6 +3,7 @@
 from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
 from proctor.judges.embedded.learning import RatedAnswers, Recipe, Split
+from proctor.judges.embedded.measures import LANGUAGES
 from proctor.judges.embedded.validation import (
     Held,
     TrainingMaterial,
@@ -19,7 +20,7 @@ from proctor.judges.embedded.validation import (
 )
 
 __all__ = [
-    "TRAINED_ON", "EmbeddedJudge", "Held", "RatedAnswers", "Recipe", "Split", "TrainingMaterial", "beside_best",
+    "LANGUAGES", "TRAINED_ON", "EmbeddedJudge", "Held", "RatedAnswers", "Recipe", "Split", "TrainingMaterial", "beside_best",
     "build", "encounter_fold", "leaving_each_fold", "out_of_fold", "out_of_fold_each", "out_of_fold_from_part",
     "read_rated", "refuse_taken", "scores_of", "split_encounters", "splits_of",
 ]  # fmt: skip

@@ -126,7 +126,8 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     languages = sorted({case.language for case in cases})
     if len(languages) != 1 or languages[0] not in LANGUAGES:
         found = ", ".join(repr(language) for language in languages) or "no cases"
-        raise InputError("language", found=found, expected=f"one of {', '.join(LANGUAGES)}")
+        expected = f"one of {', '.join(LANGUAGES)} (the questions' column 'language'), which this judge's rules are for"
+        raise InputError("language", found=found, expected=f"{expected}; others: judge fit --method choice or examples")
     bare = next((case for case in cases if not case.references), None)
     if bare is not None:
         raise InputError(f"case {bare.id}", found="no references", expected="one or more")
