@@ -116,16 +116,16 @@ def open_review(
             tls=tls,
         )
         path = store or str(engine.url.database)
-        return site, [_update_study(site, study, path) for study in settings.studies]
+        return site, [_update_study(site, study, path, place) for place, study in enumerate(settings.studies)]
     except ProctorError:
         engine.dispose()
         raise
 
 
-def _update_study(site: ReviewSite, study: StudySettings, store: str) -> StudyUpdate:
+def _update_study(site: ReviewSite, study: StudySettings, store: str, position: int) -> StudyUpdate:
     items = _items(site, study, store)
     with site.writing() as connection:
-        study_id = add_study(connection, study, site.now())
+        study_id = add_study(connection, study, site.now(), position)
         tally = import_items(connection, study_id, items, site.now())
         assigned = deal_study(connection, study_id, study.plan, site.now())
         disabled = disabled_people(connection, study.plan)
@@ -135,7 +135,7 @@ def _update_study(site: ReviewSite, study: StudySettings, store: str) -> StudyUp
 def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
     library, form = MediaLibrary(site.media), form_named(study.form)
     if study.project:
-        items = items_of_project(site.folder / study.project, site.media)
+        items = items_of_project(site.folder / study.project, site.media, study.form)
     elif study.benchmark:
         with closing(Store(store, create=False)) as opened:
             items = [item for item, _ in items_of_runs(opened, study, library)]

@@ -33,10 +33,10 @@ class ItemTally:
     gone: int
 
 
-def add_study(connection: Connection, study: StudySettings, at: datetime) -> int:
-    """Creates or updates a study and returns its id. Raises `InputError` where its items have another form."""
+def add_study(connection: Connection, study: StudySettings, at: datetime, position: int = 0) -> int:
+    """Creates or updates a study and returns its id. Pages list studies by their `position` in `review.yaml`. Raises `InputError` where its items have another form."""
     row = connection.execute(select(studies).where(studies.c.name == study.name)).mappings().one_or_none()
-    settings = study.model_dump(mode="json", exclude={"name", "form"})
+    settings = study.model_dump(mode="json", exclude={"name", "form"}) | {"position": position}
     if row is None:
         new = insert(studies).values(name=study.name, form=study.form, settings=settings).returning(studies.c.id)
         study_id = int(connection.execute(new).scalar_one())
