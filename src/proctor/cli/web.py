@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +11,7 @@ import typer
 
 from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
-from proctor.core import ConfigurationError, Option, count_of, pip_install
+from proctor.core import ConfigurationError, Option, UsageError, count_of, pip_install
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
@@ -157,7 +157,7 @@ def agreement(
 
     By dimension (percent, Cohen's and Fleiss' kappa, Gwet's AC1, Krippendorff's alpha; F1 of boxes and times), by
     reader with gold items, by two readers, over time, and the most disputed and slowest items. Intervals are over
-    groups. Only items that all readers have sealed count.
+    groups. Only items that all readers have submitted count.
 
     Example: proctor review agreement my-review questions
     """
@@ -168,7 +168,7 @@ def agreement(
     if output is OutputFormat.JSON:
         print_json([asdict(found)])
         return
-    blocks = tables or ("Nothing is sealed by all readers yet.",)
+    blocks = tables or ("No item is submitted by all its readers yet.",)
     show(output, tables[0].records if tables else [], *blocks)
 
 
@@ -183,7 +183,7 @@ def export(
 ) -> None:
     """Export readings, or the consensus.
 
-    Writes every sealed reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
+    Writes every submitted reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
     or a section on the review for a datasheet.
 
     Example: proctor review export my-review questions --out readings.parquet
@@ -223,8 +223,8 @@ def sheet(
 ) -> None:
     """Write a person's open items as CSV.
 
-    For people without a browser: one item per row, with empty cells to fill in. Orders, boxes and moments are not
-    supported.
+    For people without a browser: one item per row, with empty cells to fill in; an adjudicator's rows show the readings
+    that differ. Orders, rationales, boxes and moments need the browser.
 
     Example: proctor review sheet my-review questions anna --out anna.csv
     """
@@ -241,10 +241,10 @@ def decisions(
     file: Annotated[Path, Option("The filled-in CSV file.", metavar="FILE", argument=True)],
     store: ReviewStore = None,
 ) -> None:
-    """Seal the decisions of a filled-in sheet.
+    """Submit the decisions of a filled-in sheet.
 
-    Seals all of them, or none if a row is invalid or was saved in the browser since. Rows without a decision stay open,
-    with their comment as a draft.
+    All of them become final, or none if a row is invalid or was saved in the browser since. Rows without a decision stay
+    open, with their comment as a draft. In an adjudicator's row the comment is the reason.
 
     Example: proctor review decisions my-review questions anna anna.csv
     """
@@ -253,13 +253,13 @@ def decisions(
 
     tally = decisions_from(folder, study, name, file, store)
     kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
-    say(f"{tally.sealed} sealed, {tally.before} sealed before, {tally.left} left open{kept}")
+    say(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
 
 
 def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:
     """Give a person's open work to others.
 
-    Assigns it to readers of the plan who do not have it yet, those with the least work first. Sealed readings stay.
+    Assigns it to readers of the plan who do not have it yet, those with the least work first. Submitted readings stay.
 
     Example: proctor review reassign my-review questions ben
     """
@@ -275,6 +275,8 @@ def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: Re
 
 Name = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
 
+Address = Annotated[str, Option("The server's address, for the link.", metavar="URL")]
+
 
 def add(
     folder: ReviewFolder,
@@ -283,6 +285,7 @@ def add(
         str, Option("What the person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES"))
     ] = "",
     language: Annotated[str, Option("The language of the pages: en, de.")] = "en",
+    address: Address = "",
     store: ReviewStore = None,
 ) -> None:
     """Add a person; print the invitation.
@@ -293,11 +296,11 @@ def add(
     """
     from proctor.web import add_person
 
-    place = accounts_of(folder, store)
+    place = _invited_to(accounts_of(folder, store), address)
     _print_invitation(place, add_person(place, name, role or place.newcomer, language))
 
 
-def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
+def invite(folder: ReviewFolder, name: Name, address: Address = "", store: ReviewStore = None) -> None:
     """Print a new invitation.
 
     For a person whose invitation expired, or who lost the password. The old link becomes invalid; the old password
@@ -307,7 +310,7 @@ def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
     """
     from proctor.web import invite_person
 
-    place = accounts_of(folder, store)
+    place = _invited_to(accounts_of(folder, store), address)
     _print_invitation(place, invite_person(place, name))
 
 
@@ -378,7 +381,16 @@ def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output =
     note(f"all entries are as recorded; the newest hash is {found.head}")
 
 
+def _invited_to(place: AccountsPlace, address: str) -> AccountsPlace:
+    """The accounts, with the address at which people open an invitation, where one is given."""
+    from proctor.web import is_address
+
+    if address and not is_address(address):
+        raise UsageError("--address", "an address such as http://localhost:8451", found=repr(address)[:80])
+    return replace(place, address=address.casefold()) if address else place
+
+
 def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
     say(invitation.link)
     if not invitation.reachable:
-        note(f"{place.settings} has no address: put the server's in place of the link's beginning")
+        note(f"This link is for this machine: {place.settings} has no address. For other machines: --address URL")

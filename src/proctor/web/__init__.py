@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         read_trail,
     )
     from proctor.web.busy import BusyError, WriterGate
-    from proctor.web.pages import page
+    from proctor.web.pages import confirm, page
     from proctor.web.review import (
         EXPORTS,
         StudyUpdate,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
-    from proctor.web.settings import review_accounts
+    from proctor.web.settings import is_address, review_accounts
     from proctor.web.site import Listening, Site, bound, private_store, serve, signing_key
     from proctor.web.trail import newest_change
     from proctor.web.trail import record as record_change
@@ -45,7 +45,7 @@ else:
 __all__ = [
     "EXPORTS", "ROLES", "AccountsPlace", "BusyError", "InvitationLink", "Listening", "NoRoomError", "Site", "StoredTables", "StudyUpdate",
     "TrailReport", "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role",
-    "current", "decisions_from", "disable_person", "export_study", "find_account", "invite_person", "new_token", "newest_change",
+    "confirm", "current", "decisions_from", "disable_person", "export_study", "find_account", "invite_person", "is_address", "new_token", "newest_change",
     "open_review", "page", "people_table", "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores",
     "read_trail", "reassign_work", "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve",
     "sheet_for", "signing_key", "site_of", "utc_text", "visitor_of",

@@ -214,7 +214,7 @@ def progress_tables(folder: Path, store: str | None = None) -> list[Table]:
     ]
     return [
         plain_table("Studies", heads, rows),
-        plain_table("People", ("study", "reader", ">sealed", "last", ">to settle"), people),
+        plain_table("People", ("study", "reader", ">submitted", "last", ">to settle"), people),
     ]
 
 

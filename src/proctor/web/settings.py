@@ -31,6 +31,16 @@ OF_PROJECTS = ("question", "rationale")
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a server: scheme, host, and a port where it has one.
+
+    >>> is_address("http://localhost:8451"), is_address("localhost")
+    (True, False)
+    """
+    return _ADDRESS.fullmatch(text) is not None
+
+
 StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 
 
@@ -117,7 +127,7 @@ class ReviewSettings(FrozenModel):
     @field_validator("address")
     @classmethod
     def _is_address(cls, address: str) -> str:
-        if address and not _ADDRESS.fullmatch(address):
+        if address and not is_address(address):
             raise ValueError(f"found {address!r}, expected an address such as https://review.hospital.org")
         return address.casefold()
 

@@ -8,7 +8,7 @@ from typing import Any
 from proctor.core import InputError, one_of
 from proctor.web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
 from proctor.web.forms.marks import ORDER, BoxesForm, MomentsForm, OrderForm, PresenceForm
-from proctor.web.forms.rationale import SENTENCES, RationaleForm
+from proctor.web.forms.rationale import SENTENCES, RationaleBody, RationaleForm
 from proctor.web.forms.texts import (
     CHECKS,
     PairwiseBody,
@@ -58,6 +58,7 @@ __all__ = [
     "QuestionText",
     "RatedDimension",
     "RatingBody",
+    "RationaleBody",
     "ReadingValues",
     "boxes_matched",
     "form_named",
