@@ -51,8 +51,17 @@ def confirm(
     """A page that asks before something that people notice is done. The form sends the same request again, with its
     `fields` and `sure=yes`. `what` is the key of the action's text; those of the question and of what follows from it end
     in `_sure` and `_follows`. `values` are for both."""
-    asked = {"question": f"{what}_sure", "follows": f"{what}_follows", "action": what, "values": values}
-    return page(request, "confirm", path=request.url.path, back=back, fields=dict(fields or {}), **asked)
+    return page(
+        request,
+        "confirm",
+        path=request.url.path,
+        back=back,
+        fields=dict(fields or {}),
+        question=f"{what}_sure",
+        follows=f"{what}_follows",
+        action=what,
+        values=values,
+    )
 
 
 def language_of(request: Request, visitor: Visitor | None) -> str:

@@ -161,9 +161,16 @@ def my_studies(connection: Connection, account: int, name: str | None = None) ->
     for row in rows:
         work = my_work(connection, account, row.id)
         if work:
-            title = row.settings.get("title") or row.name
-            more = {"intro": row.settings.get("intro", ""), "each_s": _median_seconds(connection, row.id)}
-            found.append(MyStudy(**_counts(work), name=row.name, title=title, form=row.form, **more))
+            found.append(
+                MyStudy(
+                    **_counts(work),
+                    name=row.name,
+                    title=row.settings.get("title") or row.name,
+                    form=row.form,
+                    intro=row.settings.get("intro", ""),
+                    each_s=_median_seconds(connection, row.id),
+                )
+            )
     return found
 
 

@@ -13,9 +13,12 @@ import pytest
 import yaml
 
 from proctor.construction.pipeline import Project, redo_record, run_stages
-from proctor.core import InputError
+from proctor.core import InputError, VideoClip
 from proctor.media import MediaLibrary, Picture
 from proctor.tasks.clinicalskillqa import READER
+from proctor.web.forms import RationaleBody
+from proctor.web.sources import items_of_project
+from proctor.web.video import ItemMedia, ShownItem
 from tests.construction.pipeline.skills import found, project, ran
 from tests.construction.pipeline.test_project_kill import content, run_and_die
 from tests.support.faulty_server import FaultyServer
@@ -40,6 +43,7 @@ def folder(done: tuple[Path, int], tmp_path: Path) -> Path:
     """A copy of it; no model is there any more."""
     root = tmp_path / "p"
     shutil.copytree(done[0], root, symlinks=True)
+    (tmp_path / "film.mp4").symlink_to((root / "sources" / "a.mp4").resolve())
     return root
 
 
@@ -53,6 +57,20 @@ def test_frames_are_inside_the_trim_and_what_was_recorded(folder: Path) -> None:
         jpegs = library.jpegs([Picture("sim-000.mp4", frame["time"]) for frame in one["frames"]])
         assert [hashlib.sha256(jpeg).hexdigest() for jpeg in jpegs] == [frame["sha256"] for frame in one["frames"]]
         assert one["scenario"] == "CPR"
+
+
+def test_physicians_see_the_recorded_frames(folder: Path) -> None:
+    (folder / "sources" / "a.mp4").unlink()
+    shutil.copy(folder.parent / "film.mp4", folder / "sources" / "a.mp4")
+    media = ItemMedia(MediaLibrary(folder))
+    for item in items_of_project(folder, folder, "rationale"):
+        (record,) = found(folder, "frames", item.key[0])["records"]
+        recorded = {frame["label"]: frame["sha256"] for frame in record["frames"]}
+        assert item.body["recorded"] == record["order"]
+        body, (clip,) = RationaleBody.model_validate(item.body), item.media
+        assert isinstance(clip, VideoClip)
+        shown = {frame.id: media.picture(ShownItem(item.key, item.media), clip, frame.time) for frame in body.frames}
+        assert {label: hashlib.sha256(jpeg).hexdigest() for label, jpeg in shown.items()} == recorded
 
 
 def test_models_see_what_their_stage_shows_and_nothing_is_asked_again(

@@ -44,6 +44,7 @@ class ConsensusStage(Stage[AgreedFrames]):
     summary = "What both say, or an adjudicator settled"
     after: ClassVar[tuple[str, ...]] = ("frames", "evidence", "physicians")
     whole = True
+    version = 2
     record = AgreedFrames
     settings = ConsensusSettings
 

@@ -103,6 +103,7 @@ class PhysiciansStage(Stage[Reviewed]):
     after: ClassVar[tuple[str, ...]] = ("frames", "evidence")
     whole = True
     makes = "instances"
+    version = 2
     record = Reviewed
     settings = PhysiciansSettings
 
