@@ -133,7 +133,7 @@ def test_the_stage_waits_for_two_readings_of_what_is_there_now(
         ({"payload": {"unclear": True}}, "found the order B > C > A"),
         ({"payload": {"ordered": False}}, "expected A, B, C in their order"),
         ({"payload": {"sentences": {"v-k001-s01": {"verdict": "keep"}}}}, "found verdicts on v-k001-s01, expected one on"),
-        ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 2, field 'payload, sentences, x, verdict'"),
+        ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 2, field 'payload.sentences.x.verdict'"),
         ({"payload": {"sentences": {"x": {"verdict": "correct"}}}}, "a corrected sentence with its text and the frames"),
         ({"form": "order"}, "line 2, field 'form'"),
         ({"reader": "R-1"}, "line 2: found a reading of 'v-k001' by R-1 again, expected each reading once"),
@@ -141,7 +141,7 @@ def test_the_stage_waits_for_two_readings_of_what_is_there_now(
     ],
 )  # fmt: skip
 def test_a_fault_of_a_reading_is_told_with_its_place(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    lines = [reading(), {**reading("R-2"), **reading("R-2", **change)}]
+    lines = [reading(), reading(**({"reader": "R-2"} | change))]
     with pytest.raises(InputError) as error:
         physicians(tmp_path, lines)
     assert message in str(error.value)
@@ -196,7 +196,7 @@ def test_the_settled_sentences_are_the_rationale(tmp_path: Path) -> None:
     [
         ({"payload": {"sentences": {}}}, "v-k001: found no verdict on v-k001-s01, expected one on each sentence"),
         ({"body": {"recorded": ["A", "B", "C"]}}, "found an item that was changed in the review"),
-        ({"payload": {"accepted": None}}, "line 1, field 'payload, accepted'"),
+        ({"payload": {"accepted": None}}, "line 1, field 'payload.accepted'"),
         ({"form": "question"}, "line 1, field 'form'"),
     ],
 )
