@@ -31,8 +31,7 @@ _MEDIA: TypeAdapter[tuple[Media, ...]] = TypeAdapter(tuple[Media, ...])
 _MOST_S = 10**6
 _RETRY_S = 2
 
-router = APIRouter()
-media_router = APIRouter(prefix="/media/{item_id}/{number}")
+router = APIRouter(prefix="/media/{item_id}")
 
 
 def item_media(request: Request) -> ItemMedia:
@@ -104,13 +103,13 @@ Clip = Annotated[VideoClip, Depends(one_clip)]
 ServedMedia = Annotated[ItemMedia, Depends(item_media)]
 
 
-@media_router.get("/timestamps")
+@router.get("/{number}/timestamps")
 async def timestamps(clip: Clip, media: ServedMedia) -> Response:
     """The clip's `FrameTable`; starts to make its video playable."""
     return await _answer(lambda: media.table(clip), "application/json")
 
 
-@media_router.api_route("/video", methods=["GET", "HEAD"])
+@router.api_route("/{number}/video", methods=["GET", "HEAD"])
 async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
     """The whole video, or one range of its bytes; 202 while it is being made playable. The header `Playback-Lead` is
     the second at which the table's first picture is shown."""
@@ -121,7 +120,7 @@ async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
     return _file(request, path, {"Playback-Lead": repr(lead)})
 
 
-@media_router.get("/frame/{pts}")
+@router.get("/{number}/frame/{pts}")
 async def frame(
     item: Shown,
     clip: Clip,
@@ -133,7 +132,7 @@ async def frame(
     return await _answer(lambda: media.frame(item, clip, pts, as_shown=as_shown), "image/jpeg")
 
 
-@media_router.get("/picture")
+@router.get("/{number}/picture")
 async def picture(
     item: Shown,
     medium: Annotated[Media, Depends(one_medium)],
@@ -146,7 +145,7 @@ async def picture(
     return await _answer(lambda: media.picture(item, medium, time), "image/jpeg")
 
 
-@router.get("/media/{item_id}/labelled")
+@router.get("/labelled")
 async def labelled(
     found: Annotated[_Found, Depends(found_item)], media: ServedMedia, frame: Annotated[str, Query(max_length=80)]
 ) -> Response:
@@ -191,6 +190,3 @@ def _within(requested: str, size: int) -> bool:
     if tail is not None:
         return int(tail) > 0
     return int(first) < size and (not last or int(last) >= int(first))
-
-
-router.include_router(media_router)
