@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.metrics import cohen_kappa_score
 from proctor.construction.pipeline import (
     Project,
     ProjectSettings,
+    Record,
     SourceVideo,
     WaitingError,
     Work,
@@ -89,7 +91,7 @@ def work(folder: Path, stage: str, lines: list[dict[str, Any]] | str, reviews: l
     text = lines if isinstance(lines, str) else "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "sources" / f"{name}.jsonl").write_text(text)
     project = Project(folder)
-    before = {"frames": [FRAMES], "evidence": SENTENCES, "physicians": reviews or []}
+    before: dict[str, Sequence[Record]] = {"frames": [FRAMES], "evidence": SENTENCES, "physicians": reviews or []}
     return Work(project, stage, "all", project.settings.sources, before)
 
 

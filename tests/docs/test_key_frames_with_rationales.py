@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -24,7 +25,7 @@ from tests.support.web_study import accounts_of
 from tools.docs import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "key-frames-with-rationales.md"
-A = {"verdict": "remove"}
+A: dict[str, Any] = {"verdict": "remove"}
 
 
 def people_read(folder: Path, line: str) -> None:
@@ -36,10 +37,10 @@ def people_read(folder: Path, line: str) -> None:
         first = json.loads((folder / "skills" / "work" / "frames" / "sim-001.json").read_text())["records"][0]["order"][
             0
         ]
-        other = {"verdict": "correct", "text": "An instrument is moved a little.", "frames": [first]}
+        other: dict[str, Any] = {"verdict": "correct", "text": "An instrument is moved a little.", "frames": [first]}
         if "review update" in line:
             read_all(connection, who["ada"], {"sim-000-k001-s02": A, "sim-001-k001-s02": other})
-            unclear = {"sim-002-k001": {"unclear": True}}
+            unclear: dict[str, Any] = {"sim-002-k001": {"unclear": True}}
             read_all(connection, who["bo"], {"sim-000-k001-s02": A, "sim-001-k001-s03": other} | unclear)
         else:
             assert sorted(settle_all(connection, who["cleo"], {})) == ["sim-001-k001", "sim-002-k001"]

@@ -244,7 +244,11 @@ def test_an_organiser_sees_and_rules_on_teams(site: ChallengeSite) -> None:
         assert posted(anna, f"/organise/teams/1/{change}").status_code == 404
         assert posted(olga, f"/organise/teams/99/{change}").status_code == 404
     asked = posted(olga, "/organise/teams/1/withdraw")
-    assert (asked.status_code, "leave the boards" in asked.text, 'class="danger"' in asked.text) == (200, True, True)
+    assert (
+        asked.status_code,
+        "the boards, and the team cannot submit" in asked.text,
+        'class="danger"' in asked.text,
+    ) == (200, True, True)
     assert "was withdrawn" not in anna.get("/team").text, "it was only asked"
     assert posted(olga, "/organise/teams/1/withdraw", sure="yes").status_code == 303
     assert "was withdrawn" in anna.get("/team").text

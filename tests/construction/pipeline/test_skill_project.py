@@ -7,6 +7,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ from tests.support.faulty_server import FaultyServer
 from tests.support.reviewers import decided, reviewed
 from tests.support.scribe import scribe
 
-REMOVED, DOUBTED = {"verdict": "remove"}, {"unclear": True}
+REMOVED: dict[str, Any] = {"verdict": "remove"}
+DOUBTED: dict[str, Any] = {"unclear": True}
 
 
 @pytest.fixture(scope="session")

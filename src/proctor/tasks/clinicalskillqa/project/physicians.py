@@ -157,13 +157,14 @@ def _body(ordered_frames: OrderedFrames, sentences: Sequence[CheckedSentence]) -
     return {
         "frames": [{"id": frame.label, "time": frame.time} for frame in ordered_frames.frames],
         "recorded": [*ordered_frames.order],
-        "sentences": [
-            {"id": sentence.id, "text": sentence.text, "frames": [*sentence.frames]}
-            | ({"flags": [*sentence.flags], "why": sentence.why} if sentence.flags else {})
-            for sentence in sentences
-        ],
+        "sentences": [_shown_sentence(sentence) for sentence in sentences],
         "origin": version_of(ordered_frames, *sentences),
     }
+
+
+def _shown_sentence(sentence: CheckedSentence) -> dict[str, JsonValue]:
+    shown: dict[str, JsonValue] = {"id": sentence.id, "text": sentence.text, "frames": [*sentence.frames]}
+    return shown | {"flags": [*sentence.flags], "why": sentence.why} if sentence.flags else shown
 
 
 _ABOUT = {"id", "frames", "order", "text"}
