@@ -81,7 +81,7 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     assert said("export", folder, "q", "--what", "consensus", "--out", consensus).startswith("3 rows of consensus")
     sheet = tmp_path / "d.md"
     said("export", folder, "q", "--what", "datasheet", "--out", sheet)
-    assert "8 sealed readings of 4 of 4 items" in sheet.read_text()
+    assert "8 submitted readings of 4 of 4 items" in sheet.read_text()
 
 
 @pytest.mark.parametrize(

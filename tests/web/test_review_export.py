@@ -118,7 +118,7 @@ def test_a_datasheet_says_who_reviewed_and_how_far_they_agreed(engine: Engine) -
     with engine.begin() as connection:
         text = "\n".join(datasheet_section(connection, accounts_of(connection)["olga"], "s"))
     assert (
-        "2 readers (R0, R1), each blind to the others until the reading was sealed: 4 sealed readings of 2 of 3 items."
+        "2 readers (R0, R1), each blind to the others until the reading was submitted: 4 submitted readings of 2 of 3 items."
         in text
     )
     assert (

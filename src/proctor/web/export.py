@@ -206,7 +206,7 @@ def datasheet_section(connection: Connection, viewer: int, study: str) -> list[s
         "",
         (
             f"{count_of(len(readers), 'reader')} ({', '.join(readers)}), each blind to the others until the reading was "
-            f"sealed: {count_of(len(rows), 'sealed reading')} of {found.items} of {count_of(items, 'item')}."
+            f"submitted: {count_of(len(rows), 'submitted reading')} of {found.items} of {count_of(items, 'item')}."
         ),
         (
             f"{count_of(agreed, 'item')} settled by agreement, {len(settled) - agreed} by adjudication. Two readings of an "
