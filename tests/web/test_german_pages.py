@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -63,25 +64,30 @@ class Said(HTMLParser):
             self.parts.append(text)
 
 
-def patterns(language: str) -> list[re.Pattern[str]]:
-    """What each text of a language may become."""
+@cache
+def pattern(language: str) -> re.Pattern[str]:
+    """What the texts of a language may become."""
     found = []
     for key, text in strings._texts(language).items():
         if key == "language":  # each language by its own name
             continue
         parts = re.split(r"\{\w+\}", text)
         if any(re.search(r"\w", part) for part in parts):
-            found.append(re.compile(r"\S+".join(map(re.escape, parts))))
-    return found
+            found.append(r"\S+".join(map(re.escape, parts)))
+    return re.compile("|".join(sorted(found, key=len, reverse=True)))
+
+
+@cache
+def is_english(part: str) -> bool:
+    """Whether a part of a German page is a text in English, or a name of the code."""
+    if part in _OF_ITEMS or pattern("de").fullmatch(part):
+        return False
+    return bool(pattern("en").fullmatch(part) or re.search(r"[a-z]_[a-z]", part))
 
 
 def in_english(page: str) -> list[str]:
     """What a German page says in English, or by a name of the code."""
-    english, german = patterns("en"), patterns("de")
-    said = [
-        part for part in Said(page).parts if part not in _OF_ITEMS and not any(one.fullmatch(part) for one in german)
-    ]
-    return [part for part in said if any(one.fullmatch(part) for one in english) or re.search(r"[a-z]_[a-z]", part)]
+    return [part for part in Said(page).parts if is_english(part)]
 
 
 def test_the_check_finds_english() -> None:
