@@ -11,10 +11,11 @@ from typing import Any
 import httpx2
 import pytest
 from sklearn.metrics import cohen_kappa_score
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from starlette.testclient import TestClient
 
 from proctor.core import InputError, VideoClip
+from proctor.web import schema
 from proctor.web.agreement import study_agreement
 from proctor.web.export import consensus_rows, reading_rows
 from proctor.web.forms import FORMS
@@ -96,6 +97,11 @@ def test_sentences_come_after_the_order_and_the_order_stays(engine: Engine) -> N
     assert lacks(desk.save, "anna", unclear=True, ordered=True) == ("rationale.fixed",)
     assert lacks(desk.seal, "anna", **ORDER) == ("rationale.sentences",)
     desk.seal("anna", **ORDER, sentences=KEPT)
+    with engine.begin() as connection:
+        actions = list(connection.execute(select(schema.trail.c.action).order_by(schema.trail.c.id)).scalars())
+    assert actions[-4:] == ["save draft", "submit order", "save draft", "seal"], (
+        "when the order was submitted is on record"
+    )
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,8 @@ def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at
         where = (readings.c.version == opened.version) & (readings.c.account == account)
         connection.execute(update(readings).where(where).values(**values))
     detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number, "revision": revision}
-    record(connection, at, account, "save draft", f"item {opened.id}", detail)
+    action = "submit order" if opened.form.submits_order(former, said) else "save draft"
+    record(connection, at, account, action, f"item {opened.id}", detail)
     return MyReading(payload, comment, seconds, revision, None, last)
 
 

@@ -117,6 +117,11 @@ class Form(ABC, Generic[B, P]):
         del body, before, now
         return []
 
+    def submits_order(self, before: P | None, now: P) -> bool:
+        """Whether a draft submits the first of two steps, an order that is final from then on."""
+        del before, now
+        return False
+
     def unsettled(self, body: B, payload: P) -> list[str]:
         """What an adjudicator's decision lacks, as keys of the pages' texts."""
         return self.missing(body, payload)

@@ -96,6 +96,9 @@ class RationaleForm(Form[RationaleBody, RationalePayload]):
             return self._unordered(body, now)
         return ["rationale.first"] if now.sentences else []
 
+    def submits_order(self, before: RationalePayload | None, now: RationalePayload) -> bool:
+        return now.ordered and (before is None or not before.ordered)
+
     def _unordered(self, body: RationaleBody, payload: RationalePayload) -> list[str]:
         whole = sorted(payload.order) == sorted(body.ids)
         return [] if whole != payload.unclear and (whole or not payload.order) else ["rationale.order"]
