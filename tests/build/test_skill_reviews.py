@@ -1,30 +1,41 @@
-"""Rationales and physicians' tables, without models and videos: guards, faults with their rows, agreement by hand."""
+"""Rationales and physicians' readings, without models and videos: guards, faults with their lines, agreement by hand."""
 
 from __future__ import annotations
 
-import csv
+import asyncio
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from proctor.construction.pipeline import ProjectSettings, SourceVideo
+from proctor.construction.pipeline import (
+    Project,
+    ProjectSettings,
+    Record,
+    SourceVideo,
+    WaitingError,
+    Work,
+    mentioned,
+    told_order,
+)
 from proctor.core import Frame, InputError
 from proctor.stats import Resampling, cohen_kappa
 from proctor.tasks.clinicalskillqa.keypoints import Pose
 from proctor.tasks.clinicalskillqa.pose import PREDICATES
-from proctor.tasks.clinicalskillqa.project.consensus import consensus_table, open_questions, read_consensus
+from proctor.tasks.clinicalskillqa.project.consensus import ConsensusStage
 from proctor.tasks.clinicalskillqa.project.frames import LabelledFrame, OrderedFrames
 from proctor.tasks.clinicalskillqa.project.physicians import (
     OrderVerdict,
-    Review,
+    PhysiciansStage,
     Reviewed,
     ReviewedSentence,
     SentenceVerdict,
     agreement,
-    read_review,
-    review_table,
+    version_of,
 )
 from proctor.tasks.clinicalskillqa.project.rationales import (
     CLAIMS,
@@ -32,12 +43,9 @@ from proctor.tasks.clinicalskillqa.project.rationales import (
     CitedSentence,
     added,
     denied_by_poses,
-    mentioned,
     rationale_fault,
-    told_order,
 )
 from tests.support.figures import Joints, kneeler, manikin, pose, standing
-from tests.support.reviewers import fill_in
 
 FRAMES = OrderedFrames(
     id="v-k001",
@@ -53,111 +61,163 @@ SENTENCES = [
     CheckedSentence(id="v-k001-s01", source="v", instance="v-k001", text="In B, a hand is free.", frames=("B",)),
     CheckedSentence(id="v-k001-s02", source="v", instance="v-k001", text="Pads lie in C, then A.", frames=("C", "A"), flags=("not visible",)),
 ]  # fmt: skip
-GOOD = {
-    "v-k001": {"order": "b c a", "by": "Dr Ada"},
-    "v-k001-s01": {"verdict": "Keep", "by": "Dr Ada"},
-    "v-k001-s02": {"verdict": "correct", "correction": "Pads lie in C.", "comment": "so it is", "by": "Dr Ada"},
-}
+ORIGIN = version_of(FRAMES, *SENTENCES)
+CORRECTED = {"verdict": "correct", "text": "Pads lie in C.", "frames": ["C"]}
 
 
-def table(folder: Path, changes: dict[str, dict[str, str]] | None = None, text: str = "") -> Path:
-    file = folder / "physician.csv"
-    file.write_text(text or review_table([FRAMES], SENTENCES), encoding="utf-8")
-    if text:
-        return file
-    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    filled = [{**row, **GOOD[row["id"]], **(changes or {}).get(row["id"], {})} for row in rows]
-    with file.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(filled)
-    return file
+def reading(reader: str = "R-1", **changes: Any) -> dict[str, Any]:
+    """A line of `proctor review export --what readings`."""
+    verdicts = {"v-k001-s01": {"verdict": "keep"}, "v-k001-s02": CORRECTED}
+    payload = {"order": ["B", "C", "A"], "ordered": True, "sentences": verdicts} | changes.pop("payload", {})
+    line = {"form": "rationale", "item": "v-k001", "version": 1, "gold": False, "reader": reader, "origin": ORIGIN}
+    return line | {"payload": payload, "comment": "", "study": "orders"} | changes
 
 
-def test_a_models_sentence_is_no_formula_in_a_physicians_spreadsheet() -> None:
-    said = '=HYPERLINK("http://a.test", "B")'
-    sentences = [SENTENCES[0].model_copy(update={"text": said}), SENTENCES[1]]
-    texts = [row["text"] for row in csv.DictReader(review_table([FRAMES], sentences).splitlines())]
-    assert texts == ["In which order were these frames taken?", f"'{said}", SENTENCES[1].text]
+def settled(**changes: Any) -> dict[str, Any]:
+    """A line of `--what consensus`."""
+    sentences = [{"id": one.id, "text": one.text, "frames": [*one.frames]} for one in SENTENCES]
+    body = {"recorded": [*FRAMES.order], "sentences": sentences, "origin": ORIGIN} | changes.pop("body", {})
+    verdicts = {"v-k001-s01": {"verdict": "keep"}, "v-k001-s02": CORRECTED}
+    payload = {"accepted": True, "sentences": verdicts} | changes.pop("payload", {})
+    line = {"form": "rationale", "item": "v-k001", "version": 1, "current": True, "by": "agreed", "reason": ""}
+    return line | {"payload": payload, "body": body} | changes
 
 
-def test_a_table_is_read_as_it_was_filled_in(tmp_path: Path) -> None:
-    empty = read_review(table(tmp_path, text=review_table([FRAMES], SENTENCES)), [FRAMES], SENTENCES)
-    assert empty == Review({}, {}, frozenset())
-    assert read_review(table(tmp_path), [FRAMES], SENTENCES) == Review(
-        {"v-k001": OrderVerdict(order=("B", "C", "A"))},
-        {
-            "v-k001-s01": SentenceVerdict(verdict="keep"),
-            "v-k001-s02": SentenceVerdict(verdict="correct", correction="Pads lie in C.", comment="so it is"),
-        },
-        frozenset({"Dr Ada"}),
-    )
-    now = [SENTENCES[0].model_copy(update={"text": "In B, both hands are free."}), SENTENCES[1]]
-    since = read_review(table(tmp_path), [FRAMES], now)
-    assert (set(since.sentences), since.changed) == ({"v-k001-s02"}, 1)  # said of another sentence
-    shuffled = FRAMES.model_copy(update={"order": ("A", "B", "C")})
-    assert read_review(table(tmp_path), [shuffled], SENTENCES).changed == 3
-    unclear = table(tmp_path, {"v-k001": {"order": "Unclear"}})
-    assert read_review(unclear, [FRAMES], SENTENCES).orders["v-k001"].order == ()
+def work(folder: Path, stage: str, lines: list[dict[str, Any]] | str, reviews: list[Reviewed] | None = None) -> Work:
+    """A stage of a project with the file that it reads."""
+    (folder / "sources").mkdir(exist_ok=True)
+    (folder / "project.yaml").write_text("kind: clinicalskillqa\nsources: [{id: v, video: v.mp4, group: g}]\n")
+    name = "readings" if stage == "physicians" else "consensus"
+    text = lines if isinstance(lines, str) else "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "sources" / f"{name}.jsonl").write_text(text)
+    project = Project(folder)
+    before: dict[str, Sequence[Record]] = {"frames": [FRAMES], "evidence": SENTENCES, "physicians": reviews or []}
+    return Work(project, stage, "all", project.settings.sources, before)
+
+
+def physicians(folder: Path, lines: list[dict[str, Any]] | str) -> list[Reviewed]:
+    return list(asyncio.run(PhysiciansStage().make(work(folder, "physicians", lines))).records)
+
+
+def test_two_readings_are_taken_as_they_were_submitted(tmp_path: Path) -> None:
+    unclear = {"order": [], "unclear": True}
+    (one,) = physicians(tmp_path, [reading("R-2", payload=unclear, comment="nothing\n moves"), reading("R-1")])
+    assert one.by == ("R-1", "R-2")
+    assert (one.a, one.b) == (OrderVerdict(order=("B", "C", "A")), OrderVerdict(order=(), comment="nothing moves"))
+    correction = SentenceVerdict(verdict="correct", correction="Pads lie in C.", frames=("C",))
+    assert [each.a for each in one.sentences] == [SentenceVerdict(verdict="keep"), correction]
+    assert one.flags == ("order",)
 
 
 @pytest.mark.parametrize(
-    ("row", "change", "message"),
+    ("lines", "message"),
     [
-        ("v-k001", {"order": "A B"}, "row 2, column 'order': found 'A B', expected A, B, C in their order, or unclear"),
-        ("v-k001", {"order": "A B C D"}, "row 2, column 'order'"),
-        ("v-k001", {"order": "A A B"}, "row 2, column 'order'"),
-        ("v-k001", {"by": ""}, "row 2, column 'by': found nothing, expected who reviewed it"),
-        ("v-k001", {"verdict": "keep"}, "row 2, column 'verdict': found something in the row of v-k001"),
-        ("v-k001-s01", {"order": "A B C"}, "row 3, column 'order': found something in the row of v-k001-s01"),
-        ("v-k001-s01", {"verdict": "yes"}, "row 3, column 'verdict': found 'yes', expected one of keep, correct, remove"),
-        ("v-k001-s01", {"verdict": "correct"}, "row 3, column 'correction': found nothing, expected the sentence"),
-        ("v-k001-s01", {"correction": "So."}, "row 3, column 'correction': found a correction, expected verdict correct"),
-        ("v-k001-s02", {"correction": "See B."}, "column 'correction': found frame B, expected frames that the sentence"),
-        ("v-k001-s02", {"correction": "A comes before C."}, "found A before C, expected the order B > C > A"),
-        ("v-k001-s02", {"correction": "x" * 801}, "row 4, column 'correction'"),
-        ("v-k001-s02", {"id": "v-k001-s01"}, "row 4, column 'id': found 'v-k001-s01' again, expected each id once; row 3"),
-        ("v-k001-s02", {"id": "w"}, "row 4, column 'id': found 'w', expected one of v-k001, v-k001-s01, v-k001-s02"),
-        ("v-k001-s02", {"id": ""}, "row 4, column 'id': found nothing, expected the id of an instance or a sentence"),
-        ("v-k001-s02", {"comment": "c" * 801}, "row 4, column 'comment'"),
-        ("v-k001-s01", {"version": ""}, "row 3, column 'version': found nothing, expected the version that stood in the"),
+        ([], "1 of 1 instance to be read by two physicians (proctor review export"),
+        ([reading()], "1 of 1 instance to be read"),
+        ([reading(), reading("R-2", origin="old")], "1 of them changed since"),
+        ([reading(), reading("R-2", gold=True)], "1 of 1 instance to be read"),
+        ([reading(version=1), reading("R-2", version=2)], "1 of 1 instance to be read"),
+    ],
+)
+def test_the_stage_waits_for_two_readings_of_what_is_there_now(
+    tmp_path: Path, lines: list[dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(WaitingError) as error:
+        physicians(tmp_path, lines)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"payload": {"order": ["A", "B"]}}, "v-k001 by R-2: found the order A > B, expected A, B, C in their order, or"),
+        ({"payload": {"order": ["A", "A", "B"]}}, "found the order A > A > B"),
+        ({"payload": {"unclear": True}}, "found the order B > C > A"),
+        ({"payload": {"ordered": False}}, "expected A, B, C in their order"),
+        ({"payload": {"sentences": {"v-k001-s01": {"verdict": "keep"}}}}, "found verdicts on v-k001-s01, expected one on"),
+        ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 2, field 'payload.sentences.x.verdict'"),
+        ({"payload": {"sentences": {"x": {"verdict": "correct"}}}}, "a corrected sentence with its text and the frames"),
+        ({"form": "order"}, "line 2, field 'form'"),
+        ({"reader": "R-1"}, "line 2: found a reading of 'v-k001' by R-1 again, expected each reading once"),
+        ({"version": "1"}, "line 2, field 'version'"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_row(tmp_path: Path, row: str, change: dict[str, str], message: str) -> None:
-    file = table(tmp_path, {row: change})
+def test_a_fault_of_a_reading_is_told_with_its_place(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    lines = [reading(), reading(**({"reader": "R-2"} | change))]
     with pytest.raises(InputError) as error:
-        read_review(file, [FRAMES], SENTENCES)
-    assert str(error.value).startswith(f"{file}: row ")
+        physicians(tmp_path, lines)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("corrected", "message"),
     [
-        ("id,version,order\nv-k001,1,A\n", "no column 'verdict'"),
-        ("", "an empty file"),
-        ("id,version,order,verdict,correction,by\nv-k001,\x00,,,,\n", "a zero byte"),
+        ({"text": "See B.", "frames": ["C"]}, "v-k001-s02: found frame B, expected a correction that cites each frame"),
+        ({"text": "See it.", "frames": ["D"]}, "found frame D"),
+        ({"text": "A comes before C.", "frames": ["A", "C"]}, "found A before C, expected the order B > C > A"),
     ],
 )
-def test_a_table_that_is_none_is_told(tmp_path: Path, text: str, message: str) -> None:
-    file = tmp_path / "physician.csv"
-    file.write_text(text)
+def test_a_correction_cites_what_it_names_in_the_recorded_order(
+    tmp_path: Path, corrected: dict[str, Any], message: str
+) -> None:
+    verdicts = {"v-k001-s01": {"verdict": "keep"}, "v-k001-s02": {"verdict": "correct"} | corrected}
     with pytest.raises(InputError, match=message):
-        read_review(file, [FRAMES], SENTENCES)
+        physicians(tmp_path, [reading(), reading("R-2", payload={"sentences": verdicts})])
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
-    file = table(tmp_path, {"v-k001": {"order": "A"}, "v-k001-s01": {"verdict": "yes"}})
-    with pytest.raises(InputError, match="2 faults") as error:
-        read_review(file, [FRAMES], SENTENCES)
-    assert len(error.value.__notes__) == 2
+def test_a_third_reading_and_a_file_that_is_none_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"found readings by 3 people, expected two \(plan: readings: 2\)"):
+        physicians(tmp_path, [reading(f"R-{number}") for number in (1, 2, 3)])
+    with pytest.raises(InputError, match="line 1"):
+        physicians(tmp_path, "id,version\n")
+
+
+def consensus(folder: Path, line: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    reviews = physicians(folder, [reading("R-1"), reading("R-2")])
+    made = asyncio.run(ConsensusStage().make(work(folder, "consensus", [line], reviews)))
+    return list(made.records), list(made.refused)
+
+
+def test_the_settled_sentences_are_the_rationale(tmp_path: Path) -> None:
+    ((one,), refused) = consensus(tmp_path, settled())
+    assert [(each.text, each.frames) for each in one.sentences] == [
+        ("In B, a hand is free.", ("B",)), ("Pads lie in C.", ("C",))
+    ]  # fmt: skip
+    assert one.flags == ("a frame that no sentence cites",)
+    assert refused == []
+    nothing = {"sentences": {name: {"verdict": "remove"} for name in ("v-k001-s01", "v-k001-s02")}}
+    (made, (left,)) = consensus(tmp_path, settled(payload=nothing))
+    assert (made, left.reason) == ([], "no sentence is left of it")
+    (made, (left,)) = consensus(tmp_path, settled(payload={"accepted": False}, by="R-3", reason="two moments  alike"))
+    assert (made, left.reason) == ([], "rejected in the review; two moments alike")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"payload": {"sentences": {}}}, "v-k001: found no verdict on v-k001-s01, expected one on each sentence"),
+        ({"body": {"recorded": ["A", "B", "C"]}}, "found an item that was changed in the review"),
+        ({"payload": {"accepted": None}}, "line 1, field 'payload.accepted'"),
+        ({"form": "question"}, "line 1, field 'form'"),
+    ],
+)
+def test_a_fault_of_the_consensus_is_told(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        consensus(tmp_path, settled(**change))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("change", [{"current": False}, {"item": "w"}, {"body": {"origin": "old"}}])
+def test_the_stage_waits_for_what_is_settled_now(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(WaitingError, match="1 of 1 instance to settle"):
+        consensus(tmp_path, settled(**change))
 
 
 def review(a: OrderVerdict, b: OrderVerdict, verdicts: str = "keep keep") -> Reviewed:
     said = [SentenceVerdict.model_validate({"verdict": one}) for one in verdicts.split()]
     sentence = ReviewedSentence(
-        id="v-k001-s02", version="1", text=SENTENCES[1].text, frames=("C", "A"), flags=(), a=said[0], b=said[1]
+        id="v-k001-s02", text=SENTENCES[1].text, frames=("C", "A"), flags=(), a=said[0], b=said[1]
     )
     return Reviewed(
         id="r", source="v", instance="v-k001", version="1", order=FRAMES.order, a=a, b=b, sentences=(sentence,), by=("Ada", "Bo")
@@ -165,21 +225,6 @@ def review(a: OrderVerdict, b: OrderVerdict, verdicts: str = "keep keep") -> Rev
 
 
 RIGHT, OTHER = OrderVerdict(order=("B", "C", "A")), OrderVerdict(order=("C", "B", "A"))
-
-
-@pytest.mark.parametrize(
-    ("one", "open_"),
-    [
-        (review(RIGHT, RIGHT), []),
-        (review(RIGHT, OTHER), ["v-k001"]),
-        (review(OTHER, OTHER, "keep remove"), []),  # leaves for its order
-        (review(RIGHT, RIGHT, "keep remove"), ["v-k001-s02"]),
-        (review(OTHER, RIGHT, "remove keep"), ["v-k001", "v-k001-s02"]),
-    ],
-)
-def test_what_is_open(one: Reviewed, open_: list[str]) -> None:
-    assert list(open_questions([one])) == open_
-    assert [row["id"] for row in csv.DictReader(consensus_table([one]).splitlines())] == open_
 
 
 def test_agreement_by_hand() -> None:
@@ -195,32 +240,6 @@ def test_agreement_by_hand() -> None:
         "Cohen's κ of keep, correct, remove: 0.40",  # (2/3 - 4/9) / (1 - 4/9)
     ]
     assert all(line.endswith("in 3 groups)") or "2 instances in 2 groups" in line for line in said)
-
-
-@pytest.mark.parametrize(
-    ("row", "change", "message"),
-    [
-        (0, {"verdict": "keep"}, "row 2, column 'verdict': found 'keep', expected one of accept, reject"),
-        (0, {"verdict": "accept", "correction": "So."}, "row 2, column 'correction': found something, expected nothing"),
-        (1, {"verdict": "accept"}, "row 3, column 'verdict': found 'accept', expected one of keep, correct, remove"),
-        (1, {"verdict": "keep", "by": ""}, "row 3, column 'by': found nothing, expected who decided"),
-        (1, {"id": "v-k001-s01"}, "row 3, column 'id': found 'v-k001-s01'"),
-        (1, {"verdict": "correct", "correction": "See B."}, "row 3, column 'correction': found frame B"),
-    ],
-)  # fmt: skip
-def test_faults_of_what_was_decided_together(tmp_path: Path, row: int, change: dict[str, str], message: str) -> None:
-    reviews, file = [review(OTHER, RIGHT, "remove keep")], tmp_path / "consensus.csv"
-    file.write_text(consensus_table(reviews))
-    wanted = iter([{"verdict": "accept"}, {"verdict": "keep"}])
-    rows = fill_in(file, lambda one: {**one, **next(wanted), "by": "both"})
-    assert [one.verdict for one in read_consensus(file, reviews).values()] == ["keep", "keep"]
-    since = [review(OTHER, RIGHT, "keep remove")]  # they say something else of the sentence now
-    assert set(read_consensus(file, since)) == {"v-k001"}
-    left = iter([one | (change if place == row else {}) for place, one in enumerate(rows)])
-    fill_in(file, lambda _: next(left))
-    with pytest.raises(InputError) as error:
-        read_consensus(file, reviews)
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

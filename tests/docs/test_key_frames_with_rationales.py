@@ -6,37 +6,54 @@ import json
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from proctor.tasks.clinicalskillqa import READER
+from proctor.web.settings import open_store
 from tests.docs.test_examples import agrees, called
 from tests.support.faulty_server import FaultyServer
 from tests.support.markdown import blocks, commands
-from tests.support.reviewers import fill_in, reviewer, right_orders
+from tests.support.reviewers import read_all, settle_all
 from tests.support.scribe import scribe
+from tests.support.web_study import accounts_of
 from tools.docs import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "key-frames-with-rationales.md"
-A = {"verdict": "remove"}
-B = {"verdict": "correct", "correction": "An instrument is moved a little."}
+A: dict[str, Any] = {"verdict": "remove"}
 
 
-def people_write(folder: Path, line: str) -> None:
-    """What the physicians do after a command: they differ on one order and two sentences."""
-    table = folder / "sources" / line.rsplit("/", maxsplit=1)[-1].split(maxsplit=1)[0]
-    orders = right_orders(folder)
-    if "physician-a" in line:
-        fill_in(table, reviewer(orders, "Dr Ada", sim_000_k001_s02=A, sim_001_k001_s02=B))
-    elif "physician-b" in line:
-        other = {"order": "unclear", "comment": "nothing moves"}
-        fill_in(table, reviewer(orders, "Dr Bo", sim_000_k001_s02=A, sim_001_k001_s03=B, sim_002_k001=other))
-    elif "consensus skills --table" in line:
-        rows = fill_in(table, lambda row: row | {"verdict": "accept" if row["id"] in orders else "keep", "by": "both"})
-        assert [row["id"] for row in rows] == ["sim-001-k001-s02", "sim-001-k001-s03", "sim-002-k001"]
-        assert rows[0]["a"] == "correct An instrument is moved a little."
-        assert (rows[2]["b"], rows[2]["text"][:14]) == ("unclear (nothing moves)", "Recorded order")
+def people_read(folder: Path, line: str) -> None:
+    """What people do in the browser after a command: the physicians differ on one order and on two sentences."""
+    if not (folder / "skills-review").exists() or ("review update" not in line and "build status" not in line):
+        return
+    with review_of(folder / "skills-review") as connection:
+        who = accounts_of(connection)
+        first = json.loads((folder / "skills" / "work" / "frames" / "sim-001.json").read_text())["records"][0]["order"][
+            0
+        ]
+        other: dict[str, Any] = {"verdict": "correct", "text": "An instrument is moved a little.", "frames": [first]}
+        if "review update" in line:
+            read_all(connection, who["ada"], {"sim-000-k001-s02": A, "sim-001-k001-s02": other})
+            unclear: dict[str, Any] = {"sim-002-k001": {"unclear": True}}
+            read_all(connection, who["bo"], {"sim-000-k001-s02": A, "sim-001-k001-s03": other} | unclear)
+        else:
+            assert sorted(settle_all(connection, who["cleo"], {})) == ["sim-001-k001", "sim-002-k001"]
+
+
+@contextmanager
+def review_of(folder: Path) -> Iterator[Connection]:
+    engine = open_store(folder)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 @pytest.mark.pages
@@ -52,14 +69,16 @@ def test_the_page_leads_from_videos_to_answers(tmp_path: Path, monkeypatch: pyte
                 for file in (tmp_path / "rendered" / "videos").iterdir():
                     shutil.copy(file, folder / "sources")
                 (folder / "project.yaml").write_text(block.body.replace("http://localhost:8000/v1", server.url))
+            elif block.info.startswith("yaml title="):
+                (tmp_path / "skills-review").mkdir()
+                (tmp_path / "skills-review" / "review.yaml").write_text(block.body)
             elif block.info == "console":
                 for command in commands(block):
                     code, said = called(shlex.split(command.line))
-                    waits = "--table" in command.line
-                    assert code == int(waits), f"{command.line}\n{said}"
+                    assert code == 0, f"{command.line}\n{said}"
                     assert not command.output or agrees(command.output, said), said
                     seen[command.line] = said
-                    people_write(folder, command.line)
+                    people_read(tmp_path, command.line)
         asked = server.count
         code, said = called(["proctor", "build", "run", "skills"])
         assert (code, server.count) == (0, asked)
@@ -80,13 +99,9 @@ def test_the_page_leads_from_videos_to_answers(tmp_path: Path, monkeypatch: pyte
         "Licence: CC0",
         "| refiner | another-model |",
         "- supported: ",
-        "Dr Ada and Dr Bo.",
+        "\nR-",
         "- the same of the order by both: 0.67 [",
         "- Cohen's κ of keep, correct, remove: ",
     ):
         assert part in sheet
     assert "the same of the order by both: 0.67" in seen["proctor build status skills"]
-    page = (tmp_path / "frames.html").read_text(encoding="utf-8")
-    assert page.count("<img ") == 3 * 8
-    first = "proctor build physicians skills --table skills/sources/physician-a.csv --sheet frames.html"
-    assert "sources/physician-b.csv: 3 orders and 12 sentences to review" in seen[first]

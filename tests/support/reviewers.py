@@ -1,38 +1,110 @@
-"""Physicians by rule: they fill in the tables that a project of key frames asks for."""
+"""Physicians by rule, who read a project of key frames in a review: in the browser's own steps, without a browser."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-Row = dict[str, str]
+from sqlalchemy import Connection, select
+
+from proctor.runs import open_engine
+from proctor.web import schema
+from proctor.web.export import CONSENSUS_COLUMNS, READING_COLUMNS, consensus_rows, reading_rows, write_readings
+from proctor.web.forms import RationaleBody
+from proctor.web.progress import my_work, next_item
+from proctor.web.readings import Save, adjudicate, open_item, save_draft, seal
+from proctor.web.settings import StudyPlan, StudySettings
+from proctor.web.sources import items_of_project
+from proctor.web.studies import add_study, deal_study, import_items
+from tests.support.web_study import accounts_of, review
+
+Said = Mapping[str, Mapping[str, Any]]
+"""What a physician says other than "as recorded" and "keep", by the id of an instance or a sentence, or its end."""
+
+AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
+STUDY = "orders"
 
 
-def right_orders(project: Path) -> dict[str, tuple[str, ...]]:
-    """The recorded order of each instance."""
-    files = sorted((project / "work" / "frames").glob("*.json"))
-    return {one["id"]: tuple(one["order"]) for file in files for one in json.loads(file.read_text())["records"]}
+def _of(said: Said, name: str) -> Mapping[str, Any]:
+    return next((other for end, other in said.items() if name.endswith(end)), {})
 
 
-def reviewer(orders: Mapping[str, tuple[str, ...]], by: str, **others: Row) -> Callable[[Row], Row]:
-    """One who sees every order as recorded and keeps every sentence, but for `others`, by the end of a row's id."""
-
-    def review(row: Row) -> Row:
-        said = {"order": " > ".join(orders[row["id"]])} if row["id"] in orders else {"verdict": "keep"}
-        other = next((one for end, one in others.items() if row["id"].endswith(end.replace("_", "-"))), {})
-        return {**row, **said, **other, "by": by}
-
-    return review
+def order_of(body: RationaleBody, key: str, said: Said) -> dict[str, Any]:
+    """The first step: the order as recorded, or what is said instead."""
+    return dict(_of(said, key)) or {"order": [*body.recorded]}
 
 
-def fill_in(table: Path, review: Callable[[Row], Row]) -> list[Row]:
-    """Fills in a table, row by row."""
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = [review(row) for row in csv.DictReader(file)]
-    with table.open("w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
-    return rows
+def sentences_of(body: RationaleBody, said: Said) -> dict[str, Any]:
+    """The second step: every sentence is kept, but for what is said."""
+    return {sentence.id: dict(_of(said, sentence.id)) or {"verdict": "keep"} for sentence in body.sentences}
+
+
+def read_all(connection: Connection, account: int, said: Said, study: str = STUDY) -> int:
+    """Reads what waits for a physician: the order is submitted first, then the sentences; the number of items."""
+    count = 0
+    while (item := next_item(connection, account, study)) is not None:
+        opened = open_item(connection, account, item)
+        key = connection.execute(select(schema.study_items.c.key).where(schema.study_items.c.id == item)).scalar_one()
+        first = order_of(opened.body, key, said) | {"ordered": True}
+        save_draft(connection, account, item, Save(opened.number, 0, first), AT)
+        whole = first | {"sentences": sentences_of(opened.body, said)}
+        seal(connection, account, item, Save(opened.number, 1, whole), AT)
+        count += 1
+    return count
+
+
+def settle_all(connection: Connection, account: int, said: Said, study: str = STUDY) -> list[str]:
+    """Settles what waits for an adjudicator: as the page begins, changed by `said`; the keys of the items."""
+    number = connection.execute(select(schema.studies.c.id).where(schema.studies.c.name == study)).scalar_one()
+    keys = []
+    for item in [one.item for one in my_work(connection, account, number) if one.role == "adjudicator" and one.due]:
+        opened = open_item(connection, account, item)
+        key = connection.execute(select(schema.study_items.c.key).where(schema.study_items.c.id == item)).scalar_one()
+        payload = {"accepted": True, **_of(said, key)}
+        if payload["accepted"]:
+            payload["sentences"] = sentences_of(opened.body, said)
+        adjudicate(connection, account, item, opened.number, payload, "as both see it", AT)
+        keys.append(key)
+    return keys
+
+
+def export(connection: Connection, viewer: int, sources: Path, study: str = STUDY) -> None:
+    """Both files that the project reads."""
+    write_readings(reading_rows(connection, viewer, study), READING_COLUMNS, sources / "readings.jsonl", "jsonl")
+    write_readings(consensus_rows(connection, viewer, study), CONSENSUS_COLUMNS, sources / "consensus.jsonl", "jsonl")
+
+
+@contextmanager
+def project_review(folder: Path) -> Iterator[tuple[Connection, dict[str, int]]]:
+    """The review of a project beside it, with its current instances: Anna and Ben read, Cleo adjudicates."""
+    file = folder.with_name(f"{folder.name}.review.sqlite")
+    engine = open_engine(str(file), create=False) if file.exists() else review(file)
+    plan = StudyPlan(readers=("anna", "ben"), adjudicators=("cleo",))
+    settings = StudySettings(name=STUDY, form="rationale", project="p", plan=plan)
+    try:
+        with engine.begin() as connection:
+            study = add_study(connection, settings, AT)
+            import_items(connection, study, items_of_project(folder, folder, "rationale"), AT)
+            deal_study(connection, study, plan, AT)
+            yield connection, accounts_of(connection)
+    finally:
+        engine.dispose()
+
+
+def reviewed(folder: Path, a: Said, b: Said) -> None:
+    """Both physicians read all instances of a project; what they say comes back into it."""
+    with project_review(folder) as (connection, who):
+        for name, said in (("anna", a), ("ben", b)):
+            read_all(connection, who[name], said)
+        export(connection, who["olga"], folder / "sources")
+
+
+def decided(folder: Path, said: Said) -> list[str]:
+    """Cleo settles what waits; it comes back into the project. The keys of what waited."""
+    with project_review(folder) as (connection, who):
+        keys = settle_all(connection, who["cleo"], said)
+        export(connection, who["olga"], folder / "sources")
+    return keys

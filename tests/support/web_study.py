@@ -34,6 +34,21 @@ REJECT: dict[str, Any] = {
 BODIES: dict[str, dict[str, Any]] = {
     "question": QUESTION,
     "order": {"frames": [{"id": name, "time": number} for number, name in enumerate("abc")]},
+    "rationale": {
+        "frames": [{"id": name, "time": number} for name, number in zip("ABC", (1.2, 0.4, 0.8), strict=True)],
+        "recorded": ["B", "C", "A"],
+        "sentences": [
+            {"id": "s1", "text": "In B the hand is free.", "frames": ["B"]},
+            {
+                "id": "s2",
+                "text": "Pads lie in C, then A.",
+                "frames": ["C", "A"],
+                "flags": ["not visible"],
+                "why": "Dark.",
+            },
+        ],
+        "origin": "1",
+    },
     "presence": {"classes": ["clip", "stapler"]},
     "boxes": {"classes": ["clip", "stapler"], "times": [1.0, 2.0]},
     "moments": {"kinds": ["insertion", "retrieval"], "tolerance": 1.0},
@@ -52,6 +67,17 @@ READINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "order": (
         {"order": ["b", "a", "c"], "rationale": [{"text": "b shows the start.", "frames": ["b"]}]},
         {"order": ["a", "b", "c"], "rationale": [{"text": "a shows the start.", "frames": ["a"]}]},
+    ),
+    "rationale": (
+        {
+            "order": ["B", "C", "A"],
+            "ordered": True,
+            "sentences": {
+                "s1": {"verdict": "keep"},
+                "s2": {"verdict": "correct", "text": "C is dark.", "frames": ["C"]},
+            },
+        },
+        {"order": ["B", "C", "A"], "ordered": True, "sentences": {n: {"verdict": "keep"} for n in ("s1", "s2")}},
     ),
     "presence": ({"present": ["clip"]}, {"nothing": True}),
     "boxes": ({"boxes": [_BOX]}, {"boxes": [_BOX | {"x": 0.5}]}),

@@ -178,7 +178,7 @@ def test_nobody_registers_a_team_outside_the_dates(tmp_path: Path) -> None:
 def test_a_team_reads_why_it_is_disqualified(site: ChallengeSite) -> None:
     olga, page = logged_in(site, "olga"), "/organise/teams/1"
     assert posted(olga, f"{page}/disqualify", page, why=" ").status_code == 422
-    assert posted(olga, f"{page}/disqualify", page, why="two accounts <b>").status_code == 303
+    assert posted(olga, f"{page}/disqualify", page, why="two accounts <b>", sure="yes").status_code == 303
     anna = logged_in(site, "anna")
     assert "Disqualified: two accounts &lt;b&gt;" in anna.get("/team").text
     assert "Disqualified: two accounts &lt;b&gt;" in olga.get(page).text

@@ -218,13 +218,19 @@ def test_an_organiser_rules_and_the_team_is_told(site: ChallengeSite) -> None:
     olga, anna = logged_in(site, "olga"), logged_in(site, "anna")
     assert posted(anna, "/submission/1/disqualify", why="x").status_code == 404
     assert posted(olga, "/submission/1/disqualify", why=" ").status_code == 422
-    assert posted(olga, "/submission/1/disqualify", why="It speaks to the judge <b>").status_code == 303
+    asked = posted(olga, "/submission/1/disqualify", why="It speaks to the judge <b>")
+    assert asked.status_code == 200
+    assert "leaves the boards" in asked.text
+    assert 'name="why" value="It speaks to the judge &lt;b&gt;"' in asked.text
+    assert "Disqualified" not in anna.get("/submission/1").text, "it was only asked"
+    assert posted(olga, "/submission/1/disqualify", why="It speaks to the judge <b>", sure="yes").status_code == 303
     assert "Disqualified: It speaks to the judge &lt;b&gt;" in anna.get("/submission/1").text
     assert "disqualified" in anna.get("/submissions").text
     assert "Submit</button>" not in anna.get("/phase/test").text, "it counts for the gate no more"
     assert posted(olga, "/submission/1/reinstate").status_code == 303
     assert "Disqualified" not in anna.get("/submission/1").text
     assert posted(olga, "/submission/99/disqualify", why="x").status_code == 404
+    assert posted(olga, "/submission/99/disqualify", why="x", sure="yes").status_code == 404
     trail = olga.get("/organise/trail").text
     assert "disqualify" in trail
     assert "reinstate" in trail
@@ -237,7 +243,14 @@ def test_an_organiser_sees_and_rules_on_teams(site: ChallengeSite) -> None:
     for change in ("withdraw", "readmit", "eligible"):
         assert posted(anna, f"/organise/teams/1/{change}").status_code == 404
         assert posted(olga, f"/organise/teams/99/{change}").status_code == 404
-    assert posted(olga, "/organise/teams/1/withdraw").status_code == 303
+    asked = posted(olga, "/organise/teams/1/withdraw")
+    assert (
+        asked.status_code,
+        "the boards, and the team cannot submit" in asked.text,
+        'class="danger"' in asked.text,
+    ) == (200, True, True)
+    assert "was withdrawn" not in anna.get("/team").text, "it was only asked"
+    assert posted(olga, "/organise/teams/1/withdraw", sure="yes").status_code == 303
     assert "was withdrawn" in anna.get("/team").text
     assert posted(olga, "/organise/teams/1/readmit").status_code == 303
     assert "was withdrawn" not in anna.get("/team").text
@@ -259,7 +272,10 @@ def test_the_overview_shows_the_queue_and_closes_a_phase(site: ChallengeSite) ->
     assert "try 2" in found
     assert "try 1" not in found
     assert posted(anna, f"/organise/phase/{HIDDEN}/close").status_code == 404
-    assert posted(olga, f"/organise/phase/{HIDDEN}/close").status_code == 303
+    asked = posted(olga, f"/organise/phase/{HIDDEN}/close")
+    assert (asked.status_code, "1 submission that waits or runs is still scored" in asked.text) == (200, True)
+    assert "Submit</button>" in anna.get(f"/phase/{HIDDEN}").text, "it was only asked"
+    assert posted(olga, f"/organise/phase/{HIDDEN}/close", sure="yes").status_code == 303
     assert posted(olga, f"/organise/phase/{HIDDEN}/close").status_code == 409
     assert "Submit</button>" not in anna.get(f"/phase/{HIDDEN}").text
     with site.writing() as connection:

@@ -90,7 +90,7 @@ def test_closing_a_phase_before_its_day_hands_out_nothing(tmp_path: Path, opened
         with site.writing() as connection:
             connection.exec_driver_sql("drop trigger if exists openings_stay_on_delete")
             connection.execute(delete(openings))
-    closed = posted(logged_in(site, "olga"), f"/organise/phase/{HIDDEN}/close")
+    closed = posted(logged_in(site, "olga"), f"/organise/phase/{HIDDEN}/close", sure="yes")
     assert closed.status_code == (303 if opened else 409)
     anna = logged_in(site, "anna")
     assert anna.get(QUESTIONS).status_code == 404

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from proctor.cli.web import _reached_at
 from proctor.core import UsageError
-from proctor.web import AccountsPlace
+from proctor.web import AccountsPlace, site_store
 
 
 def place(address: str = "") -> AccountsPlace:
-    return AccountsPlace(lambda: pytest.fail("no database is opened"), address, "review.yaml")
+    store = site_store("review", Path("review"), "review.yaml", "review.sqlite", None)
+    return AccountsPlace(store, lambda _: pytest.fail("no database is opened"), address, "review.yaml")
 
 
 def test_a_given_address_is_that_of_the_link() -> None:

@@ -43,7 +43,14 @@ def test_an_organiser_adds_people_who_come_in(review: ReviewSite) -> None:
         number = find_account(connection, "zoe")["id"]
     assert post(olga, f"/organise/people/{number}/role", role="adjudicator") == 303
     assert zoe.get("/").status_code == 303, "the role is another: log in again"
-    assert post(olga, f"/organise/people/{number}/disable") == 303
+    asked = olga.post(f"/organise/people/{number}/disable", data={"csrf": csrf_of(olga.get("/"))})
+    assert (asked.status_code, "zoe is logged out at once" in asked.text, 'class="danger"' in asked.text) == (
+        200,
+        True,
+        True,
+    )
+    assert log_in(zoe, "zoe").status_code == 303, "it was only asked"
+    assert post(olga, f"/organise/people/{number}/disable", sure="yes") == 303
     assert log_in(zoe, "zoe").status_code == 401
     assert post(olga, f"/organise/people/{number}/enable") == 303
     assert log_in(zoe, "zoe").status_code == 303

@@ -56,14 +56,14 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     folder = questions(tmp_path)
     assert said("update", folder) == "q: 4 new items, 0 changed, 0 as before, 12 assignments made\n"
     assert said("update", folder) == "q: 0 new items, 0 changed, 4 as before, 0 assignments made\n"
-    assert said("agreement", folder, "q") == "Nothing is sealed by all readers yet.\n"
+    assert said("agreement", folder, "q") == "No item is submitted by all its readers yet.\n"
     accept = {"decision": "accept", **dict.fromkeys(ALL_CHECKS, "yes")}
     for name in ("anna", "ben"):
         file = tmp_path / f"{name}.csv"
         assert said("sheet", folder, "q", name, "--out", file) == f"4 items in {file}\n"
         reject = {"decision": "reject", "one_right": "no", "reason": "two are right"}
         fill(file, {"q0": reject} if name == "ben" else {}, accept)
-        assert said("decisions", folder, "q", name, file) == "4 sealed, 0 sealed before, 0 left open\n"
+        assert said("decisions", folder, "q", name, file) == "4 submitted, 0 submitted before, 0 left open\n"
     assert proctor("review", "sheet", folder, "q", "anna", "--out", folder / "items.jsonl").returncode == 1
     kept = proctor("review", "export", folder, "q", "--out", folder / "items.jsonl")
     assert "found a file that this command reads, expected another name" in kept.stderr
@@ -81,7 +81,7 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     assert said("export", folder, "q", "--what", "consensus", "--out", consensus).startswith("3 rows of consensus")
     sheet = tmp_path / "d.md"
     said("export", folder, "q", "--what", "datasheet", "--out", sheet)
-    assert "8 sealed readings of 4 of 4 items" in sheet.read_text()
+    assert "8 submitted readings of 4 of 4 items" in sheet.read_text()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     file = tmp_path / "ben.csv"
     said("sheet", folder, "q", "ben", "--out", file)
     fill(file, {"q0": accept}, {})
-    assert said("decisions", folder, "q", "ben", file) == "1 sealed, 0 sealed before, 3 left open\n"
+    assert said("decisions", folder, "q", "ben", file) == "1 submitted, 0 submitted before, 3 left open\n"
     alone = proctor("review", "reassign", folder, "q", "ben")
     assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 kept\n"
     assert "add a reader to the plan" in alone.stderr

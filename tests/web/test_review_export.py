@@ -118,7 +118,7 @@ def test_a_datasheet_says_who_reviewed_and_how_far_they_agreed(engine: Engine) -
     with engine.begin() as connection:
         text = "\n".join(datasheet_section(connection, accounts_of(connection)["olga"], "s"))
     assert (
-        "2 readers (R0, R1), each blind to the others until the reading was sealed: 4 sealed readings of 2 of 3 items."
+        "2 readers (R0, R1), each blind to the others until the reading was submitted: 4 submitted readings of 2 of 3 items."
         in text
     )
     assert (
@@ -434,5 +434,42 @@ def test_sheets_of_other_forms(
 
 def test_boxes_fit_no_sheet(engine: Engine, tmp_path: Path) -> None:
     study_of(engine, new_items(1, "boxes"), "boxes")
-    with engine.begin() as connection, pytest.raises(InputError, match="found the form boxes, expected question, pres"):
+    with (
+        engine.begin() as connection,
+        pytest.raises(InputError, match="found the form boxes, expected one of question, pres"),
+    ):
         write_sheet(connection, accounts_of(connection)["anna"], "s", tmp_path / "a.csv")
+
+
+def test_an_adjudicators_sheet_shows_both_readings_and_settles(engine: Engine, tmp_path: Path) -> None:
+    ids = study_of(engine, new_items(3))
+    file = tmp_path / "cleo.csv"
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        for key, other in (("q000", REJECT), ("q001", ACCEPT)):
+            seal(connection, who["anna"], ids[key], Save(1, 0, ACCEPT, "clear"), NOW)
+            seal(connection, who["ben"], ids[key], Save(1, 0, other), NOW)
+        assert write_sheet(connection, who["cleo"], "s", file) == 1
+    with file.open(newline="") as opened:
+        (row,) = csv.DictReader(opened)
+    assert row["item"] == "q000"
+    first, second = row["readings"].splitlines()
+    assert (first.startswith("R0: decision: accept; "), first.endswith("(clear)")) == (True, True)
+    assert "two options are right" in second
+    filled(file, {"q000": {"decision": "reject", "reason": "two are right"} | NO_SECOND})
+    with (
+        engine.begin() as connection,
+        pytest.raises(InputError, match="row 2: not yet complete: the reason for the dec"),
+    ):
+        read_sheet(connection, who["cleo"], "s", file, NOW)
+    filled(file, {"q000": {"comment": "seen again"}})
+    for tally in (SheetTally(1, 0, 0), SheetTally(0, 0, 1)):
+        with engine.begin() as connection:
+            assert read_sheet(connection, who["cleo"], "s", file, NOW) == tally
+            rows = consensus_rows(connection, who["olga"], "s")
+    assert [(one["item"], one["by"], one["reason"]) for one in rows] == [
+        ("q000", "R2", "seen again"), ("q001", "agreed", "")
+    ]  # fmt: skip
+    filled(file, {"q000": {"comment": "otherwise"}})
+    with engine.begin() as connection, pytest.raises(ProblemsError, match="found another decision, expected no row"):
+        read_sheet(connection, who["cleo"], "s", file, NOW)

@@ -114,7 +114,7 @@ def test_a_server_starts_with_its_studies_and_ends_when_told(tmp_path: Path) -> 
         with httpx2.Client(base_url=address, headers={"accept": "text/html"}) as client:
             come_in(client, links["anna"])
             home = client.get("/")
-            assert "0 of 6 sealed" in home.text
+            assert "0 of 6 submitted" in home.text
             assert "server" not in home.headers
             assert client.get(links["ben"] + "x").status_code == 404
         busy = proctor("serve", folder, "--port", address.rpartition(":")[2])
@@ -215,7 +215,7 @@ def test_a_review_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     client = browser(review)
     client.base_url = "http://localhost"
     come_in(client, "/invitation/" + link.rpartition("/")[2])
-    assert "0 of 6 sealed" in client.get("/").text
+    assert "0 of 6 submitted" in client.get("/").text
     review.engine.dispose()
 
 

@@ -89,7 +89,7 @@ studies:
         "studies 1, name", "studies 2", "studies 3", "studies 4, plan", "studies 5, plan", "studies 6, plan",
         "studies 7", "studies 8, dimensions 1", "colour",
     ]  # fmt: skip
-    assert found[1].startswith("studies 2: found the form 'questions', expected one of question, order, presence,")
+    assert found[1].startswith("studies 2: found the form 'questions', expected one of question, order, rationale,")
     assert found[2] == "studies 3: one of items, project and benchmark is expected, not items and project"
     assert found[-1].startswith("colour: no field of this name is expected (one of title, ")
 

@@ -157,8 +157,9 @@ def test_frames_are_ordered_by_keys_and_cited(review: ReviewSite) -> None:
     async def steps(page: Page, url: str) -> None:
         await log_in(page, url)
         await press(page, "f", "d", "Backspace", "f", "d")  # the last frame follows by itself
-        places = "[...document.querySelectorAll('[data-frame] output')].map((one) => one.textContent).join()"
-        assert await page.evaluate(places) == "place 2,place 1,place 3"
+        placed = "[...document.querySelectorAll('[data-placed] figcaption')].map((one) => one.textContent)"
+        said = [" ".join(one.split()) for one in await page.evaluate(placed)]
+        assert said == ["f b place 1 ⤢", "d a place 2 ⤢", "g c place 3 ⤢"]
         await page.evaluate("document.querySelector('.sentence textarea').focus()")
         await write(page, "b shows the start.")
         await press(page, "Tab", "Tab", "Enter")  # cites b
@@ -184,7 +185,7 @@ def test_a_lost_connection_loses_nothing_and_says_so(review: ReviewSite) -> None
         await write(page, "written in the lift")
         await until(page, f"{status}.startsWith('No connection.')")
         await press(page, "Escape", "s")
-        await until(page, f"{status}.includes('will be sealed')")
+        await until(page, f"{status}.includes('will be submitted')")
         assert sealed(review) == []
         await page.call("Network.emulateNetworkConditions", offline=False, **offline)
         await until(page, "location.pathname === '/'")

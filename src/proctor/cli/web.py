@@ -174,7 +174,7 @@ def agreement(
 
     By dimension (percent, Cohen's and Fleiss' kappa, Gwet's AC1, Krippendorff's alpha; F1 of boxes and times), by
     reader with gold items, by two readers, over time, and the most disputed and slowest items. Intervals are over
-    groups. Only items that all readers have sealed count.
+    groups. Only items that all readers have submitted count.
 
     Example: proctor review agreement my-review questions
     """
@@ -185,7 +185,7 @@ def agreement(
     if output is OutputFormat.JSON:
         print_json([asdict(found)])
         return
-    blocks = tables or ("Nothing is sealed by all readers yet.",)
+    blocks = tables or ("No item is submitted by all its readers yet.",)
     show(output, tables[0].records if tables else [], *blocks)
 
 
@@ -200,7 +200,7 @@ def export(
 ) -> None:
     """Export readings, or the consensus.
 
-    Writes every sealed reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
+    Writes every submitted reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
     or a section on the review for a datasheet.
 
     Example: proctor review export my-review questions --out readings.parquet
@@ -240,8 +240,8 @@ def sheet(
 ) -> None:
     """Write a person's open items as CSV.
 
-    For people without a browser: one item per row, with empty cells to fill in. Orders, boxes and moments are not
-    supported.
+    For people without a browser: one item per row, with empty cells to fill in; an adjudicator's rows show the readings
+    that differ. Orders, rationales, boxes and moments need the browser.
 
     Example: proctor review sheet my-review questions anna --out anna.csv
     """
@@ -258,10 +258,10 @@ def decisions(
     file: Annotated[Path, Option("The filled-in CSV file.", metavar="FILE", argument=True)],
     store: ReviewStore = None,
 ) -> None:
-    """Seal the decisions of a filled-in sheet.
+    """Submit the decisions of a filled-in sheet.
 
-    Seals all of them, or none if a row is invalid or was saved in the browser since. Rows without a decision stay open,
-    with their comment as a draft.
+    All of them become final, or none if a row is invalid or was saved in the browser since. Rows without a decision stay
+    open, with their comment as a draft. In an adjudicator's row the comment is the reason.
 
     Example: proctor review decisions my-review questions anna anna.csv
     """
@@ -270,13 +270,13 @@ def decisions(
 
     tally = decisions_from(folder, study, name, file, store)
     kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
-    say(f"{tally.sealed} sealed, {tally.before} sealed before, {tally.left} left open{kept}")
+    say(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
 
 
 def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:
     """Give a person's open work to others.
 
-    Assigns it to readers of the plan who do not have it yet, those with the least work first. Sealed readings stay.
+    Assigns it to readers of the plan who do not have it yet, those with the least work first. Submitted readings stay.
 
     Example: proctor review reassign my-review questions ben
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         read_trail,
     )
     from proctor.web.busy import BusyError, WriterGate
-    from proctor.web.pages import page
+    from proctor.web.pages import confirm, page
     from proctor.web.review import (
         EXPORTS,
         StudyUpdate,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         utc_text,
     )
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
-    from proctor.web.settings import review_accounts
+    from proctor.web.settings import is_address, review_accounts
     from proctor.web.site import Listening, Site, bound, private_store, serve, signing_key
     from proctor.web.stores import SiteStore, site_store
     from proctor.web.trail import first_fault, newest_change
@@ -56,7 +56,8 @@ else:
 __all__ = [
     "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsPlace", "BusyError", "InvitationLink", "Listening", "NoRoomError", "Site", "SiteStore", "StoredTables", "StudyUpdate",
     "TrailReport", "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role",
-    "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault", "invite_person", "new_token", "newest_change", "one_at_a_time",
+    "confirm", "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault",
+    "invite_person", "is_address", "new_token", "newest_change", "one_at_a_time",
     "open_review", "page", "people_table", "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores",
     "read_trail", "reassign_work", "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve",
     "sheet_for", "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",

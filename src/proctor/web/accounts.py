@@ -346,6 +346,11 @@ def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
     ]
 
 
+def people_names(connection: Connection) -> dict[str, str]:
+    """The names of all accounts by pseudonym, for organisers."""
+    return {row.pseudonym: row.name for row in connection.execute(select(accounts.c.pseudonym, accounts.c.name))}
+
+
 def people_table(place: AccountsPlace) -> Table:
     """All accounts with their state."""
     with one_connection(place.opened(False), reading=True) as connection:

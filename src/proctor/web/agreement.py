@@ -28,7 +28,7 @@ from proctor.stats import (
     percent_agreement,
     time_agreement,
 )
-from proctor.web.forms import CHECKS, ORDER, Form, ReadingValues, form_named
+from proctor.web.forms import CHECKS, ORDER, SENTENCES, Form, ReadingValues, form_named
 from proctor.web.readings import sealed_of_study
 from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
 from proctor.web.strings import DEFAULT, text
@@ -36,8 +36,11 @@ from proctor.web.strings import DEFAULT, text
 PLAN = Resampling(draws=1000)
 _EXACT_S = 0.001
 _PARTS = 4  # of a study, in the order in which items were completed
-_SHOWN = 20
-_NAMED = {name: name for name in ("decision", *CHECKS)} | {ORDER: "order"}  # dimensions whose names have texts
+_SHOWN = {"disputed": 20, "slowest": 5}
+_NAMED = {name: name for name in ("decision", *CHECKS)} | {
+    ORDER: "order",
+    SENTENCES: "sentences",
+}  # dimensions whose names have texts
 
 
 @dataclass(frozen=True)
@@ -376,10 +379,16 @@ def _boxes_by_class(sealed_reading: SealedReading) -> Mapping[Any, Sequence[Any]
 # -- tables
 
 
-def agreement_tables(found: StudyAgreement, language: str = DEFAULT) -> list[Table]:
-    """The agreement in a study as tables in a language of the pages: by dimension, by reader, by two readers, over time,
-    and the 20 most disputed and slowest items. Empty tables are left out."""
-    words = _Words(language)
+def agreement_tables(
+    found: StudyAgreement, language: str = DEFAULT, people: Mapping[str, str] | None = None
+) -> list[Table]:
+    """The agreement in a study as tables in a language of the pages: by dimension, by reader, by two readers, over time, the
+    20 most disputed items and the 5 slowest. Empty tables are left out. `people` are names by pseudonym, for organisers."""
+    words, known = _Words(language), people or {}
+
+    def shown(pseudonym: str) -> str:
+        return f"{known[pseudonym]} ({pseudonym})" if pseudonym in known else pseudonym
+
     dimensions = [
         (
             words.dimension(dimension.name),
@@ -394,21 +403,25 @@ def agreement_tables(found: StudyAgreement, language: str = DEFAULT) -> list[Tab
     ]
     readers = [
         (
-            reader.reader,
+            shown(reader.reader),
             reader.sealed,
             _seconds_cell(reader.seconds),
             *map(words.percent_cell, (reader.with_others, reader.gold)),
         )
         for reader in found.readers
     ]
-    pairs = [(pair.first, pair.second, pair.same.n, words.percent_cell(pair.same)) for pair in found.pairs]
+    pairs = [
+        (shown(pair.first), shown(pair.second), pair.same.n, words.percent_cell(pair.same)) for pair in found.pairs
+    ]
     parts = [
         (
-            part.first if part.first == part.last else words.span(part.first, part.last),
+            words(
+                "part", number=number, days=part.first if part.first == part.last else words.span(part.first, part.last)
+            ),
             part.same.n,
             words.percent_cell(part.same),
         )
-        for part in found.parts
+        for number, part in enumerate(found.parts, start=1)
     ]
     marks = any(dimension.kind in ("boxes", "times") for dimension in found.dimensions)
     measures = ("dimension", ">units", ">same_share", ">cohen", ">fleiss", ">ac1", ">alpha")
@@ -446,7 +459,7 @@ class _Words:
                 self("of", count=item_figures.differing, pairs=item_figures.pairs),
                 _seconds_cell(item_figures.seconds),
             )
-            for item_figures in some[:_SHOWN]
+            for item_figures in some[: _SHOWN[title]]
         ]
         return self.table(title, ("item", "group", ">differ", ">seconds"), rows, wrapped=("item",))
 

@@ -23,14 +23,15 @@ from proctor.web.settings import StudySettings
 from proctor.web.sources import items_of_runs
 
 READING_COLUMNS = (
-    "study", "form", "item", "group", "version", "gold", "reader", "payload", "comment", "seconds", "sealed",
+    "study", "form", "item", "group", "version", "gold", "reader", "payload", "comment", "seconds", "sealed", "origin",
 )  # fmt: skip
 CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "current", "by", "payload", "reason", "at", "body")
 
 
 def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
     """All sealed readings that an account may see, by item, version and reader, with the columns `READING_COLUMNS`;
-    `seconds` are None where they were not measured."""
+    `seconds` are None where they were not measured, and `origin` is the version of the construction project's record that
+    was read ("" for items from elsewhere)."""
     query = sealed_of_study(
         viewer,
         study,
@@ -45,11 +46,14 @@ def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[s
         readings.c.comment,
         readings.c.seconds,
         readings.c.sealed,
+        versions.c.body,
     )
-    return [
-        dict(row) | {"gold": bool(row["gold"]), "seconds": row["seconds"] or None}
-        for row in connection.execute(query).mappings()
-    ]
+    found = []
+    for row in connection.execute(query).mappings():
+        entry = dict(row)
+        origin = entry.pop("body").get("origin", "")
+        found.append(entry | {"gold": bool(row["gold"]), "seconds": row["seconds"] or None, "origin": origin})
+    return found
 
 
 def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
@@ -202,7 +206,7 @@ def datasheet_section(connection: Connection, viewer: int, study: str) -> list[s
         "",
         (
             f"{count_of(len(readers), 'reader')} ({', '.join(readers)}), each blind to the others until the reading was "
-            f"sealed: {count_of(len(rows), 'sealed reading')} of {found.items} of {count_of(items, 'item')}."
+            f"submitted: {count_of(len(rows), 'submitted reading')} of {found.items} of {count_of(items, 'item')}."
         ),
         (
             f"{count_of(agreed, 'item')} settled by agreement, {len(settled) - agreed} by adjudication. Two readings of an "

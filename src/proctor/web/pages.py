@@ -56,6 +56,25 @@ def prepare_pages(site: Site) -> None:
         environment.get_template(name)
 
 
+def confirm(
+    request: Request, what: str, back: str, fields: Mapping[str, str] | None = None, **values: object
+) -> Response:
+    """A page that asks before something that people notice is done. The form sends the same request again, with its
+    `fields` and `sure=yes`. `what` is the key of the action's text; those of the question and of what follows from it end
+    in `_sure` and `_follows`. `values` are for both."""
+    return page(
+        request,
+        "confirm",
+        path=request.url.path,
+        back=back,
+        fields=dict(fields or {}),
+        question=f"{what}_sure",
+        follows=f"{what}_follows",
+        action=what,
+        values=values,
+    )
+
+
 def language_of(request: Request, visitor: Visitor | None) -> str:
     """The account's language, or the one that the browser prefers."""
     return preferred(request.headers.get("accept-language", "")) if visitor is None else visitor.language

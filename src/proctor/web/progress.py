@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from statistics import median
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, bindparam, func, select
@@ -12,6 +13,8 @@ from proctor.web.schema import accounts, assignments, consensus, readings, studi
 
 SETTLED = "consensus"
 """The reason of a version that was made by settling readings of the one before."""
+
+_LEAST_MEASURED = 3
 
 _OWN, _NEWER = versions.alias("own"), versions.alias("newer")
 _READER, _READ = assignments.alias("reader"), readings.alias("read")
@@ -123,6 +126,24 @@ class MyStudy(WorkCounts):
     name: str
     title: str
     form: str
+    intro: str = ""
+    each_s: float | None = None
+    """The median time of a submitted reading in the study, in seconds; None where fewer than three were measured."""
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The introduction, by paragraphs."""
+        return [" ".join(part.split()) for part in self.intro.split("\n\n") if part.strip()]
+
+    @property
+    def begun(self) -> bool:
+        """Whether this person has submitted or settled something here."""
+        return bool(self.sealed or self.settled)
+
+    @property
+    def minutes_left(self) -> int:
+        """What the open items take at `each_s`, in whole minutes, at least one."""
+        return max(1, round((self.items - self.sealed) * (self.each_s or 0.0) / 60))
 
     @property
     def done(self) -> bool:
@@ -131,15 +152,62 @@ class MyStudy(WorkCounts):
 
 
 def my_studies(connection: Connection, account: int, name: str | None = None) -> list[MyStudy]:
-    """The studies in which an account has work (or only the one with this name), by name."""
+    """The studies in which an account has work (or only the one with this name), in the order of `review.yaml`."""
     query = select(studies) if name is None else select(studies).where(studies.c.name == name)
     found = []
-    for row in connection.execute(query.order_by(studies.c.name)):
+    rows = sorted(
+        connection.execute(query.order_by(studies.c.id)).all(), key=lambda row: row.settings.get("position", 0)
+    )
+    for row in rows:
         work = my_work(connection, account, row.id)
         if work:
-            title = row.settings.get("title") or row.name
-            found.append(MyStudy(**_counts(work), name=row.name, title=title, form=row.form))
+            found.append(
+                MyStudy(
+                    **_counts(work),
+                    name=row.name,
+                    title=row.settings.get("title") or row.name,
+                    form=row.form,
+                    intro=row.settings.get("intro", ""),
+                    each_s=_median_seconds(connection, row.id),
+                )
+            )
     return found
+
+
+def _median_seconds(connection: Connection, study: int) -> float | None:
+    query = (
+        select(readings.c.seconds)
+        .join(versions, versions.c.id == readings.c.version)
+        .join(study_items, study_items.c.id == versions.c.item)
+        .where(study_items.c.study == study, readings.c.sealed.is_not(None), readings.c.seconds > 0)
+    )
+    measured = list(connection.execute(query).scalars())
+    return median(measured) if len(measured) >= _LEAST_MEASURED else None
+
+
+@dataclass(frozen=True)
+class PlaceInWork:
+    """Where an item stands in a person's work in its study: its number from 1, of how many, and the items beside it."""
+
+    number: int
+    total: int
+    before: int | None
+    after: int | None
+
+
+def place_in_work(connection: Connection, account: int, study: str, item: int) -> PlaceInWork:
+    """The place of an item among those of a person in a study, in their order: as a reader all of them, as an adjudicator
+    those that wait or that the person settled."""
+    number = connection.execute(select(studies.c.id).where(studies.c.name == study)).scalar_one()
+    work = my_work(connection, account, number)
+    role = next(assigned.role for assigned in work if assigned.item == item)
+    mine = [
+        assigned.item
+        for assigned in work
+        if assigned.role == role and (role == "reader" or assigned.done or assigned.due or assigned.item == item)
+    ]
+    at = mine.index(item)
+    return PlaceInWork(at + 1, len(mine), mine[at - 1] if at else None, mine[at + 1] if at + 1 < len(mine) else None)
 
 
 def next_item(connection: Connection, account: int, study: str, after: int | None = None) -> int | None:
@@ -178,8 +246,9 @@ def _next() -> tuple[Select[Any], Select[Any]]:
 
 @dataclass(frozen=True)
 class PersonProgress(WorkCounts):
-    """One person's progress in a study; `last` is the time of the last seal."""
+    """One person's progress in a study, with the name, which only organisers see; `last` is the time of the last seal."""
 
+    name: str
     pseudonym: str
     role: str
     last: str
@@ -222,7 +291,7 @@ def study_progress(connection: Connection, study: str) -> StudyProgress | None:
     complete = [item for item in items if not item.gold and item.complete]
     gold = sum(bool(item.gold) for item in items)
     people = (
-        select(accounts.c.id, accounts.c.pseudonym, accounts.c.role)
+        select(accounts.c.id, accounts.c.name, accounts.c.pseudonym, accounts.c.role)
         .join(assignments, assignments.c.account == accounts.c.id)
         .join(study_items, study_items.c.id == assignments.c.item)
         .where(study_items.c.study == row.id)
@@ -251,4 +320,4 @@ def _person(connection: Connection, person: Any, study: int) -> PersonProgress:
     )
     counts = _counts(my_work(connection, person.id, study))
     last = connection.execute(last_sealed).scalar() or ""
-    return PersonProgress(**counts, pseudonym=person.pseudonym, role=person.role, last=last)
+    return PersonProgress(**counts, name=person.name, pseudonym=person.pseudonym, role=person.role, last=last)

@@ -65,6 +65,7 @@ class OpenItem:
     id: int
     study: str
     title: str
+    group: str
     form: Form[Any, Any]
     role: str
     media: list[dict[str, Any]]
@@ -134,6 +135,7 @@ def open_item(connection: Connection, account: int, item: int) -> OpenItem:
         id=row["id"],
         study=row["study"],
         title=row["settings"].get("title") or row["study"],
+        group=row["group_name"],
         form=form,
         role=row["role"],
         media=row["media"],
@@ -149,6 +151,7 @@ def _item_for() -> Select[Any]:
     return (
         select(
             study_items.c.id,
+            study_items.c.group_name,
             study_items.c.media,
             study_items.c.gold,
             studies.c.name.label("study"),
@@ -242,8 +245,8 @@ def save_draft(connection: Connection, account: int, item: int, save: Save, at: 
     """Saves a draft and returns it with its new revision. A save that is sent twice (after a lost acknowledgement) is
     stored once, and a page's next save follows its last one, acknowledged or not.
 
-    Raises `ConflictError` where the page's state is old, `NotAssignedError`, and `InputError` for a payload that does
-    not fit the form.
+    Raises `ConflictError` where the page's state is old, `NotAssignedError`, `InputError` for a payload that does not fit
+    the form, and `IncompleteError` for one that the form does not take yet (see `Form.unready`).
     """
     return _save(connection, account, _locked(connection, account, item, "reader"), save, at)
 
@@ -283,7 +286,8 @@ def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at
     before = my_reading(connection, account, opened.version)
     if save.version != opened.number:
         raise ConflictError(before, f"version {opened.number} of the item came meanwhile")
-    payload = opened.form.read(opened.body, save.payload).model_dump(mode="json", exclude_defaults=True)
+    said = opened.form.read(opened.body, save.payload)
+    payload = said.model_dump(mode="json", exclude_defaults=True)
     comment = _words(save.comment, "comment")
     known = before or MyReading({}, "", 0.0, 0, None)
     own = known.last if known.last is not None and known.last.page == save.page else None
@@ -297,6 +301,10 @@ def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at
         raise ConflictError(before, "a later save of the same page came first")
     if save.revision != known.revision and (own is None or save.revision > known.revision):
         raise ConflictError(before, "another window has saved since")
+    former = None if before is None else opened.form.read(opened.body, before.payload)
+    unready = opened.form.unready(opened.body, former, said)
+    if unready:
+        raise IncompleteError(unready)
     # Until a save is acknowledged, the page sends its seconds again: those counted before are subtracted.
     counted = own.seconds if own is not None and save.revision < known.revision else 0.0
     worked = max(counted, min(save.seconds, _MOST_PAUSE_S))  # NaN: none
@@ -310,7 +318,8 @@ def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at
         where = (readings.c.version == opened.version) & (readings.c.account == account)
         connection.execute(update(readings).where(where).values(**values))
     detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number, "revision": revision}
-    record(connection, at, account, "save draft", f"item {opened.id}", detail)
+    action = "submit order" if opened.form.submits_order(former, said) else "save draft"
+    record(connection, at, account, action, f"item {opened.id}", detail)
     return MyReading(payload, comment, seconds, revision, None, last)
 
 
@@ -325,13 +334,14 @@ def _words(text: str, what: str) -> str:
 def _settle_if_same(connection: Connection, account: int, opened: OpenItem, at: datetime) -> None:
     """Writes the consensus if all readers have sealed and agree."""
     all_readings = others_readings(connection, account, opened.version)
-    settled = connection.execute(select(consensus.c.version).where(consensus.c.version == opened.version)).scalar()
-    if not all_readings or settled is not None:  # a later reader does not change the consensus
+    known = connection.execute(select(consensus.c.version).where(consensus.c.version == opened.version)).scalar()
+    if not all_readings or known is not None:  # a later reader does not change the consensus
         return
     all_readings.sort(key=lambda reading: reading.account)
     payloads = [opened.form.read(opened.body, reading.payload) for reading in all_readings]
-    if all(opened.form.same(opened.body, payloads[0], other) for other in payloads[1:]):
-        _settle(connection, opened, opened.form.settled(payloads), None, "", at)
+    settled = opened.form.settle(opened.body, payloads)
+    if settled is not None:
+        _settle(connection, opened, settled, None, "", at)
 
 
 # -- settling differences
@@ -384,7 +394,7 @@ def adjudicate(
         if (known.payload, known.reason) == (decided.model_dump(mode="json", exclude_defaults=True), reason):
             return
         raise ConflictError(None, "the item is settled")
-    missing = opened.form.missing(opened.body, decided)
+    missing = opened.form.unsettled(opened.body, decided)
     missing += [] if reason else ["adjudication.reason"]
     if missing:
         raise IncompleteError(missing)

@@ -120,13 +120,16 @@ def open_review(
             hosts=at.names(address),
             tls=tls,
         )
-        return site, [_update_study(site, study, place.text, keeps=to_serve) for study in settings.studies]
+        return site, [
+            _update_study(site, study, place.text, position, keeps=to_serve)
+            for position, study in enumerate(settings.studies)
+        ]
     except ProctorError:
         engine.dispose()
         raise
 
 
-def _update_study(site: ReviewSite, study: StudySettings, store: str, *, keeps: bool) -> StudyUpdate:
+def _update_study(site: ReviewSite, study: StudySettings, store: str, position: int, *, keeps: bool) -> StudyUpdate:
     try:
         items = _items(site, study, store)
     except ProctorError as error:
@@ -137,7 +140,7 @@ def _update_study(site: ReviewSite, study: StudySettings, store: str, *, keeps: 
         return StudyUpdate(study.name, ItemTally(0, 0, progress.items, 0), 0, (), 0, str(error))
     with site.writing() as connection:
         lock_study(connection, study.name)
-        study_id = add_study(connection, study, site.now())
+        study_id = add_study(connection, study, site.now(), position)
         tally = import_items(connection, study_id, items, site.now())
         assigned = deal_study(connection, study_id, study.plan, site.now())
         disabled = disabled_people(connection, study.plan)
@@ -147,7 +150,7 @@ def _update_study(site: ReviewSite, study: StudySettings, store: str, *, keeps: 
 def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
     library, form = MediaLibrary(site.media), form_named(study.form)
     if study.project:
-        items = items_of_project(site.folder / study.project, site.media)
+        items = items_of_project(site.folder / study.project, site.media, study.form)
     elif study.benchmark:
         with closing(Store(store, create=False)) as opened:
             items = [item for item, _ in items_of_runs(opened, study, library)]
@@ -225,7 +228,7 @@ def progress_tables(folder: Path, store: str | None = None) -> list[Table]:
     ]
     return [
         plain_table("Studies", heads, rows),
-        plain_table("People", ("study", "reader", ">sealed", "last", ">to settle"), people),
+        plain_table("People", ("study", "reader", ">submitted", "last", ">to settle"), people),
     ]
 
 

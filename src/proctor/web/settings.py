@@ -25,7 +25,20 @@ READING_ROLES: tuple[Role, ...] = ("organiser", "reviewer", "annotator", "adjudi
 FROM_RUNS = ("rating", "pairwise")
 """The forms whose items can be answers of stored runs."""
 
+OF_PROJECTS = ("question", "rationale")
+"""The forms whose items can be records of a construction project."""
+
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a server: scheme, host, and a port where it has one.
+
+    >>> is_address("http://localhost:8451"), is_address("localhost")
+    (True, False)
+    """
+    return _ADDRESS.fullmatch(text) is not None
+
 
 StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 
@@ -71,10 +84,12 @@ class StudyPlan(FrozenModel):
 class StudySettings(FrozenModel):
     """One study: items to be read with one form and one plan. The items come from a file (`items`), a construction
     project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
-    all, under one `condition`. At most `most` items are drawn, by the plan's seed."""
+    all, under one `condition`. At most `most` items are drawn, by the plan's seed. Readers see `title` and `intro`, a text in
+    paragraphs."""
 
     name: StudyId
     title: str = Field(default="", max_length=200)
+    intro: str = Field(default="", max_length=10_000)
     form: str
     items: str = ""
     project: str = ""
@@ -94,8 +109,8 @@ class StudySettings(FrozenModel):
             raise ValueError(f"one of items, project and benchmark is expected, not {' and '.join(named) or 'none'}")
         if self.benchmark and self.form not in FROM_RUNS:
             raise ValueError(f"the form {' or '.join(FROM_RUNS)} is expected for answers to a benchmark")
-        if self.project and self.form != "question":
-            raise ValueError("the form question is expected for a project")
+        if self.project and self.form not in OF_PROJECTS:
+            raise ValueError(f"the form {' or '.join(OF_PROJECTS)} is expected for a project")
         return self
 
 
@@ -112,7 +127,7 @@ class ReviewSettings(FrozenModel):
     @field_validator("address")
     @classmethod
     def _is_address(cls, address: str) -> str:
-        if address and not _ADDRESS.fullmatch(address):
+        if address and not is_address(address):
             raise ValueError(f"found {address!r}, expected an address such as https://review.hospital.org")
         return address.casefold()
 

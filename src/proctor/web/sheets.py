@@ -1,7 +1,7 @@
 """Sheets: open items as a CSV file to fill in, and decisions read from one, for people without a browser.
 
-A sheet has one item per row, with empty cells for the decision. Decisions are checked like those of a page, sealed at
-once, and belong to one person. A row names the revision of the person's draft when the sheet was written, so that what
+A sheet has one item per row, with empty cells for the decision. Decisions are checked like those of a page, final at
+once, and belong to one person. An adjudicator's rows show the readings that differ, and their comment is the reason. A row names the revision of the person's draft when the sheet was written, so that what
 was saved in the browser since is not overwritten.
 """
 
@@ -35,10 +35,13 @@ from proctor.web.readings import (
     MyReading,
     OpenItem,
     Save,
+    adjudicate,
     my_reading,
     open_item,
+    others_readings,
     save_draft,
     seal,
+    settlement,
 )
 from proctor.web.schema import studies, study_items
 from proctor.web.strings import DEFAULT, text
@@ -52,6 +55,7 @@ _SHOWN_FIELDS = {
 """The fields of a body that a row shows, by form: the forms whose readings fit into a row."""
 
 _KEY = ("item", "version")
+_READINGS = "readings"
 _REVISION = "revision"
 _PAGE = "sheet"  # the page id of saves from a sheet, so that the same sheet can be read again
 _YES = {"yes": True, "no": False, "ja": True, "nein": False, "1": True, "0": False}
@@ -59,7 +63,7 @@ _YES = {"yes": True, "no": False, "ja": True, "nein": False, "1": True, "0": Fal
 
 @dataclass(frozen=True)
 class SheetTally:
-    """The rows of a sheet: readings that were `sealed`, rows `left` without a decision, and rows sealed `before` with
+    """The rows of a sheet: readings that were `sealed` or settled, rows `left` without a decision, and rows sealed `before` with
     the same content. Of those left, `comments` have a comment, which is saved as a draft."""
 
     sealed: int
@@ -69,23 +73,24 @@ class SheetTally:
 
 
 def write_sheet(connection: Connection, account: int, study: str, out: Path) -> int:
-    """Writes a person's unread items in their order, and returns their number. Raises `InputError` for a form whose
-    readings do not fit a row, and where `out` can't be written."""
+    """Writes the items that wait for a person, to be read or to be settled, in their order, and returns their number.
+    Raises `InputError` for a form whose readings do not fit a row, and where `out` can't be written."""
     number, form = _study(connection, study)
-    work = [
-        assigned.item for assigned in my_work(connection, account, number) if assigned.role == "reader" and assigned.due
-    ]
+    work = [assigned.item for assigned in my_work(connection, account, number) if assigned.due]
     opened = [(item, open_item(connection, account, item)) for item in work]
     keys = _keys(connection, number)
     shown_fields = _SHOWN_FIELDS[form.name]
+    settles = any(one.role == "adjudicator" for _, one in opened)
     decision_columns = _decision_columns(form, [one.body for _, one in opened])
+    heads = (*_KEY, _REVISION, *shown_fields, *((_READINGS,) if settles else ()), *decision_columns)
     with whole_file(out) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([safe_cell(name) for name in (*_KEY, _REVISION, *shown_fields, *decision_columns)])
+        writer.writerow([safe_cell(name) for name in heads])
         for item, one in opened:
             draft = my_reading(connection, account, one.version)
             known = (keys[item], one.number, 0 if draft is None else draft.revision)
             shown = [_shown(getattr(one.body, name)) for name in shown_fields]
+            shown += [_differing(connection, account, one)] if settles else []
             writer.writerow([safe_cell(cell) for cell in (*known, *shown, *("" for _ in decision_columns))])
     return len(opened)
 
@@ -99,7 +104,8 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
     """
     number, form = _study(connection, study)
     ids = {key: item for item, key in _keys(connection, number).items()}
-    mine = {assigned.item for assigned in my_work(connection, account, number) if assigned.role == "reader"}
+    work = my_work(connection, account, number)
+    mine = {one.item: one.role for one in work if one.role == "reader" or one.due or one.done}
     done: Counter[str] = Counter()
     conflicts = []
     for row in read_table(file, _KEY, lenient=True).checked(file):
@@ -110,20 +116,15 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
         opened = open_item(connection, account, item)
         if cells["version"] != str(opened.number):
             raise _wrong(file, row, "version", cells["version"], f"{opened.number}: write a new sheet")
-        payload = _payload(form, opened, cells, file, row)
-        known = my_reading(connection, account, opened.version)
-        save = _save(opened, known, payload, cells, _revision(cells, file, row))
+        payload, revision = _payload(form, opened, cells, file, row), _revision(cells, file, row)
         try:
-            if payload:
-                seal(connection, account, item, save, at)
-                done["before" if known is not None and known.sealed is not None else "sealed"] += 1
-            elif cells.get("comment"):
-                save_draft(connection, account, item, save, at)
-                done["comment"] += 1
+            if mine[item] == "adjudicator":
+                done[_settled(connection, account, opened, payload, cells, at)] += 1
             else:
-                done["left"] += 1
+                done[_read(connection, account, opened, payload, cells, revision, at)] += 1
         except ConflictError as error:
-            conflicts.append(f"row {row.number}, item {cells['item']!r}: {_conflict(error)}")
+            told = _conflict(error) if mine[item] == "reader" else "found another decision, expected no row for it"
+            conflicts.append(f"row {row.number}, item {cells['item']!r}: {told}")
         except IncompleteError as error:
             lacking = "; ".join(text(DEFAULT, f"missing.{name}") for name in error.missing)
             raise InputError(file, f"row {row.number}: not yet complete: {lacking}") from error
@@ -132,6 +133,61 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
     if conflicts:
         raise ProblemsError(file, conflicts)
     return SheetTally(done["sealed"], done["left"] + done["comment"], done["before"], done["comment"])
+
+
+def _read(
+    connection: Connection,
+    account: int,
+    opened: OpenItem,
+    payload: dict[str, Any],
+    cells: Mapping[str, str],
+    revision: int,
+    at: datetime,
+) -> str:
+    """Seals a reading as a row says, or keeps its comment as a draft; what became of the row."""
+    known = my_reading(connection, account, opened.version)
+    save = _save(opened, known, payload, cells, revision)
+    if payload:
+        seal(connection, account, opened.id, save, at)
+        return "before" if known is not None and known.sealed is not None else "sealed"
+    if cells.get("comment"):
+        save_draft(connection, account, opened.id, save, at)
+        return "comment"
+    return "left"
+
+
+def _settled(
+    connection: Connection,
+    account: int,
+    opened: OpenItem,
+    payload: dict[str, Any],
+    cells: Mapping[str, str],
+    at: datetime,
+) -> str:
+    """Settles an item as a row says, with its comment as the reason; what became of the row."""
+    if not payload:
+        return "left"
+    known = settlement(connection, account, opened.version)
+    adjudicate(connection, account, opened.id, opened.number, payload, cells.get("comment", ""), at)
+    return "sealed" if known is None else "before"
+
+
+def _differing(connection: Connection, account: int, opened: OpenItem) -> str:
+    """The readings that an adjudicator settles, each on a line; "" for a reader's row."""
+    if opened.role != "adjudicator":
+        return ""
+    some = others_readings(connection, account, opened.version)
+    return "\n".join(
+        f"{one.pseudonym}: {_in_words(one.payload)}{f' ({one.comment})' if one.comment else ''}" for one in some
+    )
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_in_words(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_in_words, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _save(
@@ -164,7 +220,8 @@ def _study(connection: Connection, study: str) -> tuple[int, Form[Any, Any]]:
     if row is None:
         raise InputError("study", found=repr(study)[:80], expected="a study of the review")
     if row.form not in _SHOWN_FIELDS:
-        raise InputError(f"study {study}", found=f"the form {row.form}", expected=", ".join(_SHOWN_FIELDS))
+        expected = f"one of {', '.join(_SHOWN_FIELDS)}: its items are read in the browser (proctor serve)"
+        raise InputError(f"study {study}", found=f"the form {row.form}", expected=expected)
     return int(row.id), form_named(row.form)
 
 

@@ -16,7 +16,9 @@ from proctor.construction.pipeline import (
     ProcedureEvent,
     Project,
     Record,
+    RecordToReview,
     ReviewStage,
+    kind_of,
     question_version,
     records_of,
     stages_of,
@@ -46,6 +48,7 @@ from proctor.web.forms import (
     QuestionText,
     RatedDimension,
     RatingBody,
+    form_named,
 )
 from proctor.web.settings import StudySettings
 
@@ -134,38 +137,57 @@ def _check_gold(
 # -- a construction project
 
 
-def items_of_project(folder: Path, media: Path) -> list[NewItem]:
-    """The questions of a construction project before its stage `review`, or else after its last stage with questions:
-    with their events and words, the flags of screening, and former versions. `media` is the review's media folder,
-    which must hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
+def items_of_project(folder: Path, media: Path, form: str = "question") -> list[NewItem]:
+    """What people read of a construction project: of one whose kind says so, its records for another form; else its
+    questions before its stage `review`, or after its last stage with questions, with their events and words, the flags
+    of screening, and former versions. `media` is the review's media folder, which must hold the project's videos.
+
+    Raises `InputError` where it does not, for another form, and for a project with nothing to read.
+    """
     project = Project(folder)
-    questions, events = _records(project)
-    if not questions:
-        raise InputError(folder, found="no questions yet", expected="a project whose stage questions was run")
-    by_id = {event.id: event for event in events}
+    kind = kind_of(project)
+    asked = kind.to_review.form if kind.to_review is not None else "question"
+    if form != asked:
+        expected = f"form: {asked}, for a project of kind {kind.name}"
+        raise InputError(folder, "form", found=repr(form), expected=expected)
+    records = kind.to_review.records(project) if kind.to_review is not None else _questions(project)
     sources = {source_video.id: source_video for source_video in project.settings.sources}
     groups = project.settings.groups
     items = []
-    for question in questions:
-        source = sources.get(question.source)
+    for record in records:
+        source = sources.get(record.source)
         if source is None:  # removed from project.yaml
             continue
         name = os.path.relpath(folder / source.video, media)
         if name.startswith(".."):
             expected = f"the project's videos below {media}"
             raise InputError(folder, f"source {source.id!r}", found=f"a video at {source.video!r}", expected=expected)
-        clip = VideoClip(source=Path(name).as_posix(), start=question.start, end=question.end, region=source.region)
+        clip = VideoClip(source=Path(name).as_posix(), start=record.start, end=record.end, region=source.region)
+        body = form_named(form).read_body(dict(record.body), folder, record.key)
+        dumped = body.model_dump(mode="json", exclude_defaults=True)
+        items.append(NewItem(record.key, groups[record.source], (clip,), dumped))
+    return items
+
+
+def _questions(project: Project) -> list[RecordToReview]:
+    questions, events = _records(project)
+    if not questions:
+        raise InputError(project.folder, found="no questions yet", expected="a project whose stage questions was run")
+    by_id = {event.id: event for event in events}
+    regions = {source_video.id: source_video.region for source_video in project.settings.sources}
+    found = []
+    for question in questions:
         body = QuestionBody(
             **_text(question).model_dump(),
             type=question.type,
-            origin=question_version(question, source.region),
+            origin=question_version(question, regions.get(question.source)),
             flags=question.flags[:50],
             former=tuple(_text(old) for old in getattr(question, "former", ()))[-50:],
             events=tuple(_event(by_id[name]) for name in question.made_from if name in by_id),
         )
-        dumped = body.model_dump(mode="json", exclude_defaults=True)
-        items.append(NewItem(question.id, groups[question.source], (clip,), dumped))
-    return items
+        fields = body.model_dump(mode="json", exclude_defaults=True)
+        found.append(RecordToReview(question.id, question.source, question.start, question.end, fields))
+    return found
 
 
 def _records(project: Project) -> tuple[list[DraftQuestion], list[ProcedureEvent]]:

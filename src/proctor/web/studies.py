@@ -43,10 +43,11 @@ def lock_study(connection: Connection, name: str) -> None:
     connection.execute(items.with_for_update())
 
 
-def add_study(connection: Connection, study: StudySettings, at: datetime) -> int:
-    """Creates or updates a study and returns its id. Raises `InputError` where its items have another form."""
+def add_study(connection: Connection, study: StudySettings, at: datetime, position: int = 0) -> int:
+    """Creates or updates a study and returns its id. Pages list studies by their `position` in `review.yaml`. Raises
+    `InputError` where its items have another form."""
     row = connection.execute(select(studies).where(studies.c.name == study.name)).mappings().one_or_none()
-    settings = study.model_dump(mode="json", exclude={"name", "form"})
+    settings = study.model_dump(mode="json", exclude={"name", "form"}) | {"position": position}
     if row is None:
         new = insert(studies).values(name=study.name, form=study.form, settings=settings).returning(studies.c.id)
         study_id = int(connection.execute(new).scalar_one())

@@ -7,21 +7,27 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
 from proctor.construction.pipeline import Project, redo_record, run_stages
-from proctor.core import InputError
+from proctor.core import InputError, VideoClip
 from proctor.media import MediaLibrary, Picture
 from proctor.tasks.clinicalskillqa import READER
-from tests.construction.pipeline.skills import decided, found, project, ran, reviewed
+from proctor.web.forms import RationaleBody
+from proctor.web.sources import items_of_project
+from proctor.web.video import ItemMedia, ShownItem
+from tests.construction.pipeline.skills import found, project, ran
 from tests.construction.pipeline.test_project_kill import content, run_and_die
 from tests.support.faulty_server import FaultyServer
+from tests.support.reviewers import decided, reviewed
 from tests.support.scribe import scribe
 
-REMOVED, DOUBTED = {"verdict": "remove"}, {"order": "unclear"}
+REMOVED: dict[str, Any] = {"verdict": "remove"}
+DOUBTED: dict[str, Any] = {"unclear": True}
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +45,7 @@ def folder(done: tuple[Path, int], tmp_path: Path) -> Path:
     """A copy of it; no model is there any more."""
     root = tmp_path / "p"
     shutil.copytree(done[0], root, symlinks=True)
+    (tmp_path / "film.mp4").symlink_to((root / "sources" / "a.mp4").resolve())
     return root
 
 
@@ -52,6 +59,20 @@ def test_frames_are_inside_the_trim_and_what_was_recorded(folder: Path) -> None:
         jpegs = library.jpegs([Picture("sim-000.mp4", frame["time"]) for frame in one["frames"]])
         assert [hashlib.sha256(jpeg).hexdigest() for jpeg in jpegs] == [frame["sha256"] for frame in one["frames"]]
         assert one["scenario"] == "CPR"
+
+
+def test_physicians_see_the_recorded_frames(folder: Path) -> None:
+    (folder / "sources" / "a.mp4").unlink()
+    shutil.copy(folder.parent / "film.mp4", folder / "sources" / "a.mp4")
+    media = ItemMedia(MediaLibrary(folder))
+    for item in items_of_project(folder, folder, "rationale"):
+        (record,) = found(folder, "frames", item.key[0])["records"]
+        recorded = {frame["label"]: frame["sha256"] for frame in record["frames"]}
+        assert item.body["recorded"] == record["order"]
+        body, (clip,) = RationaleBody.model_validate(item.body), item.media
+        assert isinstance(clip, VideoClip)
+        shown = {frame.id: media.picture(ShownItem(item.key, item.media), clip, frame.time) for frame in body.frames}
+        assert {label: hashlib.sha256(jpeg).hexdigest() for label, jpeg in shown.items()} == recorded
 
 
 def test_models_see_what_their_stage_shows_and_nothing_is_asked_again(
@@ -69,15 +90,16 @@ def test_models_see_what_their_stage_shows_and_nothing_is_asked_again(
 
 
 def test_what_both_say_stands_and_what_neither_sees_leaves(folder: Path) -> None:
-    a = {"a_k001_s01": REMOVED, "b_k001": DOUBTED, "c_k001_s02": REMOVED}
-    b = {"a_k001_s01": REMOVED, "b_k001": {"order": "A > B > C > D"}, "c_k001": DOUBTED}
+    a = {"a-k001-s01": REMOVED, "b-k001": DOUBTED, "c-k001-s02": REMOVED}
+    b = {"a-k001-s01": REMOVED, "b-k001": {"order": ["A", "B", "C", "D"]}, "c-k001": DOUBTED}
+    assert ran(folder)["physicians"] == "waiting"
     reviewed(folder, a, b)
     assert ran(folder)["consensus"] == "waiting"
     states = asyncio.run(run_stages(Project(folder)))
     assert next(one.why for one in states if one.stage == "consensus").startswith(
-        "sources/consensus.csv: 2 disagreements to decide"
+        "sources/consensus.jsonl: 1 of 3 instances to settle"
     )
-    decided(folder, {"c-k001": {"verdict": "reject"}, "c-k001-s02": REMOVED})
+    assert decided(folder, {"c-k001": {"accepted": False}}) == ["c-k001"]
     ran(folder)
     made = found(folder, "consensus", "all")
     (one,) = made["records"]
@@ -86,7 +108,7 @@ def test_what_both_say_stands_and_what_neither_sees_leaves(folder: Path) -> None
     left = {each["id"]: (each["kind"], each["reason"]) for each in made["refused"]}
     assert left == {
         "b-k001-agreed": ("order", "neither physician sees the recorded order"),
-        "c-k001-agreed": ("order", "rejected together"),
+        "c-k001-agreed": ("order", "rejected in the review; as both see it"),
     }
     (item,) = READER.load(folder / "items").items
     assert item.tags["scenario"] == "CPR"
@@ -94,7 +116,7 @@ def test_what_both_say_stands_and_what_neither_sees_leaves(folder: Path) -> None
 
 
 def test_an_instance_without_a_sentence_leaves_and_parts_are_folders(folder: Path) -> None:
-    none = {f"a_k001_s0{number}": REMOVED for number in (1, 2, 3, 4)}
+    none = {f"a-k001-s0{number}": REMOVED for number in (1, 2, 3, 4)}
     reviewed(folder, none, none)
     file = folder / "project.yaml"
     settings = yaml.safe_load(file.read_text())
@@ -107,12 +129,31 @@ def test_an_instance_without_a_sentence_leaves_and_parts_are_folders(folder: Pat
     assert not groups[0] & groups[1]
 
 
-def test_a_correction_takes_the_place_of_a_sentence(folder: Path) -> None:
-    said = {"verdict": "correct", "correction": "An instrument lies where it was."}
-    reviewed(folder, {"s01": said}, {"s01": said})
+def test_a_correction_takes_the_place_of_a_sentence_with_its_own_citations(folder: Path) -> None:
+    orders = {one["id"]: one["order"] for name in "abc" for one in found(folder, "frames", name)["records"]}
+    said = {
+        f"{name}-s01": {
+            "verdict": "correct",
+            "text": "An instrument lies where it was.",
+            "frames": [order[3], order[1]],
+        }
+        for name, order in orders.items()
+    }
+    reviewed(folder, said, said)
     ran(folder)
     for line in (folder / "items" / "references.jsonl").read_text().splitlines():
-        assert json.loads(line)["rationale"].startswith("An instrument lies where it was. From ")
+        reference = json.loads(line)
+        assert reference["rationale"].startswith("An instrument lies where it was. From ")
+        order = orders[reference["record"]]
+        assert reference["sentences"][0]["frames"] == [order[1], order[3]]  # not those of the sentence before it
+
+
+def test_an_item_that_was_changed_in_the_review_is_told(folder: Path) -> None:
+    reviewed(folder, {}, {})
+    file = folder / "sources" / "consensus.jsonl"
+    file.write_text(file.read_text().replace("an instrument is moved", "an instrument is lifted", 1))
+    with pytest.raises(InputError, match="found an item that was changed in the review"):
+        ran(folder)
 
 
 def test_another_attempt_and_back(film: Path, tmp_path: Path, server: FaultyServer) -> None:
@@ -142,7 +183,11 @@ def test_what_was_said_of_something_else_does_not_count(folder: Path) -> None:
     file.write_text(file.read_text().replace("an instrument is moved", "an instrument is lifted", 1))
     states = asyncio.run(run_stages(Project(folder)))
     why = next(one.why for one in states if one.stage == "physicians")
-    assert why.startswith("sources/physician-a.csv: 0 orders and 1 sentence to review, of which 1 changed since;")
+    assert why.startswith(
+        "sources/readings.jsonl: 1 of 3 instances to be read by two physicians, 1 of them changed since"
+    )
+    reviewed(folder, {}, {})  # the changed one alone is read again
+    assert set(ran(folder).values()) <= {"made", "kept"}
 
 
 @pytest.mark.parametrize(
@@ -158,8 +203,8 @@ def test_what_was_said_of_something_else_does_not_count(folder: Path) -> None:
         ({}, {"frames": {"frames": [4, 4]}}, "numbers of frames, each once"),
         ({}, {"frames": {"frame": [4]}}, "stages: frames, field 'frame'"),
         ({}, {"evidence": {"pose": "sources/none.onnx"}}, "found no such file, expected a network or keypoints"),
-        ({}, {"physicians": {"a": "x.csv", "b": "x.csv"}}, "stages: physicians: found 'x.csv' twice"),
-        ({}, {"physicians": {"a": "../x.csv"}}, "found '../x.csv', expected a path inside the project folder"),
+        ({}, {"physicians": {"a": "x.csv"}}, "stages: physicians, field 'a'"),
+        ({}, {"physicians": {"readings": "../x"}}, "found '../x', expected a path inside the project folder"),
     ],
 )
 def test_what_a_person_must_correct_is_told(
@@ -193,17 +238,17 @@ def test_a_source_without_a_stretch_is_listed(folder: Path) -> None:
 
 
 def test_killed_and_resumed(film: Path, tmp_path: Path, server: FaultyServer) -> None:
-    other = {"verdict": "correct", "correction": "An instrument lies where it was."}
     whole = project(tmp_path / "whole", film, server.url, names="a")
     ran(whole, "evidence")
-    reviewed(whole, {"a_k001_s02": REMOVED}, {"a_k001_s03": other})
+    first = found(whole, "frames")["records"][0]["order"][0]
+    lies = {"verdict": "correct", "text": "It lies still.", "frames": [first]}
+    reviewed(whole, {"a-k001-s02": REMOVED}, {"a-k001-s03": lies})
     ran(whole, "physicians")
-    lies = {"verdict": "correct", "correction": "It lies still."}
-    decided(whole, {"a-k001-s02": {"verdict": "keep"}, "a-k001-s03": lies})
+    assert decided(whole, {"a-k001-s03": lies}) == ["a-k001"]
     assert set(ran(whole).values()) <= {"made", "kept"}
     assert any(name.startswith("items/") for name in content(whole))
     broken = project(tmp_path / "broken", film, server.url, names="a")
-    for name in ("physician-a.csv", "physician-b.csv", "consensus.csv"):
+    for name in ("readings.jsonl", "consensus.jsonl"):
         (broken / "sources" / name).write_bytes((whole / "sources" / name).read_bytes())
     rng = np.random.default_rng(7)
     killed = sum(run_and_die(broken, int(rng.integers(1, 4)), before=bool(rng.integers(2))) for _ in range(6))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 
 from proctor.challenges.descriptions import all_descriptions, rule_on_description
 from proctor.challenges.membership import TeamError, end_membership, is_member, members_of, place_member
@@ -16,7 +16,7 @@ from proctor.challenges.states import HOLDING, PhaseState, SubmissionState, open
 from proctor.challenges.submissions import StaleError, disqualify
 from proctor.challenges.teams import all_teams, set_eligible, withdraw_team
 from proctor.core import InputError
-from proctor.web import account_names, page, record_change
+from proctor.web import account_names, confirm, page, record_change
 
 router = APIRouter()
 
@@ -45,9 +45,18 @@ def overview(request: Request, _: Organiser) -> Response:
 
 
 @router.post("/organise/phase/{name}/close")
-def close(request: Request, phase: KnownPhase, organiser: Organiser) -> Response:
-    """Closes a phase at once. Only `proctor challenge open` can open it, since that checks the sealed part."""
+def close(request: Request, phase: KnownPhase, organiser: Organiser, sure: Line = "") -> Response:
+    """Closes a phase at once, after asking. Only `proctor challenge open` can open it, since that checks the sealed
+    part."""
     challenge = challenge_of(request)
+    with challenge.reading() as connection:
+        if phase_state(connection, phase, challenge.now()) in {PhaseState.UNOPENED, PhaseState.CLOSED}:
+            raise HTTPException(409)
+    if sure != "yes":
+        held = (submissions.c.phase == phase.name) & submissions.c.state.in_(HOLDING)
+        return confirm(
+            request, "organise.close", "/organise/", name=phase.title or phase.name, count=_count(request, held)
+        )
     with challenge.writing() as connection:
         if phase_state(connection, phase, challenge.now()) in {PhaseState.UNOPENED, PhaseState.CLOSED}:
             raise HTTPException(409)
@@ -67,16 +76,20 @@ def team_list(request: Request, _: Organiser) -> Response:
 
 
 @router.post("/organise/teams/{number}/withdraw")
-def withdraw(request: Request, number: Number, organiser: Organiser) -> Response:
-    """Withdraws a team."""
+def withdraw(request: Request, number: Number, organiser: Organiser, sure: Line = "") -> Response:
+    """Withdraws a team, after asking."""
+    if sure != "yes":
+        return _ask_of_team(request, number, "organise.withdraw", "/organise/teams")
     return _withdraw(request, number, organiser.account)
 
 
 @router.post("/organise/teams/{number}/disqualify")
-def disqualify_team(request: Request, number: Number, organiser: Organiser, why: Line) -> Response:
-    """Withdraws a team for a reason, which it sees."""
+def disqualify_team(request: Request, number: Number, organiser: Organiser, why: Line, sure: Line = "") -> Response:
+    """Withdraws a team for a reason, which it sees, after asking."""
     if not why.strip():
         raise HTTPException(422)
+    if sure != "yes":
+        return _ask_of_team(request, number, "organise.disqualify", f"/organise/teams/{number}", why.strip())
     return _withdraw(request, number, organiser.account, why=why.strip())
 
 
@@ -140,6 +153,20 @@ def _team_page(request: Request, number: int, *, fault: str = "", entered: str =
     )
 
 
+def _ask_of_team(request: Request, number: int, what: str, back: str, why: str = "") -> Response:
+    with challenge_of(request).reading() as connection:
+        _check_team(connection, number)
+        name = connection.execute(select(teams.c.name).where(teams.c.id == number)).scalar_one()
+    ranked = (submissions.c.team == number) & submissions.c.disqualified.is_(None)
+    fields = {"why": why} if why else {}
+    return confirm(request, what, back, fields, name=name, count=_count(request, ranked))
+
+
+def _count(request: Request, condition: ColumnElement[bool]) -> int:
+    with challenge_of(request).reading() as connection:
+        return int(connection.execute(select(func.count()).select_from(submissions).where(condition)).scalar_one())
+
+
 def _withdraw(request: Request, number: int, account: int, *, why: str = "", undo: bool = False) -> Response:
     challenge = challenge_of(request)
     with challenge.writing() as connection:
@@ -180,10 +207,19 @@ def submission_list(
 
 
 @router.post("/submission/{number}/disqualify")
-def disqualify_submission(request: Request, number: Number, organiser: Organiser, why: Line) -> Response:
-    """Removes a submission from the boards. Its team sees the reason."""
+def disqualify_submission(
+    request: Request, number: Number, organiser: Organiser, why: Line, sure: Line = ""
+) -> Response:
+    """Removes a submission from the boards, after asking. Its team sees the reason."""
     if not why.strip():
         raise HTTPException(422)
+    if sure != "yes":
+        with challenge_of(request).reading() as connection:
+            name = connection.execute(select(submissions.c.name).where(submissions.c.id == number)).scalar()
+        if name is None:
+            raise HTTPException(404)
+        fields = {"why": why.strip()}
+        return confirm(request, "organise.disqualify", f"/submission/{number}", fields, name=name, count=1)
     return _disqualify(request, number, organiser.account, why.strip(), undo=False)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.construction.pipeline.citations import mentioned, told_order, without_labels
     from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
         PROJECT_KINDS,
         Folder,
         ProjectKind,
+        RecordToReview,
+        ToReview,
         UnitState,
         kind_of,
         redo_record,
@@ -78,14 +81,12 @@ __all__ = [
     "Call", "DraftQuestion", "EventsStage", "ExportStage", "ExportedBenchmark", "ExportedItem", "FilesStage",
     "Filled", "FinalQuestion", "Folder", "FromSource",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
-    "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
+    "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "RecordToReview", "Refused", "RepairStage", "ReviewStage",
     "ScreenSettings", "ScreenStage", "SourceVideo", "SplitSettings", "SplitStage",
-    "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
-    "about_sources",
-    "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "first_causes", "flagged_by_chance",
-    "funnel", "history",
-    "kind_of", "lend_video", "negations", "noted", "nothing_stays", "question_version", "records_of",
-    "redo_record", "run_stages",
-    "run_to", "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "units_of",
-    "video_seconds", "with_table",
+    "Stage", "StageSettings", "Timed", "ToReview", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
+    "about_sources", "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "first_causes",
+    "flagged_by_chance", "funnel", "history", "kind_of", "lend_video", "mentioned", "negations", "noted",
+    "nothing_stays", "question_version", "records_of", "redo_record", "run_stages", "run_to", "sides_and_numbers",
+    "stage_command", "stage_settings", "stages_of", "stands_out", "told_order", "units_of", "video_seconds",
+    "with_table", "without_labels",
 ]  # fmt: skip

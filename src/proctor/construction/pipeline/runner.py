@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from pydantic import JsonValue
+
 from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Record, UnitFile
 from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
@@ -37,13 +39,35 @@ _AT_ONCE = 8  # units of one stage
 
 
 @dataclass(frozen=True)
+class RecordToReview:
+    """One record of a project as an item of a review: its `key`, its source and stretch of the video (in seconds), and
+    the fields for the review's form."""
+
+    key: str
+    source: str
+    start: float
+    end: float
+    body: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class ToReview:
+    """What of a project people read in the browser: the review's `form`, and the records that wait for them now."""
+
+    form: str
+    records: Callable[[Project], Sequence[RecordToReview]]
+
+
+@dataclass(frozen=True)
 class ProjectKind:
-    """A kind of project and its stages in order; `example` is the `project.yaml` of a new one."""
+    """A kind of project and its stages in order; `example` is the `project.yaml` of a new one. Without `to_review`,
+    people read its questions, if it has any."""
 
     name: str
     summary: str
     stages: tuple[Stage[Any], ...]
     example: Path
+    to_review: ToReview | None = None
 
     def stage(self, name: str) -> Stage[Any]:
         """A stage by name. Raises `InputError` with all names for an unknown one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import JsonValue
 
-from proctor.construction.pipeline import noted, records_of, run_to, stage_command, with_table
+from proctor.construction.pipeline import stage_command
 from proctor.core import PluginReport, Steps, count_of, input_bytes, plain_table, shell_word
 
 if TYPE_CHECKING:
@@ -162,60 +162,5 @@ rationales = stage_command("rationales", "Write why frames stand in order", "pro
 refine = stage_command("refine", "Put rationales clearly", "proctor build refine skills")
 evidence = stage_command("evidence", "Check sentences on their frames", "proctor build evidence skills")
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
-Table = Annotated[Path | None, typer.Option("--table", help="A new CSV file to be filled in.", show_default=False)]
-
-
-def physicians(
-    folder: Folder,
-    steps: Steps,
-    table: Table = None,
-    sheet: Annotated[
-        Path | None, typer.Option("--sheet", help="A new HTML page with the frames.", show_default=False)
-    ] = None,
-) -> PluginReport:
-    """Compare the reviews of two physicians.
-
-    --table writes an empty table for one of them, --sheet a page with the frames: first in mixed order, then, unfolded,
-    in their own with the rationale. Each physician gets both, and sees nothing of the other.
-
-    Example: proctor build physicians skills --table skills/sources/physician-a.csv --sheet frames.html
-    """
-    from proctor.construction.pipeline import Project, kind_of
-    from proctor.tasks.clinicalskillqa.project.physicians import (
-        PhysiciansStage,
-        review_table,
-        to_review,
-        write_frames_sheet,
-    )
-
-    report, _ = run_to(folder, steps, PhysiciansStage(), (table, sheet))
-    project = Project(folder)
-    kind = kind_of(project)
-    shown, sentences = to_review(records_of(project, kind.stage("frames")), records_of(project, kind.stage("evidence")))
-    if not shown:
-        return noted(report, "No instance has a rationale yet: nothing to review")
-    report = with_table(report, table, review_table(shown, sentences), len(shown), "instance")
-    if sheet is None:
-        return report
-    write_frames_sheet(project, shown, sentences, sheet)
-    return noted(report, f"The frames: {sheet}")
-
-
-def consensus(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
-    """Resolve disagreements between physicians.
-
-    --table writes what is open, with what both say, and empty columns for what they decide together.
-
-    Example: proctor build consensus skills --table skills/sources/consensus.csv
-    """
-    from proctor.construction.pipeline import Project
-    from proctor.tasks.clinicalskillqa.project.consensus import ConsensusStage, consensus_table, open_questions
-    from proctor.tasks.clinicalskillqa.project.physicians import PhysiciansStage
-
-    report, _ = run_to(folder, steps, ConsensusStage(), (table,))
-    reviews = records_of(Project(folder), PhysiciansStage())
-    open_ = len(list(open_questions(reviews)))
-    if table is not None and not open_:
-        return noted(report, f"Nothing is open: no {table}")
-    return with_table(report, table, consensus_table(reviews), open_, "disagreement")
+physicians = stage_command("physicians", "Compare two physicians' readings", "proctor build physicians skills")
+consensus = stage_command("consensus", "Take what a review settled", "proctor build consensus skills")

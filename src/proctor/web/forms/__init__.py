@@ -8,6 +8,7 @@ from typing import Any
 from proctor.core import InputError, one_of
 from proctor.web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
 from proctor.web.forms.marks import ORDER, BoxesForm, MomentsForm, OrderForm, PresenceForm
+from proctor.web.forms.rationale import SENTENCES, RationaleBody, RationaleForm
 from proctor.web.forms.texts import (
     CHECKS,
     PairwiseBody,
@@ -23,7 +24,16 @@ from proctor.web.forms.texts import (
 
 FORMS: Mapping[str, Form[Any, Any]] = {
     form.name: form
-    for form in (QuestionForm(), OrderForm(), PresenceForm(), BoxesForm(), MomentsForm(), RatingForm(), PairwiseForm())
+    for form in (
+        QuestionForm(),
+        OrderForm(),
+        RationaleForm(),
+        PresenceForm(),
+        BoxesForm(),
+        MomentsForm(),
+        RatingForm(),
+        PairwiseForm(),
+    )
 }
 
 
@@ -38,6 +48,7 @@ __all__ = [
     "CHECKS",
     "FORMS",
     "ORDER",
+    "SENTENCES",
     "BoxAt",
     "Form",
     "FormModel",
@@ -47,6 +58,7 @@ __all__ = [
     "QuestionText",
     "RatedDimension",
     "RatingBody",
+    "RationaleBody",
     "ReadingValues",
     "boxes_matched",
     "form_named",

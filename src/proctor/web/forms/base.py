@@ -91,6 +91,8 @@ class Form(ABC, Generic[B, P]):
     name: ClassVar[str]
     body: ClassVar[type[FormModel]]
     payload: ClassVar[type[FormModel]]
+    frames_only: ClassVar[bool] = False
+    """Whether readers see single frames alone, by their ids: neither the video nor the time of a frame."""
 
     def read_body(self, body: object, file: Path | None = None, place: str = "") -> B:
         """Validates the body of an item. Raises `InputError` with the field."""
@@ -108,6 +110,21 @@ class Form(ABC, Generic[B, P]):
     @abstractmethod
     def missing(self, body: B, payload: P) -> list[str]:
         """What a reading lacks before it can be sealed, as keys of the pages' texts; empty for a complete one."""
+
+    def unready(self, body: B, before: P | None, now: P) -> list[str]:
+        """Why a reader's draft may not be stored after the one `before` it (None for the first), as keys of the pages'
+        texts; empty where it may. It is for forms whose second step is shown only after the first."""
+        del body, before, now
+        return []
+
+    def submits_order(self, before: P | None, now: P) -> bool:
+        """Whether a draft submits the first of two steps, an order that is final from then on."""
+        del before, now
+        return False
+
+    def unsettled(self, body: B, payload: P) -> list[str]:
+        """What an adjudicator's decision lacks, as keys of the pages' texts."""
+        return self.missing(body, payload)
 
     @abstractmethod
     def values(self, body: B, payload: P) -> ReadingValues:
@@ -148,6 +165,21 @@ class Form(ABC, Generic[B, P]):
     def settled(self, payloads: Sequence[P]) -> P:
         """The consensus of payloads that agree: the first."""
         return payloads[0]
+
+    def settle(self, body: B, payloads: Sequence[P]) -> P | None:
+        """The consensus of all readings of an item; None where an adjudicator is to decide."""
+        agree = all(self.same(body, payloads[0], other) for other in payloads[1:])
+        return self.settled(payloads) if agree else None
+
+    def begun(self, body: B, payloads: Sequence[P]) -> dict[str, JsonValue]:
+        """The fields that an adjudicator's page starts with, of readings that differ; empty for an empty form."""
+        del body, payloads
+        return {}
+
+    def taken(self, body: B, payload: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """A reader's payload as an adjudicator takes it over."""
+        del body
+        return payload
 
     def new_body(self, body: B, payload: P) -> dict[str, JsonValue] | None:
         """The body that a settled payload makes of the item; None where it changes nothing."""

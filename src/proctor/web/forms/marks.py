@@ -261,6 +261,7 @@ class OrderForm(Form[OrderBody, OrderPayload]):
     name = "order"
     body = OrderBody
     payload = OrderPayload
+    frames_only = True
 
     def check(self, body: OrderBody, payload: OrderPayload) -> None:
         check_known(payload.order, body.ids, "order")

@@ -148,17 +148,24 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
 
 
 class RatedDimension(FormModel):
-    """A dimension of ratings, with its levels in ascending order."""
+    """A dimension of ratings, with its levels in ascending order, and a word for each level where there are `labels`."""
 
     name: Label
     levels: tuple[float, ...] = Field(min_length=2, max_length=11)
+    labels: tuple[Label, ...] = Field(default=(), max_length=11)
     description: Passage = ""
 
     @model_validator(mode="after")
     def _rising(self) -> Self:
         if list(self.levels) != sorted(set(self.levels)):
             raise ValueError("levels that rise are expected")
+        if self.labels and len(self.labels) != len(self.levels):
+            raise ValueError(f"a label for each of the {len(self.levels)} levels is expected, not {len(self.labels)}")
         return self
+
+    def word(self, level: float) -> str:
+        """The label of a level; "" without labels."""
+        return self.labels[self.levels.index(level)] if self.labels else ""
 
 
 class RatingBody(FormModel):

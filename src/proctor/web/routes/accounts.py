@@ -23,7 +23,7 @@ from proctor.web.accounts import (
     set_role,
     take_up,
 )
-from proctor.web.pages import language_of, page
+from proctor.web.pages import confirm, language_of, page
 from proctor.web.routes import OptionalVisitor, Organiser, RowId, Text
 from proctor.web.schema import accounts, trail
 from proctor.web.sessions import (
@@ -244,10 +244,18 @@ def give_role(request: Request, visitor: Organiser, account: RowId, role: Text) 
 
 @router.post("/organise/people/{account}/{change}")
 def enable_or_disable(
-    request: Request, visitor: Organiser, account: RowId, change: Annotated[str, Path(pattern="^(disable|enable)$")]
+    request: Request,
+    visitor: Organiser,
+    account: RowId,
+    change: Annotated[str, Path(pattern="^(disable|enable)$")],
+    sure: Text = "",
 ) -> Response:
-    """Disables an account at once, or enables it again."""
+    """Disables an account at once, after asking, or enables it again."""
     site = site_of(request)
+    if change == "disable" and sure != "yes":
+        with site.reading() as connection:
+            name = _other_account(connection, account, visitor)["name"]
+        return confirm(request, "people.shut_out", "/organise/people", name=name)
     with site.writing() as connection:
         row = _other_account(connection, account, visitor)
         disable(connection, row, Changed(visitor.account, site.now()), undo=change == "enable")
@@ -256,18 +264,23 @@ def enable_or_disable(
 
 @router.get("/organise/trail")
 def trail_page(
-    request: Request, visitor: Organiser, before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+    request: Request,
+    visitor: Organiser,
+    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    drafts: bool = False,
 ) -> Response:
-    """The newest entries of the trail, or those before one."""
+    """The newest entries of the trail, or those before one; saved drafts only where they are asked for."""
     del visitor
     query = select(trail, accounts.c.name).join(accounts, accounts.c.id == trail.c.account, isouter=True)
     if before is not None:
         query = query.where(trail.c.id < before)
+    if not drafts:
+        query = query.where(trail.c.action != "save draft")
     with site_of(request).reading() as connection:
         entries = connection.execute(query.order_by(trail.c.id.desc()).limit(_ENTRIES + 1)).mappings().all()
     shown = entries[:_ENTRIES]
     older = shown[-1]["id"] if len(entries) > _ENTRIES else None
-    return page(request, "trail", entries=shown, older=older)
+    return page(request, "trail", entries=shown, older=older, drafts=drafts)
 
 
 def _people_page(request: Request, *, name: str = "", token: str = "", fault: str = "", status: int = 200) -> Response:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi import Path as InPath
@@ -16,8 +17,10 @@ from sqlalchemy import select
 
 from proctor.core import Image, InputError, Media, VideoClip
 from proctor.media import MediaLibrary
+from proctor.web.forms import Form, form_named
+from proctor.web.progress import read_version
 from proctor.web.routes import RowId
-from proctor.web.schema import assignments, studies, study_items
+from proctor.web.schema import assignments, studies, study_items, versions
 from proctor.web.sessions import current, site_of
 from proctor.web.video import ItemMedia, ShownItem
 
@@ -28,7 +31,7 @@ _MEDIA: TypeAdapter[tuple[Media, ...]] = TypeAdapter(tuple[Media, ...])
 _MOST_S = 10**6
 _RETRY_S = 2
 
-router = APIRouter(prefix="/media/{item_id}/{number}")
+router = APIRouter(prefix="/media/{item_id}")
 
 
 def item_media(request: Request) -> ItemMedia:
@@ -36,13 +39,32 @@ def item_media(request: Request) -> ItemMedia:
     return cast("ItemMedia", request.app.state.item_media)
 
 
-def shown_item(request: Request, item_id: RowId) -> ShownItem:
+@dataclass(frozen=True)
+class _Found:
+    """An item that a visitor may see: its form, the fields of the version that is read now, and whether the visitor reads
+    or settles it."""
+
+    item: ShownItem
+    form: Form[Any, Any]
+    body: dict[str, Any]
+    has_work: bool
+
+
+def found_item(request: Request, item_id: RowId) -> _Found:
     """The item, if it is assigned to the visitor or the visitor is an organiser."""
     visitor = current(request)
     mine = (assignments.c.item == study_items.c.id) & (assignments.c.account == visitor.account)
     query = (
-        select(study_items.c.key, study_items.c.media, studies.c.settings, assignments.c.role)
+        select(
+            study_items.c.key,
+            study_items.c.media,
+            studies.c.settings,
+            studies.c.form,
+            versions.c.body,
+            assignments.c.role,
+        )
         .join(studies, studies.c.id == study_items.c.study)
+        .join(versions, versions.c.id == read_version(study_items.c.id))
         .join(assignments, mine, isouter=True)
         .where(study_items.c.id == item_id)
     )
@@ -51,7 +73,15 @@ def shown_item(request: Request, item_id: RowId) -> ShownItem:
     allowed = visitor.role not in {"participant", "public"}
     if row is None or not allowed or (row.role is None and visitor.role != "organiser"):
         raise HTTPException(404)
-    return ShownItem(row.key, _MEDIA.validate_python(row.media), row.settings.get("condition") or "video")
+    item = ShownItem(row.key, _MEDIA.validate_python(row.media), row.settings.get("condition") or "video")
+    return _Found(item, form_named(row.form), row.body, row.role is not None)
+
+
+def shown_item(found: Annotated[_Found, Depends(found_item)]) -> ShownItem:
+    """The item, if its media may be asked for by time: people who are to order its frames see those alone."""
+    if found.form.frames_only and found.has_work:
+        raise HTTPException(404)
+    return found.item
 
 
 def one_medium(item: Annotated[ShownItem, Depends(shown_item)], number: Annotated[int, InPath(ge=0, le=999)]) -> Media:
@@ -73,13 +103,13 @@ Clip = Annotated[VideoClip, Depends(one_clip)]
 ServedMedia = Annotated[ItemMedia, Depends(item_media)]
 
 
-@router.get("/timestamps")
+@router.get("/{number}/timestamps")
 async def timestamps(clip: Clip, media: ServedMedia) -> Response:
     """The clip's `FrameTable`; starts to make its video playable."""
     return await _answer(lambda: media.table(clip), "application/json")
 
 
-@router.api_route("/video", methods=["GET", "HEAD"])
+@router.api_route("/{number}/video", methods=["GET", "HEAD"])
 async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
     """The whole video, or one range of its bytes; 202 while it is being made playable. The header `Playback-Lead` is
     the second at which the table's first picture is shown."""
@@ -90,7 +120,7 @@ async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
     return _file(request, path, {"Playback-Lead": repr(lead)})
 
 
-@router.get("/frame/{pts}")
+@router.get("/{number}/frame/{pts}")
 async def frame(
     item: Shown,
     clip: Clip,
@@ -102,7 +132,7 @@ async def frame(
     return await _answer(lambda: media.frame(item, clip, pts, as_shown=as_shown), "image/jpeg")
 
 
-@router.get("/picture")
+@router.get("/{number}/picture")
 async def picture(
     item: Shown,
     medium: Annotated[Media, Depends(one_medium)],
@@ -113,6 +143,21 @@ async def picture(
     if not isinstance(medium, Image | VideoClip):
         raise HTTPException(404)
     return await _answer(lambda: media.picture(item, medium, time), "image/jpeg")
+
+
+@router.get("/labelled")
+async def labelled(
+    found: Annotated[_Found, Depends(found_item)], media: ServedMedia, frame: Annotated[str, Query(max_length=80)]
+) -> Response:
+    """The frame with this id, of an item whose frames are to be ordered. The address says nothing of its time."""
+    frames = found.form.read_body(found.body).frames if found.form.frames_only else ()
+    shown = next((one for one in frames if one.id == frame), None)
+    if shown is None or shown.media >= len(found.item.media):
+        raise HTTPException(404)
+    medium = found.item.media[shown.media]
+    if not isinstance(medium, Image | VideoClip):
+        raise HTTPException(404)
+    return await _answer(lambda: media.picture(found.item, medium, shown.time), "image/jpeg")
 
 
 async def _found(read: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, select
 
 from proctor.core import InputError, JsonError, load_json
+from proctor.web.accounts import people_names
 from proctor.web.agreement import agreement_tables, study_agreement
 from proctor.web.export import ROWS, datasheet_section, write_readings
 from proctor.web.forms import form_named
@@ -46,7 +47,8 @@ def study_page(request: Request, name: StudyName, visitor: Organiser) -> Respons
         if progress is None:
             raise HTTPException(404)
         found = study_agreement(connection, visitor.account, name)
-        tables = agreement_tables(found, language_of(request, visitor))
+        names = {one.pseudonym: one.name for one in progress.people}
+        tables = agreement_tables(found, language_of(request, visitor), names)
         items = _items(connection, name)
     return page(request, "study", study=progress, tables=tables, items=items)
 
@@ -97,6 +99,7 @@ def _item_page(
             }
             for mapping in connection.execute(stored).mappings()
         ]
+        names = people_names(connection)
         current = connection.execute(select(read_version(study_items.c.id)).where(study_items.c.id == item_id)).scalar()
     draft = draft or next(one["text"] for one in shown if one["row"]["id"] == current)
     return page(
@@ -106,6 +109,7 @@ def _item_page(
         item=row,
         form=form,
         versions=shown,
+        names=names,
         current=current,
         fault=fault,
         draft=draft,

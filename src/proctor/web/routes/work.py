@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from proctor.core import InputError
 from proctor.web.forms import QuestionText
 from proctor.web.pages import language_of, page
-from proctor.web.progress import my_studies, next_item
+from proctor.web.progress import my_studies, next_item, place_in_work
 from proctor.web.questions import guessability, write_question
 from proctor.web.readings import (
     ConflictError,
@@ -144,8 +144,12 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         others = others_readings(connection, visitor.account, opened.version)
         settled = settlement(connection, visitor.account, opened.version)
         study = next(iter(my_studies(connection, visitor.account, opened.study)), None)
+        place = place_in_work(connection, visitor.account, opened.study, item_id)
     is_reader = opened.role == "reader"
     shown = settled if settled is not None and not is_reader else None
+    begun = (
+        {} if is_reader else opened.form.begun(opened.body, [opened.form.read(opened.body, o.payload) for o in others])
+    )
     return page(
         request,
         "item",
@@ -153,7 +157,7 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         form=opened.form,
         body=opened.body,
         mine=mine,
-        payload=mine.payload if mine is not None else shown.payload if shown is not None else {},
+        payload=mine.payload if mine is not None else shown.payload if shown is not None else begun,
         comment=mine.comment if mine is not None else shown.reason if shown is not None else "",
         others=[visible_reading for visible_reading in others if visible_reading.account != visitor.account]
         if is_reader
@@ -161,6 +165,7 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
         settled=settled,
         open=mine is None or mine.sealed is None if is_reader else settled is None,
         study=study,
+        place=place,
         keys_of=shortcut_keys,
     )
 

@@ -30,29 +30,37 @@ function keeper(control, page, draw) {
 }
 
 function order(form, page) {
+  enlarge(form);
   const strip = form.querySelector("[data-order]");
   if (!strip) return;
   const control = form.querySelector("[data-orders]");
+  const [open, done] = ["[data-open]", "[data-placed]"].map((name) => strip.querySelector(name));
   const frames = [...strip.querySelectorAll("[data-frame]")];
   const ids = frames.map((one) => one.dataset.frame);
   const draw = () => {
     const placed = value(control);
-    for (const one of frames) {
-      const at = placed.indexOf(one.dataset.frame);
+    const focused = document.activeElement;
+    for (const id of [...placed, ...ids.filter((one) => !placed.includes(one))]) {
+      const one = frames[ids.indexOf(id)];
+      const at = placed.indexOf(id);
       one.querySelector("output").textContent = at < 0 ? "" : strip.dataset.place.replace("{number}", at + 1);
-      one.style.order = at < 0 ? placed.length + ids.indexOf(one.dataset.frame) : at;
+      (at < 0 ? open : done).append(one);
     }
+    if (frames.includes(focused)) focused.focus({ preventScroll: true });
   };
   const keep = keeper(control, page, draw);
+  const nothing = form.querySelector("[data-nothing]");
   const add = (id) => {
     const placed = value(control);
     if (placed.includes(id)) return;
+    if (nothing) nothing.checked = false;
     placed.push(id);
     if (placed.length === ids.length - 1) placed.push(ids.find((one) => !placed.includes(one)));
     keep(placed);
   };
+  form.addEventListener("nothing", () => keep([]));
   let dragged = null;
-  strip.addEventListener("click", (event) => { const one = event.target.closest("[data-frame]"); if (one) add(one.dataset.frame); });
+  strip.addEventListener("click", (event) => { const one = event.target.closest("[data-frame]"); if (one && !event.target.closest("[data-enlarge]")) add(one.dataset.frame); });
   strip.addEventListener("dragstart", (event) => { dragged = event.target.closest("[data-frame]")?.dataset.frame; });
   strip.addEventListener("dragover", (event) => { if (dragged) event.preventDefault(); });
   strip.addEventListener("drop", (event) => {
@@ -68,6 +76,27 @@ function order(form, page) {
   });
   form.querySelector("[data-clear]").addEventListener("click", () => keep([]));
   form.addEventListener("written", draw);
+}
+
+/* A frame as large as the window: by its button, the space bar, or a click where a click does nothing else. */
+function enlarge(form) {
+  const large = document.querySelector("[data-large]");
+  if (!large) return;
+  const show = (figure) => {
+    const { src, alt } = figure.querySelector("img");
+    Object.assign(large.querySelector("img"), { src, alt });
+    large.showModal();
+  };
+  form.addEventListener("click", (event) => {
+    const one = event.target.closest("[data-enlarge], figure:not([data-frame]) > img");
+    if (one) show(one.closest("figure"));
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== " " || !event.target.matches("[data-frame]")) return;
+    event.preventDefault();
+    show(event.target);
+  });
+  large.addEventListener("click", () => large.close());
 }
 
 function rationale(form, page) {

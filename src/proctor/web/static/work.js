@@ -67,7 +67,7 @@ function trimmed(value) {
   return value;
 }
 
-const shown = (one) => !one.closest("[data-when]")?.hidden;
+const shown = (one) => !one.closest("[data-when][hidden]");
 export const payload = () => read(controls().filter(shown));
 
 function write(value) {
@@ -91,10 +91,47 @@ function write(value) {
   arrange();
 }
 
+const chosen = (name) => form.querySelector(`[name="${CSS.escape(name)}"]:checked`)?.value;
+
 function arrange() {
-  const decision = form.querySelector("[name=decision]:checked")?.value;
-  for (const one of form.querySelectorAll("[data-when]")) one.hidden = !one.dataset.when.split(" ").includes(decision);
+  for (const one of form.querySelectorAll("[data-when]")) {
+    one.hidden = !one.dataset.when.split(" ").includes(chosen(one.dataset.of ?? "decision"));
+  }
   for (const one of form.querySelectorAll("label.button > input")) one.parentElement.classList.toggle("on", one.checked);
+  tellTodo();
+}
+
+/* ---- what is still to do: parts of the form that are needed and empty */
+
+const todo = form.querySelector("[data-todo]");
+const stepped = form.querySelector("[data-stepped]"); /* set when the first of two steps is submitted */
+
+function given(one) {
+  if (one.type === "radio" || one.type === "checkbox") return one.checked;
+  if (one.dataset.least) return one.value !== "" && JSON.parse(one.value).length >= Number(one.dataset.least);
+  return one.value.trim() !== "";
+}
+
+function gaps() {
+  const needed = [...form.querySelectorAll("[data-need]")].filter((one) => shown(one));
+  return needed.filter((one) => ![...one.querySelectorAll("[data-path], [data-comment]")].some(given));
+}
+
+function tellTodo() {
+  if (!todo) return;
+  const names = new Map();
+  for (const { dataset: { need, needs } } of gaps()) names.set(need, [(names.get(need)?.[0] ?? 0) + 1, needs ?? need]);
+  const lines = [...names].map(([need, [count, needs]]) => (count > 1 ? `${count} ${needs}` : need));
+  todo.textContent = lines.length ? `${words.todo} ${lines.join(", ")}` : words.ready;
+  todo.dataset.mood = lines.length ? "" : "good";
+}
+
+function toFirstGap() {
+  const [gap] = gaps();
+  if (!gap) return;
+  const fields = [...gap.querySelectorAll("input:not([type=hidden]), textarea, select, [tabindex], button")];
+  fields.find((one) => one.getClientRects().length)?.focus({ preventScroll: true });
+  gap.scrollIntoView({ block: "center" });
 }
 
 /* ---- keeping and sending */
@@ -139,6 +176,7 @@ function later(ms) {
 }
 
 export function changed() {
+  tellTodo();
   if (state.stopped) { if (form.dataset.open === "yes") keep(); return; }
   state.dirty = true;
   missing.hidden = true;
@@ -195,6 +233,7 @@ async function received(answer, sent) {
     if (state.sealing) later(0);
     else if (state.dirty) keep();
     else { drop(); tell(words.saved, "good"); }
+    if (stepped?.value && !state.dirty) { state.stopped = true; location.reload(); }
     return;
   }
   if (answer.status === 401 || answer.status === 403) {
@@ -207,9 +246,11 @@ async function received(answer, sent) {
   const told = await answer.json();
   state.sealing = false;
   state.stopped = answer.status !== 422;
+  if (stepped) stepped.value = "";
   keep();
   refuse(told.told, told.missing);
   tell("");
+  toFirstGap();
 }
 
 function done(next) {
@@ -222,6 +263,16 @@ function seal() {
   if (state.stopped) return;
   missing.hidden = true;
   Object.assign(state, { sealing: true, dirty: true });
+  keep();
+  later(0);
+}
+
+/* Submits the first of two steps: the server keeps it as final, and then shows the second. */
+function step() {
+  if (state.stopped) return;
+  missing.hidden = true;
+  stepped.value = "true";
+  state.dirty = true;
   keep();
   later(0);
 }
@@ -333,12 +384,12 @@ function toggle(key) {
 }
 
 function rate(key) {
-  const some = [...form.querySelectorAll("[data-rated]")];
+  const some = [...form.querySelectorAll("[data-rated]")].filter(usable);
   const open = document.activeElement?.closest?.("[data-rated]") ?? some.find((one) => !one.querySelector(":checked")) ?? some.at(-1);
   const choice = open?.querySelector(`[data-level="${CSS.escape(key)}"]`);
   if (!choice) return false;
   choice.click();
-  document.activeElement?.blur?.();
+  if (!choice.dataset.opens) document.activeElement?.blur?.();
   some.find((one) => !one.querySelector(":checked"))?.scrollIntoView({ block: "nearest" });
   return true;
 }
@@ -353,7 +404,12 @@ function press(key) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); seal(); return; }
+  if (document.querySelector("dialog[open]")) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    if (form.querySelector("[data-step]")) step(); else seal();
+    return;
+  }
   if (event.target.closest?.(TYPED)) {
     if (event.key === "Escape") event.target.blur();
     return;
@@ -363,13 +419,37 @@ document.addEventListener("keydown", (event) => {
   if (press(event.key)) { event.preventDefault(); event.stopImmediatePropagation(); }
 }, true);
 
+/* The keys of this page, read off its controls. */
+function keySheet() {
+  const sheet = document.querySelector("[data-keysheet]");
+  const label = (one) => {
+    const [here] = one.matches(TYPED) || !one.textContent.trim() ? one.labels ?? [] : [one];
+    const copy = (here ?? one.closest("label") ?? one).cloneNode(true);
+    for (const kbd of copy.querySelectorAll("kbd")) kbd.remove();
+    return one.getAttribute("aria-label") ?? one.querySelector("img")?.alt ?? copy.textContent.trim();
+  };
+  const keys = new Map();
+  for (const one of document.querySelectorAll("[data-key], [aria-keyshortcuts], [data-toggle], [data-level]")) {
+    const key = one.dataset.key ?? one.getAttribute("aria-keyshortcuts") ?? one.dataset.toggle ?? one.dataset.level;
+    if (!key || !usable(one.type ? one.closest("label") ?? one : one)) continue;
+    keys.set(key, keys.has(key) ? keys.get(key) : label(one.dataset.level ? one.closest("label") : one));
+  }
+  const row = ([key, text]) => {
+    const term = document.createElement("dt");
+    term.append(Object.assign(document.createElement("kbd"), { textContent: key }));
+    return [term, Object.assign(document.createElement("dd"), { textContent: text })];
+  };
+  sheet.querySelector("dl").replaceChildren(...[...keys].flatMap(row));
+  sheet.showModal();
+}
+
 async function player() {
   const root = document.querySelector("[data-player]");
   return root ? (await import("./player.js")).playerOf(root) : null;
 }
 
 document.addEventListener("click", async (event) => {
-  const one = event.target.closest?.("[data-seek], [data-take], [data-moment], [data-seal], [data-swap], [data-discard]");
+  const one = event.target.closest?.("[data-seek], [data-take], [data-moment], [data-seal], [data-step], [data-keys], [data-swap], [data-discard]");
   if (!one) return;
   if (one.dataset.seek !== undefined) (await player())?.seek(Number(one.dataset.seek));
   else if (one.dataset.moment !== undefined) {
@@ -378,6 +458,8 @@ document.addEventListener("click", async (event) => {
   } else if (one.dataset.take !== undefined) { write(JSON.parse(one.dataset.take)); changed(); }
   else if (one.dataset.swap !== undefined) swap();
   else if (one.dataset.discard !== undefined) discard();
+  else if (one.dataset.step !== undefined) step();
+  else if (one.dataset.keys !== undefined) keySheet();
   else seal();
 });
 
@@ -388,10 +470,7 @@ form.addEventListener("change", (event) => {
     changed();
   }
   arrange();
-  if (one.dataset.opens && one.checked) {
-    const at = one.dataset.opens === "edited" ? form.querySelector("#stem") : form.querySelector("#reason");
-    at?.focus();
-  }
+  if (one.dataset.opens && one.checked) form.querySelector(`#${CSS.escape(one.dataset.opens)}`)?.focus();
 });
 form.addEventListener("input", (event) => {
   if (event.target.dataset.nothing !== undefined && event.target.checked) form.dispatchEvent(new CustomEvent("nothing"));

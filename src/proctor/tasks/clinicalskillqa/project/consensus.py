@@ -1,42 +1,29 @@
-"""The stage `consensus`: what both physicians say is final; where they differ, a third table decides; instances that are
-rejected leave with the reason."""
+"""The stage `consensus`: instances as they were settled in the review, by both physicians or by an adjudicator; those that
+are rejected leave with the reason."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from proctor.construction.annotators import Cells, given_files, read_rows
+from pydantic import Field
+
+from proctor.construction.annotators import given_files
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
-from proctor.core import count_of, safe_cell
+from proctor.core import InputError, collapse_spaces, count_of, read_jsonl, unique_keys, validated
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.physicians import (
-    CORRECT,
-    KEEP,
-    REMOVE,
-    Reviewed,
-    ReviewedSentence,
-    SentenceVerdict,
-    is_current,
-    known_id,
-    order_text,
-    sentence_verdict,
-    version_of,
-)
+from proctor.tasks.clinicalskillqa.project.physicians import CORRECT, REMOVE, Decision, Part, Reviewed, order_text
 from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
-ACCEPT, REJECT = "accept", "reject"
+AGREED = "agreed"
 NOT_SPOKEN_OF = "a frame that no sentence cites"
-CONSENSUS_COLUMNS = ("id", "version", "frames", "text", "a", "b", "verdict", "correction", "by")
 
 
 class ConsensusSettings(StageSettings):
-    """The table of joint decisions; `proctor build consensus DIR --table` writes the open questions."""
+    """The consensus of the review, as a path inside the project: JSON lines of `proctor review export --what consensus`."""
 
-    decisions: str = "sources/consensus.csv"
+    consensus: str = "sources/consensus.jsonl"
 
 
 class AgreedFrames(OrderedFrames):
@@ -50,135 +37,110 @@ class AgreedFrames(OrderedFrames):
 
 
 class ConsensusStage(Stage[AgreedFrames]):
-    """A recorded order that both confirm is final; where neither does, the instance leaves; where only one does, the
-    order is open. A sentence with the same verdict by both is settled; every other one is open."""
+    """Waits until every instance is settled. A recorded order that neither physician sees leaves without a question; what
+    both say is settled; an adjudicator settles the rest."""
 
     name = "consensus"
-    summary = "What both say, or decide together"
+    summary = "What both say, or an adjudicator settled"
     after: ClassVar[tuple[str, ...]] = ("frames", "evidence", "physicians")
     whole = True
+    version = 2
     record = AgreedFrames
     settings = ConsensusSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return given_files(work.project, work.settings(ConsensusSettings).decisions)
+        return given_files(work.project, work.settings(ConsensusSettings).consensus)
 
     async def make(self, work: Work) -> Made[AgreedFrames]:
-        reviews = work.records("physicians", Reviewed)
-        open_ = list(open_questions(reviews))
-        decided = read_consensus(self.reads(work)[0], reviews) if self.reads(work) and open_ else {}
-        left = sum(name not in decided for name in open_)
+        reviews, files = work.records("physicians", Reviewed), self.reads(work)
+        lines = _read(files[0]) if files else {}
+        settled = {name: line for name, line in lines.items() if line.current}
+        left = [one.instance for one in reviews if not _is_of(settled.get(one.instance), one)]
         if left:
-            named = work.settings(ConsensusSettings).decisions
+            named = work.settings(ConsensusSettings).consensus
             raise WaitingError(
-                f"{named}: {count_of(left, 'disagreement')} to decide "
-                "(proctor build consensus DIR --table writes what is open)"
+                f"{named}: {len(left)} of {count_of(len(reviews), 'instance')} to settle (proctor review export REVIEW STUDY "
+                f"--what consensus --out {work.project.folder / named} writes what is settled)"
             )
         frames = {record.id: record for record in work.records("frames", OrderedFrames)}
         checked = {record.id: record for record in work.records("evidence", CheckedSentence)}
-        every = [_settled(frames[review.instance], review, decided) for review in reviews]
+        every = [_settled(frames[one.instance], one, settled[one.instance], files[0]) for one in reviews]
         made = [one for one in every if isinstance(one, AgreedFrames)]
         kept = {name for agreed_frames in made for name in agreed_frames.made_from}
         doubted = sum(bool(one.flags) for name, one in checked.items() if name in kept)
-        notes = [f"{count_of(len(open_), 'disagreement')} decided together"]
+        others = sum(settled[one.instance].by != AGREED for one in reviews)
+        notes = [f"{count_of(others, 'instance')} settled by an adjudicator"]
         notes += [f"{count_of(doubted, 'sentence')} kept by physicians against a flag"] if doubted else []
         return Made(made, [one for one in every if isinstance(one, Refused)], notes)
 
 
-def order_is_open(reviewed: Reviewed) -> bool:
-    """Whether only one physician confirms the recorded order."""
-    return (reviewed.a.order == reviewed.order) != (reviewed.b.order == reviewed.order)
+class _Payload(Part):
+    accepted: bool
+    sentences: dict[str, Decision] = Field(default={}, max_length=40)
 
 
-def open_questions(reviews: Sequence[Reviewed]) -> Iterator[str]:
-    """The ids of instances with an open order and of sentences with different verdicts, except in instances that leave
-    because of their order."""
-    for review in reviews:
-        if review.order not in (review.a.order, review.b.order):
-            continue
-        if order_is_open(review):
-            yield review.instance
-        yield from (sentence.id for sentence in review.sentences if not sentence.agreed)
+class _Shown(Part):
+    id: str
+    text: str
+    frames: tuple[str, ...] = ()
 
 
-def consensus_table(reviews: Sequence[Reviewed]) -> str:
-    """The open questions as a table to fill in: `accept` or `reject` an order; keep, correct or remove a sentence."""
-    open_, out = set(open_questions(reviews)), io.StringIO()
-    writer = csv.DictWriter(out, CONSENSUS_COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    for reviewed in reviews:
-        if reviewed.instance in open_:
-            a, b = (_with_comment(order_text(review.order), review.comment) for review in (reviewed.a, reviewed.b))
-            text = f"Recorded order: {order_text(reviewed.order)}"
-            about = {
-                "id": reviewed.instance,
-                "version": version_of(reviewed),
-                "frames": " ".join(sorted(reviewed.order)),
-            }
-            writer.writerow(_safe({**about, "text": text, "a": a, "b": b}))
-        for sentence in reviewed.sentences:
-            if sentence.id in open_:
-                a, b = (
-                    _with_comment(f"{review.verdict} {review.correction}".strip(), review.comment)
-                    for review in (sentence.a, sentence.b)
-                )
-                about = {"id": sentence.id, "version": version_of(sentence), "frames": " ".join(sentence.frames)}
-                writer.writerow(_safe({**about, "text": sentence.text, "a": a, "b": b}))
-    return out.getvalue()
+class _Body(Part):
+    recorded: tuple[str, ...]
+    sentences: tuple[_Shown, ...]
+    origin: str = ""
 
 
-def _safe(row: Mapping[str, str]) -> dict[str, object]:
-    """The cells, of which a spreadsheet takes none for a formula."""
-    return {name: safe_cell(cell) for name, cell in row.items()}
+class _Line(Part):
+    form: Literal["rationale"]
+    item: str = Field(min_length=1, max_length=200)
+    version: int = Field(ge=1, strict=True)
+    current: bool = Field(strict=True)
+    by: str = Field(min_length=1, max_length=80)
+    payload: _Payload
+    reason: str = Field(default="", max_length=20_000)
+    body: _Body
 
 
-def _with_comment(text: str, comment: str) -> str:
-    return f"{text} ({comment})" if comment else text
+def _read(file: Path) -> Mapping[str, _Line]:
+    """By instance the line of its newest version. Raises `InputError` for an invalid line, and for a version that is
+    settled twice."""
+    found: dict[tuple[str, int], _Line] = {}
+    for place, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
+        line = validated(_Line, value, file, place)
+        if (line.item, line.version) in found:
+            what = f"version {line.version} of {line.item!r} again"
+            raise InputError(file, place, found=what, expected="each version once: the consensus of one study")
+        found[line.item, line.version] = line
+    return {key[0]: found[key] for key in sorted(found)}
 
 
-def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, SentenceVerdict]:
-    """The decisions by id; on an order `keep` means `accept` and `remove` means `reject`. Rows without a verdict, or on an
-    earlier version, stay open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is
-    open."""
-    orders = {review.instance: review for review in reviews}
-    sentences = {sentence.id: (sentence, review) for review in reviews for sentence in review.sentences}
-    versions = {name: version_of(one) for name, one in orders.items()}
-    versions |= {name: version_of(each) for name, (each, _) in sentences.items()}
-    known, seen = list(open_questions(reviews)), dict[str, int]()
-    found: dict[str, SentenceVerdict] = {}
-
-    def read(cells: Cells) -> None:
-        name = known_id(cells, known, seen)
-        if not name or cells.empty("verdict") or not is_current(cells, versions[name]):
-            return
-        cells.text("by", "who decided")
-        if name in orders:
-            choice = cells.choice("verdict", {ACCEPT: KEEP, REJECT: REMOVE})
-            verdict = SentenceVerdict.model_validate({"verdict": choice}) if choice else None
-            if not cells.empty("correction"):
-                cells.fault("correction", "something", f"nothing: an order is {ACCEPT}ed or {REJECT}ed")
-        else:
-            each, one = sentences[name]
-            verdict = sentence_verdict(cells, each.frames, one.order)
-        if verdict is not None:
-            found[name] = verdict
-
-    read_rows(file, ("id", "version", "verdict", "correction", "by"), read)
-    return found
+def _is_of(line: _Line | None, reviewed: Reviewed) -> bool:
+    """Whether a line settles what both physicians read."""
+    return line is not None and line.body.origin == reviewed.version
 
 
-def _settled(
-    frames: OrderedFrames, reviewed: Reviewed, decided: Mapping[str, SentenceVerdict]
-) -> AgreedFrames | Refused:
+def _settled(frames: OrderedFrames, reviewed: Reviewed, line: _Line, file: Path) -> AgreedFrames | Refused:
     name = f"{reviewed.instance}-agreed"
-    if reviewed.order not in (reviewed.a.order, reviewed.b.order):
+    _check_text(reviewed, line, file)
+    if not line.payload.accepted:
         found = f"{order_text(reviewed.a.order)}; {order_text(reviewed.b.order)}"
-        return Refused.of(name, "order", "neither physician sees the recorded order", found, (reviewed.id,))
-    if order_is_open(reviewed) and decided[reviewed.instance].verdict == REMOVE:
-        found = f"{order_text(reviewed.a.order)}; {order_text(reviewed.b.order)}"
-        return Refused.of(name, "order", "rejected together", found, (reviewed.id,))
-    stays = [(sentence, _final(sentence, decided.get(sentence.id))) for sentence in reviewed.sentences]
-    kept = [(each.id, CitedSentence(text=text, frames=each.frames)) for each, text in stays if text]
+        neither = reviewed.order not in (reviewed.a.order, reviewed.b.order)
+        why = "neither physician sees the recorded order" if neither else "rejected in the review"
+        reason = "; ".join(filter(None, (why, collapse_spaces(line.reason))))
+        return Refused.of(name, "order", reason, found, (reviewed.id,))
+    kept = []
+    for sentence in reviewed.sentences:
+        decision = line.payload.sentences.get(sentence.id)
+        if decision is None:
+            raise InputError(
+                file, reviewed.instance, found=f"no verdict on {sentence.id}", expected="one on each sentence"
+            )
+        final = decision.of(reviewed.order, file, f"{reviewed.instance}, {sentence.id}")
+        if final.verdict == CORRECT:
+            kept.append((sentence.id, CitedSentence(text=final.correction, frames=final.frames)))
+        elif final.verdict != REMOVE:
+            kept.append((sentence.id, CitedSentence(text=sentence.text, frames=sentence.frames)))
     if not kept:
         return Refused.of(name, "rationale", "no sentence is left of it", made_from=(reviewed.id,))
     cited = {label for _, sentence in kept for label in sentence.frames}
@@ -190,7 +152,10 @@ def _settled(
     )
 
 
-def _final(sentence: ReviewedSentence, decided: SentenceVerdict | None) -> str:
-    """The final text of a sentence; "" where it is removed."""
-    final = decided if decided is not None and not sentence.agreed else sentence.a
-    return {KEEP: sentence.text, CORRECT: final.correction, REMOVE: ""}[final.verdict]
+def _check_text(reviewed: Reviewed, line: _Line, file: Path) -> None:
+    """Raises `InputError` where an organiser changed the item in the review: the project's records are its text."""
+    here = [(sentence.id, sentence.text, sentence.frames) for sentence in reviewed.sentences]
+    there = [(shown.id, shown.text, shown.frames) for shown in line.body.sentences]
+    if (here, reviewed.order) != (there, line.body.recorded):
+        expected = "the sentences and the order of the project; correct them in a reading, or redo them in the project"
+        raise InputError(file, reviewed.instance, found="an item that was changed in the review", expected=expected)

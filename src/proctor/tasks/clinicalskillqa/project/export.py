@@ -20,6 +20,7 @@ from proctor.construction.pipeline import (
     ProjectKind,
     SplitSettings,
     Stage,
+    ToReview,
     Work,
     about_sources,
     dealt_parts,
@@ -32,7 +33,13 @@ from proctor.core.formats import OrderingFormat
 from proctor.tasks.clinicalskillqa.construction import dealt_names, write_instances
 from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames, ConsensusStage
 from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
-from proctor.tasks.clinicalskillqa.project.physicians import PhysiciansStage, Reviewed, agreement
+from proctor.tasks.clinicalskillqa.project.physicians import (
+    FORM,
+    PhysiciansStage,
+    Reviewed,
+    agreement,
+    records_to_review,
+)
 from proctor.tasks.clinicalskillqa.project.rationales import (
     CheckedSentence,
     EvidenceStage,
@@ -213,4 +220,5 @@ KIND = ProjectKind(
         InstancesExport(),
     ),
     Path(__file__).with_name("project.yaml"),
+    ToReview(FORM, records_to_review),
 )

@@ -1,67 +1,67 @@
-"""The stage `physicians`: two physicians review order and rationale independently, each in a table of their own, with a page
-that shows the frames."""
+"""The stage `physicians`: two physicians put the frames in order, and only then judge each sentence of the rationale, in a
+review in the browser. Neither sees the other's reading."""
 
 from __future__ import annotations
 
-import base64
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.construction.annotators import Cells, given_files, read_rows
+from proctor.construction.annotators import given_files
 from proctor.construction.pipeline import (
     Made,
     Project,
     ProjectSettings,
     Record,
+    RecordToReview,
     Stage,
     StageSettings,
     WaitingError,
     Work,
+    kind_of,
+    mentioned,
+    records_of,
+    told_order,
 )
 from proctor.core import (
-    Frame,
     FrozenModel,
     InputError,
+    collapse_spaces,
     content_hash,
     count_of,
     number_interval,
-    one_of,
-    safe_cell,
-    write_whole,
+    read_jsonl,
+    unique_keys,
+    validated,
 )
 from proctor.metrics.ordering import compare_orders
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
-from proctor.tasks.clinicalskillqa.native import split_order
-from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
-from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, mentioned, told_order
+from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
+from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence
+
+FORM = "rationale"
+"""The form of the review."""
 
 KEEP, CORRECT, REMOVE = "keep", "correct", "remove"
 CHOICES = (KEEP, CORRECT, REMOVE)
 UNCLEAR = "unclear"
-COLUMNS = ("id", "version", "frames", "text", "flags", "order", "verdict", "correction", "comment", "by")
-LONGEST = 800
-_ASKED = "In which order were these frames taken?"
+_LONGEST = 10_000
 
 
 class PhysiciansSettings(StageSettings):
-    """The tables of the two physicians; `proctor build physicians DIR --table` writes an empty one."""
+    """The readings of both physicians, as a path inside the project: JSON lines of `proctor review export`."""
 
-    a: str = "sources/physician-a.csv"
-    b: str = "sources/physician-b.csv"
+    readings: str = "sources/readings.jsonl"
 
 
 class SentenceVerdict(FrozenModel):
-    """One physician's verdict on a sentence; with `correct`, the `correction` replaces it."""
+    """One physician's verdict on a sentence; with `correct`, the `correction` and the `frames` that it cites replace it."""
 
     verdict: Literal["keep", "correct", "remove"]
     correction: str = ""
-    comment: str = ""
+    frames: tuple[str, ...] = ()
 
 
 class OrderVerdict(FrozenModel):
@@ -75,21 +75,15 @@ class ReviewedSentence(FrozenModel):
     """A sentence, in the version that both physicians saw, with their verdicts."""
 
     id: str
-    version: str
     text: str
     frames: tuple[str, ...]
     flags: tuple[str, ...]
     a: SentenceVerdict
     b: SentenceVerdict
 
-    @property
-    def agreed(self) -> bool:
-        """Whether both have the same verdict and the same correction."""
-        return (self.a.verdict, self.a.correction) == (self.b.verdict, self.b.correction)
-
 
 class Reviewed(Record):
-    """An instance, in the version that both physicians saw, with their verdicts; `by` are the physicians."""
+    """An instance, in the version that both physicians saw, with their verdicts; `by` are their pseudonyms."""
 
     source: str
     instance: str
@@ -101,55 +95,38 @@ class Reviewed(Record):
     by: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Review:
-    """One physician's table: orders by instance, verdicts by sentence, and who reviewed. `changed` is the number of rows
-    on earlier versions, which do not count."""
-
-    orders: Mapping[str, OrderVerdict]
-    sentences: Mapping[str, SentenceVerdict]
-    by: frozenset[str]
-    changed: int = 0
-
-
 class PhysiciansStage(Stage[Reviewed]):
-    """Waits for both tables, then compares them."""
+    """Waits for two readings of each instance, then compares them."""
 
     name = "physicians"
     summary = "Two physicians, independently"
     after: ClassVar[tuple[str, ...]] = ("frames", "evidence")
     whole = True
     makes = "instances"
+    version = 2
     record = Reviewed
     settings = PhysiciansSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        settings = work.settings(PhysiciansSettings)
-        if settings.a == settings.b:
-            expected = "a table for each physician"
-            raise InputError(work.project.file, "stages: physicians", found=f"{settings.a!r} twice", expected=expected)
-        return [*given_files(work.project, settings.a), *given_files(work.project, settings.b)]
+        return given_files(work.project, work.settings(PhysiciansSettings).readings)
 
     async def make(self, work: Work) -> Made[Reviewed]:
         shown, sentences = to_review(work.records("frames", OrderedFrames), work.records("evidence", CheckedSentence))
-        settings, reviews, missing = work.settings(PhysiciansSettings), list[Review](), list[str]()
-        for named in (settings.a, settings.b):
-            files = given_files(work.project, named)
-            review = read_review(files[0], shown, sentences) if files else Review({}, {}, frozenset())
-            left = len(shown) - len(review.orders), len(sentences) - len(review.sentences)
-            if any(left):
-                since = f", of which {review.changed} changed since" if review.changed else ""
-                open_ = f"{count_of(left[0], 'order')} and {count_of(left[1], 'sentence')} to review{since}"
-                missing.append(f"{named}: {open_}")
-            reviews.append(review)
-        if missing:
-            raise WaitingError(f"{'; '.join(missing)} (proctor build physicians DIR --table writes an empty table)")
-        a, b = reviews
-        both = sorted(who for who in b.by if who.casefold() in {one.casefold() for one in a.by})
-        if both:
-            found, expected = f"{both[0]!r} in {settings.a} too", "another physician"
-            raise InputError(work.project.folder / settings.b, "column 'by'", found=found, expected=expected)
-        made = [_reviewed(ordered_frames, sentences, a, b) for ordered_frames in shown]
+        rationales = {one.id: [each for each in sentences if each.instance == one.id] for one in shown}
+        versions = {one.id: version_of(one, *rationales[one.id]) for one in shown}
+        files = self.reads(work)
+        lines = [line for file in files for line in _read(file)]
+        found = {name: _current(lines, name, version) for name, version in versions.items()}
+        left = [name for name, some in found.items() if len(some) < 2]
+        if left:
+            changed = len({*left} & {line.item for line in lines if line.origin != versions.get(line.item)})
+            since = f", {changed} of them changed since" if changed else ""
+            named = work.settings(PhysiciansSettings).readings
+            raise WaitingError(
+                f"{named}: {len(left)} of {count_of(len(shown), 'instance')} to be read by two physicians{since} (proctor "
+                f"review export REVIEW STUDY --what readings --out {work.project.folder / named} writes what is sealed)"
+            )
+        made = [_reviewed(one, rationales[one.id], found[one.id], files[0]) for one in shown]
         return Made(made, notes=agreement(made, work.project.settings))
 
 
@@ -161,168 +138,176 @@ def to_review(
     return [frame for frame in frames if frame.id in with_rationale], sentences
 
 
-def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> str:
-    """An empty table: for each instance a row for its order, then one for each sentence. A model wrote the text: one
-    that a spreadsheet would take for a formula gets a leading apostrophe."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    for ordered_frames in shown:
-        row = {
-            "id": ordered_frames.id,
-            "version": version_of(ordered_frames),
-            "frames": " ".join(sorted(ordered_frames.order)),
-            "text": _ASKED,
-        }
-        writer.writerow({name: safe_cell(cell) for name, cell in row.items()})
-        for sentence in sentences:
-            if sentence.instance == ordered_frames.id:
-                fields = {
-                    "frames": " ".join(sentence.frames),
-                    "text": sentence.text,
-                    "flags": "; ".join(sentence.flags),
-                }
-                row = {"id": sentence.id, "version": version_of(ordered_frames, sentence), **fields}
-                writer.writerow({name: safe_cell(cell) for name, cell in row.items()})
-    return out.getvalue()
+def records_to_review(project: Project) -> list[RecordToReview]:
+    """The instances that wait for physicians, for the review's form `rationale`. Raises `InputError` where there is none
+    yet."""
+    kind = kind_of(project)
+    shown, sentences = to_review(*(records_of(project, kind.stage(name)) for name in ("frames", "evidence")))
+    if not shown:
+        expected = f"a project whose stage evidence was run (proctor build evidence {project.folder})"
+        raise InputError(project.folder, found="no rationale yet", expected=expected)
+    return [
+        RecordToReview(one.id, one.source, one.start, one.end, _body(one, mine))
+        for one in shown
+        for mine in [[sentence for sentence in sentences if sentence.instance == one.id]]
+    ]
 
 
-_ABOUT = {"version", "frames", "order", "text", "a", "b"}
+def _body(ordered_frames: OrderedFrames, sentences: Sequence[CheckedSentence]) -> dict[str, JsonValue]:
+    return {
+        "frames": [{"id": frame.label, "time": frame.time} for frame in ordered_frames.frames],
+        "recorded": [*ordered_frames.order],
+        "sentences": [_shown_sentence(sentence) for sentence in sentences],
+        "origin": version_of(ordered_frames, *sentences),
+    }
+
+
+def _shown_sentence(sentence: CheckedSentence) -> dict[str, JsonValue]:
+    shown: dict[str, JsonValue] = {"id": sentence.id, "text": sentence.text, "frames": [*sentence.frames]}
+    return shown | {"flags": [*sentence.flags], "why": sentence.why} if sentence.flags else shown
+
+
+_ABOUT = {"id", "frames", "order", "text"}
 
 
 def version_of(*some: BaseModel) -> str:
-    """A short hash of the content of a row (the frames of an instance, a sentence), without a model's verdicts on it."""
+    """A short hash of what physicians read (the frames of an instance and its sentences), without a model's verdicts."""
     kept = [one.model_dump(mode="json", include=_ABOUT) for one in some]
-    return content_hash([*kept])[:8]
+    return content_hash([*kept])[:16]
 
 
-def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> Review:
-    """A physician's table. Rows without order or verdict, and rows on an earlier version, count as not reviewed.
-
-    Raises `InputError` with all faults: an unknown or repeated id; an order that is neither a permutation of the labels
-    nor "unclear", or is in a sentence's row; an unknown verdict, or one in an order's row; a correction without the
-    verdict `correct`, or the reverse; a correction that names frames that the sentence does not cite, or puts frames in
-    another order; a filled-in row without the reviewer's name.
-    """
-    orders = {ordered_frames.id: ordered_frames.order for ordered_frames in shown}
-    texts = {sentence.id: sentence for sentence in sentences}
-    frames = {ordered_frames.id: ordered_frames for ordered_frames in shown}
-    versions = {ordered_frames.id: version_of(ordered_frames) for ordered_frames in shown}
-    versions |= {sentence.id: version_of(frames[sentence.instance], sentence) for sentence in sentences}
-    seen: dict[str, int] = {}
-    changed: set[str] = set()
-    found_orders: dict[str, OrderVerdict] = {}
-    found_sentences: dict[str, SentenceVerdict] = {}
-    people: set[str] = set()
-
-    def read(cells: Cells) -> None:
-        name = known_id(cells, (*orders, *texts), seen)
-        filled = [column for column in ("order", "verdict", "correction") if not cells.empty(column)]
-        if not name or not filled:
-            return
-        if not is_current(cells, versions[name]):
-            changed.add(name)
-            return
-        people.add(cells.text("by", "who reviewed it"))
-        foreign = [one for one in filled if (one == "order") == (name in texts)]
-        if foreign:
-            expected = "order in the row of an instance, verdict in that of a sentence"
-            cells.fault(foreign[0], f"something in the row of {name}", expected)
-        elif name in orders:
-            order = _order(cells, orders[name])
-            if order is not None:
-                found_orders[name] = OrderVerdict(order=order, comment=_comment(cells))
-        elif (verdict := sentence_verdict(cells, texts[name].frames, orders[texts[name].instance])) is not None:
-            found_sentences[name] = verdict
-
-    read_rows(file, ("id", "version", "order", "verdict", "correction", "by"), read)
-    return Review(found_orders, found_sentences, frozenset(people), len(changed))
+# -- the file
 
 
-def is_current(cells: Cells, version: str) -> bool:
-    """Whether a row is on the current version; a missing version is a fault."""
-    return cells.text("version", "the version that stood in the empty table") == version
+class Part(BaseModel):
+    """A part of a line; other fields are ignored."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
-def known_id(cells: Cells, known: Sequence[str], seen: dict[str, int]) -> str:
-    """The id of a row; "" where it is unknown or repeated, which is a fault."""
-    name = cells.text("id", "the id of an instance or a sentence")
-    if name and name not in known:
-        cells.fault("id", repr(name), one_of(known[:8], name))
-    elif name in seen:
-        cells.fault("id", f"{name!r} again", f"each id once; row {seen[name]} has it")
-    else:
-        seen[name] = cells.number
-        return name
-    return ""
+class Decision(Part):
+    """What a reading or a settlement says of a sentence."""
+
+    verdict: Literal["keep", "correct", "remove"]
+    text: str = Field(default="", max_length=_LONGEST)
+    frames: tuple[str, ...] = Field(default=(), max_length=40)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.verdict == CORRECT and not (self.text.split() and self.frames):
+            raise ValueError("a corrected sentence with its text and the frames that it cites is expected")
+        return self
+
+    def of(self, order: Sequence[str], file: Path, place: str) -> SentenceVerdict:
+        """The verdict, with the citations in the order of time. Raises `InputError` for a correction that cites or names
+        other frames, or puts frames in another order."""
+        if self.verdict != CORRECT:
+            return SentenceVerdict(verdict=self.verdict)
+        text = collapse_spaces(self.text)
+        strange = [label for label in self.frames if label not in order]
+        strange += [label for label in mentioned(text) if label not in self.frames]
+        if strange:
+            expected = "a correction that cites each frame that it names, and frames of the instance alone"
+            raise InputError(file, place, found=f"frame {strange[0][:20]}", expected=expected)
+        wrong = next((pair for pair in told_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
+        if wrong is not None:
+            raise InputError(
+                file, place, found=f"{wrong[0]} before {wrong[1]}", expected=f"the order {' > '.join(order)}"
+            )
+        cited = tuple(sorted({*self.frames}, key=order.index))
+        return SentenceVerdict(verdict=CORRECT, correction=text, frames=cited)
 
 
-def _order(cells: Cells, labels: Sequence[str]) -> tuple[str, ...] | None:
-    text = cells.text("order")
-    if text.casefold() == UNCLEAR:
-        return ()
-    order = tuple(one.upper() for one in split_order(text))
-    if sorted(order) != sorted(labels):
-        cells.fault("order", repr(text[:60]), f"{', '.join(sorted(labels))} in their order, or {UNCLEAR}")
-        return None
-    return order
+class _Payload(Part):
+    order: tuple[str, ...] = Field(default=(), max_length=40)
+    unclear: bool = False
+    ordered: bool = False
+    sentences: dict[str, Decision] = Field(default={}, max_length=40)
 
 
-def sentence_verdict(cells: Cells, frames: Sequence[str], order: Sequence[str]) -> SentenceVerdict | None:
-    """The verdict on a sentence with these citations, from the columns verdict and correction; None for a fault."""
-    verdict = cells.choice("verdict", {choice: choice for choice in CHOICES})
-    text = "" if cells.empty("correction") else cells.text("correction", "the sentence as it should be", LONGEST)
-    if verdict is None:
-        return None
-    if (verdict == CORRECT) != bool(text):
-        found = "nothing" if verdict == CORRECT else "a correction"
-        cells.fault("correction", found, "the sentence as it should be" if verdict == CORRECT else f"verdict {CORRECT}")
-        return None
-    strange = [label for label in mentioned(text) if label not in frames]
-    if strange:
-        cells.fault("correction", f"frame {strange[0]}", f"frames that the sentence cites: {', '.join(frames)}")
-        return None
-    wrong = next((pair for pair in told_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
-    if wrong is not None:
-        cells.fault("correction", f"{wrong[0]} before {wrong[1]}", f"the order {' > '.join(order)}")
-        return None
-    return SentenceVerdict.model_validate({"verdict": verdict, "correction": text, "comment": _comment(cells)})
+class _Line(Part):
+    form: Literal["rationale"]
+    item: str = Field(min_length=1, max_length=200)
+    version: int = Field(ge=1, strict=True)
+    gold: bool = Field(default=False, strict=True)
+    reader: str = Field(min_length=1, max_length=80)
+    payload: _Payload
+    comment: str = Field(default="", max_length=20_000)
+    origin: str = ""
 
 
-def _comment(cells: Cells) -> str:
-    return "" if cells.empty("comment") else cells.text("comment", "a comment on one line", LONGEST)
+def _read(file: Path) -> list[_Line]:
+    """The readings of a study. Raises `InputError` for an invalid line, and for a reading that is there twice."""
+    found: dict[tuple[str, int, str], _Line] = {}
+    for place, value in read_jsonl(file, "the readings of a study, as JSON lines", pairs=unique_keys):
+        line = validated(_Line, value, file, place)
+        key = (line.item, line.version, line.reader)
+        if key in found:
+            what = f"a reading of {line.item!r} by {line.reader} again"
+            raise InputError(file, place, found=what, expected="each reading once: those of one study")
+        if not line.gold:
+            found[key] = line
+    return list(found.values())
 
 
-def _reviewed(ordered_frames: OrderedFrames, sentences: Iterable[CheckedSentence], a: Review, b: Review) -> Reviewed:
-    mine = [sentence for sentence in sentences if sentence.instance == ordered_frames.id]
+def _current(lines: Sequence[_Line], instance: str, version: str) -> list[_Line]:
+    """The readings of an instance as it is now, by reader."""
+    mine = [line for line in lines if line.item == instance and line.origin == version]
+    newest = max((line.version for line in mine), default=0)
+    return sorted((line for line in mine if line.version == newest), key=lambda line: line.reader)
+
+
+def _reviewed(
+    ordered_frames: OrderedFrames, sentences: Iterable[CheckedSentence], lines: Sequence[_Line], file: Path
+) -> Reviewed:
+    mine = list(sentences)
+    if len(lines) > 2:
+        expected = "two (plan: readings: 2)"
+        raise InputError(file, ordered_frames.id, found=f"readings by {len(lines)} people", expected=expected)
+    first, second = (_said(line, ordered_frames, mine, file) for line in lines)
     reviewed = [
         ReviewedSentence(
-            id=each.id,
-            version=version_of(ordered_frames, each),
-            text=each.text,
-            frames=each.frames,
-            flags=each.flags,
-            a=a.sentences[each.id],
-            b=b.sentences[each.id],
+            id=each.id, text=each.text, frames=each.frames, flags=each.flags, a=first[1][each.id], b=second[1][each.id]
         )
         for each in mine
     ]
-    first, second = a.orders[ordered_frames.id], b.orders[ordered_frames.id]
-    flags = [] if first.order == second.order == ordered_frames.order else ["order"]
-    flags += [] if all(each.agreed for each in reviewed) else ["rationale"]
+    flags = [] if first[0].order == second[0].order == ordered_frames.order else ["order"]
+    flags += [] if all(each.a == each.b for each in reviewed) else ["rationale"]
     return Reviewed(
         id=f"{ordered_frames.id}-review",
         made_from=(ordered_frames.id, *(each.id for each in mine)),
         flags=tuple(flags),
         source=ordered_frames.source,
         instance=ordered_frames.id,
-        version=version_of(ordered_frames),
+        version=version_of(ordered_frames, *mine),
         order=ordered_frames.order,
-        a=first,
-        b=second,
+        a=first[0],
+        b=second[0],
         sentences=tuple(reviewed),
-        by=tuple(sorted(a.by | b.by)),
+        by=tuple(line.reader for line in lines),
     )
+
+
+def _said(
+    line: _Line, ordered_frames: OrderedFrames, sentences: Sequence[CheckedSentence], file: Path
+) -> tuple[OrderVerdict, Mapping[str, SentenceVerdict]]:
+    """The order and the verdicts of a reading. Raises `InputError` for one that is not complete."""
+    place, order = f"{line.item} by {line.reader}", line.payload.order
+    if not line.payload.ordered or (sorted(order) != sorted(ordered_frames.order)) != line.payload.unclear:
+        expected = f"{', '.join(sorted(ordered_frames.order))} in their order, or unclear"
+        raise InputError(file, place, found=f"the order {order_text(order)}", expected=expected)
+    names = [sentence.id for sentence in sentences]
+    if line.payload.sentences.keys() != {*names}:
+        found = f"verdicts on {', '.join(sorted(line.payload.sentences)) or 'no sentence'}"
+        raise InputError(file, place, found=found[:200], expected=f"one on each of {', '.join(names)}")
+    verdicts = {
+        name: decision.of(ordered_frames.order, file, f"{place}, {name}")
+        for name, decision in line.payload.sentences.items()
+    }
+    return OrderVerdict(order=order, comment=collapse_spaces(line.comment)), verdicts
+
+
+# -- agreement
 
 
 def agreement(reviews: Sequence[Reviewed], settings: ProjectSettings) -> list[str]:
@@ -372,33 +357,3 @@ def order_text(order: Sequence[str]) -> str:
     ('B > A', 'unclear')
     """
     return " > ".join(order) or UNCLEAR
-
-
-_TEMPLATE = Path(__file__).with_name("sheet.html.j2")
-
-
-def write_frames_sheet(
-    project: Project, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence], out: Path
-) -> None:
-    """Writes a self-contained page: each instance shuffled, then, collapsed, in its right order with the rationale.
-    Raises `InputError` where a frame can't be decoded or the page can't be written."""
-    from jinja2 import Environment
-
-    instances = [
-        {
-            "id": ordered_frames.id,
-            "mixed": [_figure(frame) for frame in pictures_of(project, ordered_frames, sorted(ordered_frames.order))],
-            "order": " > ".join(ordered_frames.order),
-            "right": [_figure(frame) for frame in pictures_of(project, ordered_frames, ordered_frames.order)],
-            "sentences": [sentence for sentence in sentences if sentence.instance == ordered_frames.id],
-        }
-        for ordered_frames in shown
-    ]
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    title = f"{project.settings.title or project.folder.name}: {count_of(len(shown), 'instance')} to review"
-    page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(title=title, instances=instances)
-    write_whole(out, page)
-
-
-def _figure(frame: Frame) -> dict[str, str]:
-    return {"label": frame.label, "jpeg": base64.b64encode(frame.jpeg).decode("ascii")}

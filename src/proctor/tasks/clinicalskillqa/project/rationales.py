@@ -41,44 +41,6 @@ UNSEEN = {name: pipeline.FORBIDDEN[name] for name in ("sound", "on-screen text",
 
 _AT_ONCE = 4
 
-_LABEL = re.compile(r"(?<![\w'’-])[A-Z](?![\w'’-])")
-_ARTICLE = re.compile(
-    r"(?:^|(?<=[.!?:;]\s))A(?=\s+[a-z])(?!\s+(?:shows?|is|comes?|precedes?|follows?|must|and|then|to)\b)"
-)
-_F = r"(?:frame |picture |image )?([A-Z])(?![\w'’-])"
-_LINK = r"(?:[a-z]+ ){0,4}?"
-_FIRST = "before|precedes?|preceding|ahead of|earlier than|leads? to|followed by"
-_AHEAD = rf"(?=(?<![\w'’-]){_F},? (?:{_LINK}(?:{_FIRST})|then) {_F})"
-_FROM = rf"(?=\b[Ff]rom {_F} (?:\w+ )?(?:on )?(?:to|until) {_F})"
-_ARROW = rf"(?=(?<![\w'’-]){_F} ?(?:>|→|->) ?{_F})"
-_BEHIND = rf"(?=(?<![\w'’-]){_F},? {_LINK}(?:after|follows?|following|later than|behind) {_F})"
-
-
-def mentioned(text: str) -> tuple[str, ...]:
-    """The labels in a text, each once: single capital letters, except "A" as an article and "I".
-
-    >>> mentioned("A rescuer kneels in B; frames B and D show the pads.")
-    ('B', 'D')
-    """
-    plain = _ARTICLE.sub("", text)
-    return tuple(dict.fromkeys(found[0] for found in _LABEL.finditer(plain) if found[0] != "I"))
-
-
-def told_order(text: str) -> list[tuple[str, str]]:
-    """The pairs of labels that a text puts in an order, the earlier first; negated ones are left out.
-
-    >>> told_order("B comes before D, and A follows frame D. A > C")
-    [('B', 'D'), ('D', 'A'), ('A', 'C')]
-    """
-    plain = " ".join(text.split())
-    found = []
-    for pattern, turned in ((_AHEAD, False), (_BEHIND, True), (_ARROW, False), (_FROM, False)):
-        for hit in re.finditer(pattern, plain):
-            first, last = hit.group(1), hit.group(2)
-            if not pipeline.negations(plain[hit.start(1) : hit.end(2)]):
-                found.append((last, first) if turned else (first, last))
-    return found
-
 
 def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) -> str:
     """The first rule that a rationale breaks, and where ("" for none).
@@ -107,13 +69,15 @@ def sentence_fault(cited_sentence: CitedSentence, place: dict[str, int]) -> str:
     """The fault of one sentence ("" for none); `place` is the position of each label in the right order."""
     if not cited_sentence.frames:
         return f"no frame cited: {cited_sentence.text!r}"
-    strange = [label for label in (*cited_sentence.frames, *mentioned(cited_sentence.text)) if label not in place]
+    strange = [
+        label for label in (*cited_sentence.frames, *pipeline.mentioned(cited_sentence.text)) if label not in place
+    ]
     if strange:
         return f"no such frame: {strange[0]!r}"
-    uncited = [label for label in mentioned(cited_sentence.text) if label not in cited_sentence.frames]
+    uncited = [label for label in pipeline.mentioned(cited_sentence.text) if label not in cited_sentence.frames]
     if uncited:
         return f"named and not cited: {uncited[0]!r} in {cited_sentence.text!r}"
-    wrong = next(((a, b) for a, b in told_order(cited_sentence.text) if place[a] >= place[b]), None)
+    wrong = next(((a, b) for a, b in pipeline.told_order(cited_sentence.text) if place[a] >= place[b]), None)
     if wrong:
         return f"another order: {wrong[0]} before {wrong[1]}"
     for name, pattern in UNSEEN.items():
@@ -141,8 +105,8 @@ def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most
         if fixed:
             return f"not in the draft: {min(fixed)}"
         new += sorted(
-            pipeline.content_words(_unlabelled(cited_sentence.text))
-            - pipeline.content_words(_unlabelled(near))
+            pipeline.content_words(pipeline.without_labels(cited_sentence.text))
+            - pipeline.content_words(pipeline.without_labels(near))
             - _FRAME_WORDS
         )
     if len(new) > most:
@@ -153,10 +117,6 @@ def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most
 
 
 _FRAME_WORDS = pipeline.content_words("frame picture image show before after next first last follow precede")
-
-
-def _unlabelled(text: str) -> str:
-    return _LABEL.sub("", text)
 
 
 PROMPTS = Path(__file__).with_name("prompts")
