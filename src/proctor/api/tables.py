@@ -75,21 +75,14 @@ class FrameLike(ABC):
         from proctor.reports import show_block
 
         out = io.StringIO()
-        console = Console(file=out, width=_WIDE, color_system=None, emoji=False)
+        console = Console(file=out, width=_WIDE, color_system=None, emoji=False, force_jupyter=False)
         for table in self.tables:
             show_block(console, table)
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
         return "\n".join((*lines, *self.notes))
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
-        parts = []
-        for table in self.tables:
-            kept = [place for place, column in enumerate(table.columns) if not column.drawn]
-            cells = [[row[place] for place in kept] for row in table.texts]
-            frame = pd.DataFrame(cells, columns=[table.columns[place].label for place in kept])
-            parts.append(f"<p><b>{html.escape(table.title)}</b></p>{frame.to_html(index=False)}")
+        parts = [f"<p><b>{html.escape(table.title)}</b></p>{_html(table)}" for table in self.tables]
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
         return "".join(parts) + notes
 
@@ -119,16 +112,16 @@ class ResultsTable(FrameLike):
         """How the intervals were computed, and what is missing."""
         options = self.data.options
         how = f"exact for shares, bootstrap for other scores ({options.draws} draws, seed {options.seed})"
-        drawn = f"{options.level:.0%} intervals over groups: {how}."
+        drawn = f"Intervals: {100 * options.level:g} %, over groups: {how}."
         if options.two_level:
             how = f"{options.draws} draws, seed {options.seed}"
-            drawn = f"{options.level:.0%} bootstrap intervals over groups, and over items within each, {how}."
+            drawn = f"Intervals: {100 * options.level:g} %, bootstrap over groups, and over items within each, {how}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
-        from proctor.reports import few_groups_line, outside_line, scarce_line, scarce_results
+        from proctor.reports import RANGE, few_groups_line, outside_line, scarce_line, scarce_results
 
         few = few_groups_line(max((row.groups for row in self.data.rows), default=0), options.level)
         told = (scarce_line(scarce_results(self.data), "metrics="), drawn, "" if options.by else few)
-        lacks = "A range: what the run lacks counted as wrong … left out." if ranges else ""
+        lacks = RANGE if ranges else ""
         outside = outside_line(self.data.outside, options.by)
         return tuple(line for line in (*told, outside, lacks, *self.data.served) if line)
 
@@ -157,8 +150,13 @@ class ResultsTable(FrameLike):
             )
             for row in rows
         ]
+        from proctor.reports import condition_numbers
+
         chance = None if self.data.options.by or several else card.chance.get(declared.name)
-        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax)
+        known = [name for name in card.conditions if any(row.condition == name for row in self.data.rows)]
+        numbers = condition_numbers([*known, *sorted({row.condition for row in self.data.rows} - set(known))])
+        marks.sort(key=lambda mark: list(numbers).index(mark.group))  # as in a report
+        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,7 +332,10 @@ class LeaderboardTable(FrameLike):
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
         marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
-        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax)
+        from proctor.reports import condition_numbers
+
+        numbers = {"": condition_numbers([self.data.condition])[self.data.condition]}
+        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True)
@@ -387,11 +388,12 @@ class AnalysisTables:
         return f"AnalysisTables: {sizes}"
 
     def _repr_html_(self) -> str:
-        parts = [
-            f"<details><summary>{html.escape(name)} ({len(self.data.tables[name])})</summary>"
-            f"{self[name].to_html(index=False, na_rep='–', float_format='{:.3f}'.format)}</details>"
-            for name in self.names
-        ]
+        from proctor.reports import records_table, table_units
+
+        parts = []
+        for name, rows in self.data.tables.items():
+            shown = _html(records_table(name, rows, table_units(name)))
+            parts.append(f"<details><summary>{html.escape(name)} ({len(rows)})</summary>{shown}</details>")
         return "".join(parts)
 
 
@@ -418,6 +420,16 @@ class AuditTable(FrameLike):
     def notes(self) -> tuple[str, ...]:
         """Notes from reading the scores."""
         return tuple(f"{metric.name}: {note}" for metric in self.data.metrics for note in metric.notes)
+
+
+def _html(table: Table) -> str:
+    """A table as HTML."""
+    import pandas as pd
+
+    kept = [place for place, column in enumerate(table.columns) if not column.drawn]
+    cells = [[row[place] for place in kept] for row in table.texts]
+    frame = pd.DataFrame(cells, columns=[table.columns[place].label for place in kept])
+    return str(frame.to_html(index=False))
 
 
 def _of_metric(rows: Sequence[R], name: str, headline: str, expected: str) -> list[R]:

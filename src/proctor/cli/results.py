@@ -39,15 +39,6 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.runs import Board, Results, Store
 
-_ANALYZED = {
-    "regression": "Adjusted odds ratios for a correct answer (p is not adjusted)",
-    "gaps": "Accuracy on the second minus that on the first",
-    "videos": "Variation between groups",
-    "pairs": "Paired differences",
-    "ensembles": "Ensembles (p is not adjusted)",
-}
-
-
 class RankFormat(StrEnum):
     """How boards are printed."""
 
@@ -211,7 +202,9 @@ def compare(
                 print_blocks(*comparison_blocks(comparison, found.card.metric(comparison.metric)), "")
         note(*([scarce_line(few)] if few else []))
         line = few_groups_line(max(comparison.difference.groups for comparison in found.comparisons))
-        note(*filter(None, [line, without_line(found.without), unadjusted_line(found.comparisons)]))
+        several = any(comparison.family for comparison in found.comparisons)
+        unadjusted = "Intervals are not adjusted for the number of comparisons." if several else ""
+        note(*filter(None, [line, without_line(found.without), unadjusted]))
         if any(comparison.policy for comparison in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
         note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
@@ -319,7 +312,7 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
         note(said)
     note(
         f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
-        f"{options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
+        f"{options['stability']} samples for places, seed {options['seed']}. “In resamples” is the spread of places over "
         f"samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
 
@@ -348,7 +341,7 @@ def analyze(
     Example: proctor analyze focus --store runs.db --baseline frontier --out analysis
     """
     from proctor import api
-    from proctor.reports import board_notes, records_table
+    from proctor.reports import analysis_tables, board_notes
     from proctor.runs import public_copy
 
     if output is OutputFormat.CSV and out is None:
@@ -360,10 +353,7 @@ def analyze(
     if output is OutputFormat.JSON:
         print_json(found.tables)
     elif output is OutputFormat.TABLE:
-        for name, title in _ANALYZED.items():
-            rows = [row for row in found.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
-            if rows:
-                print_blocks(records_table(title, rows), apart=True)
+        print_blocks(*analysis_tables(found), apart=True)
         note(
             *board_notes(found.boards[0]), drawn_over(options["draws"], options["seed"], two_level=options["two_level"])
         )

@@ -6,23 +6,23 @@ import json
 
 from proctor.core import DASH, Cell, Row, Table, columns, count_of, dollars, plain_name, seconds, thousands
 from proctor.reports.blocks import Folded, Prose, Section
-from proctor.reports.figures import GREY, Axis, ChartSeries, Panel, Stack
+from proctor.reports.figures import GREYS, RIGHT, WRONG, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
 from proctor.reports.subgroups import rows_figure
 from proctor.runs import FAILED_POLICIES, Consumption, Run, policies
 
 _STATUSES = (
-    ChartSeries("answered", 0),
-    ChartSeries("answered, unreadable", 4),
-    ChartSeries("not submitted", 2),
-    ChartSeries("refused", 5),
+    ChartSeries("answered", RIGHT),
+    ChartSeries("answered, unreadable", 5),
+    ChartSeries("not submitted", GREYS[2]),
+    ChartSeries("refused", 6),
     ChartSeries("timed out", 3),
-    ChartSeries("error", 1),
-    ChartSeries("failed", 6),
-    ChartSeries("not asked", 7),
-    ChartSeries("unsupported format", GREY),
+    ChartSeries("error", WRONG),
+    ChartSeries("failed", GREYS[3]),
+    ChartSeries("not asked", GREYS[1]),
+    ChartSeries("unsupported", GREYS[0]),
 )
-"""The statuses of `status_counts`: answers in blue, failures in warm colours, missing answers in grey."""
+"""The statuses of `status_counts`: answers in blue, a system's own failures in warm colours, what is missing in grey."""
 
 
 def statuses_section(source: Source) -> Section | None:

@@ -21,6 +21,7 @@ from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
 from proctor.runs.schema import BenchmarkCard, Ruling
+from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, CODE, ItemTable, Series, chosen_runs, load_items, load_series
 
@@ -162,7 +163,7 @@ def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, 
 _CHUNK = 1000
 _WITHHELD = "withheld"
 _MEMBERS = re.compile(r"(?P<kind>[^\[\]]+)\[(?P<members>.*)\]", re.DOTALL)
-_PUBLIC_SETTINGS = {ORACLE, "budget_s"}
+_PUBLIC_SETTINGS = {ORACLE, UNSUPPORTED, "budget_s"}
 
 Row = dict[str, Any]
 Change = Callable[[Row], Row]

@@ -26,7 +26,7 @@ from proctor.runs import schema
 from proctor.runs.bulk import driver_rows, in_parts
 from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
@@ -138,17 +138,17 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     """The number of items of one run by outcome: `readable` and `unreadable` answers, those that a submission lacks
-    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (a format that a baseline
-    does not answer)."""
+    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (the system
+    does not support them)."""
     outcomes: Outcomes = load_outcomes(store, run, items)
-    answered, without = outcomes.where(Status.ANSWERED), int(np.sum(~outcomes.asked))
+    answered = outcomes.where(Status.ANSWERED)
     return {
         "readable": int(np.sum(answered & outcomes.readable)),
         "unreadable": int(np.sum(answered & ~outcomes.readable & outcomes.submitted)),
         "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
         **{status.value: int(np.sum(outcomes.where(status))) for status in _ENDINGS},
-        "not_asked": 0 if run.system in BASELINES else without,
-        "unsupported": without if run.system in BASELINES else 0,
+        "not_asked": int(np.sum(~outcomes.asked & ~outcomes.unsupported)),
+        "unsupported": int(np.sum(outcomes.unsupported)),
     }
 
 

@@ -79,7 +79,7 @@ class Result:
     Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
     file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unmarked`
     (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
-    were not asked; `unsupported` ones have a format that a baseline does not answer. `levels` counts scores by label,
+    were not asked; `unsupported` ones are not supported by the system. `levels` counts scores by label,
     where the metric has named levels.
 
     A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these count: "wrong",
@@ -285,7 +285,7 @@ class PartResults:
             "unresolved": part.unresolved,
             "decided": self.decided,
             "unmarked": part.waiting,
-            "missing": ~outcomes.asked & ~part.unsupported,
+            "missing": ~outcomes.asked & ~outcomes.unsupported,
             "unsupported": part.unsupported,
         }
         return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}

@@ -27,6 +27,7 @@ from proctor.runs.bulk import (
     whole_numbers,
 )
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import Run, Store
 
 CODE = "code"
@@ -208,16 +209,20 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
 @dataclass(frozen=True)
 class Outcomes:
     """The status of each item of the table (`STATUS_CODES`; -1: not asked). `submitted` is False for placeholders of
-    answers that a submission lacks, `cut_off` is True for unreadable answers that the model's token limit ended."""
+    answers that a submission lacks, `cut_off` is True for unreadable answers that the model's token limit ended.
+    `unsupported` items were not asked, since the system does not support them: it never will be."""
 
     status: Ints
     readable: NDArray[np.bool_]
     submitted: NDArray[np.bool_]
     cut_off: NDArray[np.bool_]
+    unsupported: NDArray[np.bool_]
 
     def among(self, kept: NDArray[np.bool_]) -> Outcomes:
         """The same of a subset of the items."""
-        return Outcomes(self.status[kept], self.readable[kept], self.submitted[kept], self.cut_off[kept])
+        return Outcomes(
+            self.status[kept], self.readable[kept], self.submitted[kept], self.cut_off[kept], self.unsupported[kept]
+        )
 
     def where(self, status: Status) -> NDArray[np.bool_]:
         """The items with this status."""
@@ -344,7 +349,23 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     readable[position] = rows // 100 % 10
     submitted[position] = rows // 10 % 10 == 0
     cut_off[position] = rows % 10
-    return Outcomes(status, readable, submitted, cut_off)
+    unsupported = (status == _ABSENT) & _never_asked(run, items)
+    return Outcomes(status, readable, submitted, cut_off, unsupported)
+
+
+_TOLD = ("formats", "items")
+
+
+def _never_asked(run: Run, items: ItemTable) -> NDArray[np.bool_]:
+    """The items that a run does not ask, since its system does not support them. A baseline is asked everything that it
+    supports; any other run has a list of what its system does not (`UNSUPPORTED`)."""
+    if run.system in BASELINES:
+        return np.ones(len(items), dtype=np.bool_)
+    listed = run.settings.get(UNSUPPORTED)
+    told = listed if isinstance(listed, dict) else {}
+    formats, names = ({*map(str, told[what])} if isinstance(told.get(what), list) else set() for what in _TOLD)
+    never = np.array([name in formats for name in items.formats], dtype=np.bool_)[items.format]
+    return never | np.array([name in names for name in items.ids], dtype=np.bool_) if names else never
 
 
 def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
