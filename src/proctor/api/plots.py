@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from proctor.core import Metric
 
+
 @dataclass(frozen=True)
 class Mark:
     """One value with its interval, drawn on the line `label` in the colour of its `group`."""

@@ -117,13 +117,13 @@ class ResultsTable(FrameLike):
             how = f"{options.draws} draws, seed {options.seed}"
             drawn = f"Intervals: {100 * options.level:g} %, bootstrap over groups, and over items within each, {how}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
-        from proctor.reports import RANGE, few_groups_line, outside_line, scarce_line, scarce_results
+        from proctor.reports import RANGE, cost_lines, few_groups_line, outside_line, scarce_line, scarce_results
 
         few = few_groups_line(max((row.groups for row in self.data.rows), default=0), options.level)
         told = (scarce_line(scarce_results(self.data), "metrics="), drawn, "" if options.by else few)
         lacks = RANGE if ranges else ""
         outside = outside_line(self.data.outside, options.by)
-        return tuple(line for line in (*told, outside, lacks, *self.data.served) if line)
+        return tuple(line for line in (*told, outside, lacks, *self.data.served, *cost_lines(self.data.costs)) if line)
 
     @property
     def tables(self) -> Sequence[Table]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.core import Option, Status, Usage, count_of, safe_cell
+from proctor.core import Option, Status, Usage, count_of, dollars, safe_cell
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -222,7 +222,7 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 
 def cost_of(usage: Usage) -> str:
     """The cost in dollars, if it is known."""
-    return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return "cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
 def spent(paid: PaidVotes) -> list[str]:

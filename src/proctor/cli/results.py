@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.runs import Board, Results, Store
 
+
 class RankFormat(StrEnum):
     """How boards are printed."""
 
@@ -103,7 +104,7 @@ def results(
 
 
 def _result_notes(found: Results, output: OutputFormat) -> None:
-    from proctor.reports import DECIDED_LINE, few_groups_line, outside_line, policy_line
+    from proctor.reports import DECIDED_LINE, cost_lines, few_groups_line, outside_line, policy_line
 
     card, options = found.card, found.options
     if card.published is not None and output is OutputFormat.TABLE:
@@ -118,7 +119,7 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     if any(row.decided for row in found.rows):
         note(DECIDED_LINE)
     note(drawn_over(options.draws, options.seed, two_level=options.two_level))
-    note(*found.served)
+    note(*found.served, *cost_lines(found.costs))
     few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
     note(*([few] if few and not options.by else []))
 

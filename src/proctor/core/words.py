@@ -145,12 +145,14 @@ def thousands(number: int | None) -> str:
 
 
 def dollars(number: float) -> str:
-    """An amount of US dollars.
+    """An amount of US dollars. A small one is not shown as nothing.
 
-    >>> dollars(0.00321), dollars(12.345)
-    ('$0.0032', '$12.35')
+    >>> dollars(0.00321), dollars(12.345), dollars(0.00001), dollars(0.0)
+    ('$0.0032', '$12.35', '< $0.0001', '$0')
     """
-    return f"${number:.2f}" if number >= 1 else f"${number:.4f}"
+    if not number:
+        return "$0"
+    return f"${number:.2f}" if number >= 1 else f"${number:.4f}" if number >= 0.0001 else "< $0.0001"
 
 
 def percent(share: float | None) -> str:

@@ -81,7 +81,8 @@ _TABLES = {
 def analysis_tables(analysis: Analysis) -> list[Table]:
     """The tables of an analysis for a terminal, over all parts and formats."""
     found = []
-    for name, title in _TABLES.items():
+    for name, about in _TABLES.items():
+        title = about
         rows = [row for row in analysis.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
         if name == "pairs" and (families := pairs_families(rows)):
             title = f"{title}; p (Holm) is adjusted {families}"
@@ -268,7 +269,9 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
         rows, name = [by[system] for system in names], f"gap-{len(figures)}"
         first, second = rows[0]["first"], rows[0]["second"]
         title = f"{plain_name(factor).capitalize()}: “{second}” minus “{first}”"
-        shown = [(row["system"], _dot(row), points(ACCURACY, row["value"], row["ci_low"], row["ci_high"])) for row in rows]
+        shown = [
+            (row["system"], _dot(row), points(ACCURACY, row["value"], row["ci_low"], row["ci_high"])) for row in rows
+        ]
         axis = _signed(rows, "value", "ci_low", "ci_high")
         drawn = draw_list(name, title, shown, axis, head="gap (95 % interval)", line=(0.0, "no gap"))
         caption = (
@@ -403,7 +406,9 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
 
 def pairs_families(rows: Sequence[AnalysisRow]) -> str:
     """For what the p of an analysis' pairs are adjusted."""
-    return ", and apart ".join(f"for {family}" for family in dict.fromkeys(row["adjusted_for"] for row in rows) if family)
+    return ", and apart ".join(
+        f"for {family}" for family in dict.fromkeys(row["adjusted_for"] for row in rows) if family
+    )
 
 
 def _is_near(first: int, second: int) -> bool:

@@ -123,24 +123,24 @@ class Units:
 
     def shown(self, name: str, one: object) -> str:
         """The value of a column, as the formatter of its kind shows it everywhere."""
-        if one is None:
-            return DASH
+        if isinstance(one, float):
+            return self._number(name, one)
         if isinstance(one, bool):
             return "yes" if one else "no"
-        if not isinstance(one, float):
-            return thousands(one) if isinstance(one, int) else str(one)
+        return DASH if one is None else thousands(one) if isinstance(one, int) else str(one)
+
+    def _number(self, name: str, one: float) -> str:
         if name in _TESTS or name.startswith("p, "):
             return p_value(one)
         if name in _SHARES:
             return percent(one)
-        if self.metric is not None:
-            if name in (*_DIFFERENCES, *self.signed):
-                return difference(self.metric, one)
-            if name == "sd":
-                return difference(self.metric, one).removeprefix("+")
-            if name in _VALUES:
-                return value(self.metric, one)
-        return number(one)
+        if self.metric is None:
+            return number(one)
+        if name in (*_DIFFERENCES, *self.signed):
+            return difference(self.metric, one)
+        if name == "sd":
+            return difference(self.metric, one).removeprefix("+")
+        return value(self.metric, one) if name in _VALUES else number(one)
 
     def ends(self, low: float | None, high: float | None) -> str:
         """An interval."""
@@ -155,7 +155,9 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]], units: Units = 
     second = {high for _, high in joined.values()}
     shown = [name for name in names if name not in second]
     columns = tuple(
-        head(joined[name][0]) if name in joined else replace(head(name), numeric=any(_is_number(row[name]) for row in rows))
+        head(joined[name][0])
+        if name in joined
+        else replace(head(name), numeric=any(_is_number(row[name]) for row in rows))
         for name in shown
     )
 

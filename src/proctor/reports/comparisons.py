@@ -145,7 +145,11 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
         what = "without an outcome on one side or both, which counts as wrong"
         notes.append(f"Not in the table: {count_of(comparison.counted_wrong, 'item')} {what}.")
     if comparison.only_first or comparison.only_second:
-        where = f"The second figure is on {count_of(comparison.if_excluded.n, 'item')}; left out" if comparison.policy == BOTH else "Left out"
+        where = (
+            f"The second figure is on {count_of(comparison.if_excluded.n, 'item')}; left out"
+            if comparison.policy == BOTH
+            else "Left out"
+        )
         sides = ((comparison.only_first, comparison.first), (comparison.only_second, comparison.second))
         alone = " and ".join(f"{count_of(count, 'item')} with a score of {side} only" for count, side in sides if count)
         notes.append(f"{where}: {alone}.")

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from proctor.reports.source import Key, Source
     from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
 
-RANGE = (
-    "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
-)
+RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
 """What a range means."""
 
 DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
@@ -98,7 +96,9 @@ def _counts(rows: Sequence[Result]) -> list[str]:
 
 def _tail(metric: core.Metric, counts: Sequence[str]) -> tuple[core.Column, ...]:
     """The columns with the numbers of items, groups and answers behind a score."""
-    units = core.Column(core.plain_name(metric.per).capitalize(), numeric=True, name="n") if metric.per else core.head("n")
+    units = (
+        core.Column(core.plain_name(metric.per).capitalize(), numeric=True, name="n") if metric.per else core.head("n")
+    )
     named = (core.Column(_COUNTS[name], numeric=True, name=name) for name in counts)
     return (units, core.head("groups"), *named)
 
@@ -306,10 +306,7 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
         )
         for row in board.rows
     )
-    heads = (
-        *core.heads("rank", "system", "value", "ci", "rank_ci", "p_best"),
-        core.Column(""),
-    )
+    heads = (*core.heads("rank", "system", "value", "ci", "rank_ci", "p_best"), core.Column(""))
     return core.Table(title, heads, rows, title=title)
 
 
@@ -349,10 +346,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
     notes = (
         (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
         (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
-        (
-            unsupported,
-            f"Unsupported items: {unsupported}. Such a system is shown on the others, and not ranked.",
-        ),
+        (unsupported, f"Unsupported items: {unsupported}. Such a system is shown on the others, and not ranked."),
         (
             any(row.rank is None and row.policy != BOTH and not (row.doubtful or row.undefined) for row in contestants),
             LACKING_LINE,

@@ -90,7 +90,9 @@ def _ranked_table(board: Board, title: str) -> Table:
     rows = [_ranked_row(run) for run in board.runs]
     alike = {k for k in _RULE_COLUMNS if len({str(row[k]) for row in rows}) < 2}  # they tell nobody apart
     kept = [k for k in range(len(heads)) if k not in alike]
-    return Table(caption, tuple(heads[k] for k in kept), tuple(tuple(row[k] for k in kept) for row in rows), title=shown)
+    return Table(
+        caption, tuple(heads[k] for k in kept), tuple(tuple(row[k] for k in kept) for row in rows), title=shown
+    )
 
 
 _RULE_COLUMNS = (2, 3)  # the score of the rule, and the pairwise comparisons
@@ -307,7 +309,9 @@ def _policy_notes(board: Board) -> list[str]:
         notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score marks them).")
     if never:
         each = ", ".join(f"{run.name} ({count_of(run.lacking.unsupported, 'question')})" for run in never)
-        notes.append(f"Not ranked, since the system does not support some questions: {each}. Its score leaves them out.")
+        notes.append(
+            f"Not ranked, since the system does not support some questions: {each}. Its score leaves them out."
+        )
     if unscored:
         notes.append(f"Not ranked, since no answer has a score: {', '.join(unscored)}.")
     if others:
@@ -444,7 +448,9 @@ def tau_figure(analysis: Analysis) -> Figure | None:
     for row in rows:
         equal = "" if row["mean_if_equal"] is None else f"equal systems {number(row['mean_if_equal'])}, "
         box = Box(row["p2_5"], row["q1"], row["median"], row["q3"], row["p97_5"])
-        shown.append((f"{row['board']} board", box, f"mean {number(row['mean'])}, {equal}median {number(row['median'])}"))
+        shown.append(
+            (f"{row['board']} board", box, f"mean {number(row['mean'])}, {equal}median {number(row['median'])}")
+        )
     axis = plain_axis(min([0.0, *(row["p2_5"] for row in rows)]), 1.0)
     drawn = draw_list("tau", "Kendall's τ", shown, axis, head="Kendall's τ (1: the same order)")
     caption = (

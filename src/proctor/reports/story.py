@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proctor.audits import LengthSlope, RankedMetric
-from proctor.core import (
-    AudioClip,
-    VideoClip,
-    count_of,
-    difference,
-    interval,
-    number,
-    number_interval,
-    signed,
-    value,
-)
+from proctor.core import AudioClip, VideoClip, count_of, difference, interval, number, number_interval, signed, value
 from proctor.reports.blocks import Answer, Figure, Story
 from proctor.reports.comparisons import significance_words
 from proctor.reports.figures import draw_overview, value_axis
@@ -268,7 +258,12 @@ def _figure(source: Source, key: Key) -> Figure | None:
         caption += " A range is the score of an incomplete run."
     caption += f" {count_of(more, 'more system')} in the leaderboard." if more > 0 else ""
     line = None if chance is None else (chance, f"chance {value(metric, chance)}")
-    return Figure(draw_overview("overview", title, groups, value_axis(metric, *source.axis(key)), line=line, numbers=source.numbers), caption)
+    return Figure(
+        draw_overview(
+            "overview", title, groups, value_axis(metric, *source.axis(key)), line=line, numbers=source.numbers
+        ),
+        caption,
+    )
 
 
 def audit_story(source: AuditSource) -> Story:

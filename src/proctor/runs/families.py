@@ -51,7 +51,12 @@ def both_readings(
     policy = policy_of(not (first.settled and second.settled), chosen)
     excluded = first.difference(second, FailedPolicy.EXCLUDE, items, plan)
     wrong = first.difference(second, FailedPolicy.WRONG, items, plan) if policy else excluded
-    return policy, {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded), wrong, excluded
+    return (
+        policy,
+        {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded),
+        wrong,
+        excluded,
+    )
 
 
 def _either(wrong: Difference, excluded: Difference) -> Difference:
@@ -97,11 +102,7 @@ class Families:
         return [found[k] for k in range(len(tests))]
 
     def _others_of(
-        self,
-        key: tuple[str, str],
-        own: Sequence[PairTest],
-        scores: Mapping[int, Sequence[RunScores]],
-        items: ItemTable,
+        self, key: tuple[str, str], own: Sequence[PairTest], scores: Mapping[int, Sequence[RunScores]], items: ItemTable
     ) -> list[PairTest]:
         """The tests of a family beside these."""
         metric, scorer, chosen = own[0].metric, own[0].scorer, policies(self._options.failed, self._card)

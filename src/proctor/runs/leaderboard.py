@@ -26,16 +26,7 @@ from proctor.runs.run_scores import (
 )
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import (
-    CODE,
-    FacetSlices,
-    ItemTable,
-    Series,
-    chosen_runs,
-    load_items,
-    load_outcomes,
-    load_series,
-)
+from proctor.runs.table import CODE, FacetSlices, ItemTable, Series, chosen_runs, load_items, load_outcomes, load_series
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]

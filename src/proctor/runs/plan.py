@@ -370,7 +370,7 @@ class RunEstimate:
     """One system under one condition: the numbers of items answered `already` and of `items` to ask, and their cost.
 
     `pictures` is an upper bound; `tokens` are input tokens. Both are 0 for systems without a model, and those of one call
-    for methods with several calls per item.
+    for methods with several calls per item. `input_usd` is their cost; None if the price is unknown.
     """
 
     system: str
@@ -379,6 +379,7 @@ class RunEstimate:
     items: int
     pictures: int
     tokens: int
+    input_usd: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -414,7 +415,11 @@ def estimate_runs(
             heard = sum(spoken[item.id] for item in left) if under.sees and under.hears and asks else 0.0
             words = sum(_words(item) for item in left) if asks else 0
             tokens = words + shown * PICTURE_TOKENS + math.ceil(heard * _SOUND_TOKENS)
-            found.append(RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens))
+            price = getattr(system, "price", None)
+            input_usd = price[0] * tokens / 1_000_000 if asks and price is not None else None
+            found.append(
+                RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens, input_usd)
+            )
     return found
 
 

@@ -60,6 +60,27 @@ class Consumption:
     cached_tokens: int | None
     cost_usd: float | None
     unpriced: int
+    priced: int = 0
+    """The answers whose price is known."""
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """What a run cost so far. `answers` were asked with requests, of `items` that its system supports."""
+
+    system: str
+    condition: str
+    consumption: Consumption
+    answers: int
+    items: int
+
+    @property
+    def whole_usd(self) -> float | None:
+        """The cost of all items, at the price of those asked so far; None if any price is unknown."""
+        spent = self.consumption
+        if spent.cost_usd is None or spent.unpriced or not spent.priced:
+            return None
+        return spent.cost_usd / spent.priced * self.items
 
 
 def newest_run(store: Store, benchmark: str) -> str | None:
@@ -133,7 +154,23 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
         cached_tokens=tokens("cached"),
         cost_usd=sum(costs) if costs else None,
         unpriced=int(asked.sum()) - len(costs),
+        priced=len(costs),
     )
+
+
+def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunCost, ...]:
+    """What each run with requests to models cost, on these items."""
+    answers = schema.answers
+    found = []
+    for run in runs:
+        with store.reading() as connection:
+            query = select(answers.c.item).where(answers.c.run == run.id, answers.c.requests > 0).limit(1)
+            if connection.execute(query).first() is None:
+                continue
+        spent, outcomes = load_consumption(store, run, items), load_outcomes(store, run, items)
+        supported = len(items) - int(np.sum(outcomes.unsupported))
+        found.append(RunCost(run.system, run.condition, spent, spent.priced + spent.unpriced, supported))
+    return tuple(found)
 
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:

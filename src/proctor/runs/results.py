@@ -43,6 +43,7 @@ from proctor.stats import Estimate, Resampling, prepare_intervals
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.metrics.text import Encoder
+    from proctor.runs.report_data import RunCost
 
 Mask = NDArray[np.bool_]
 
@@ -136,6 +137,8 @@ class Results:
     outside: int = 0
     served: tuple[str, ...] = ()
     """Where a model of another name answered than the one asked for (`served_notes`)."""
+    costs: tuple[RunCost, ...] = ()
+    """What each run cost, where that was asked for (`run_costs`)."""
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:

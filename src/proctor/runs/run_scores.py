@@ -24,16 +24,7 @@ from proctor.judges import UNRESOLVED
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.settings import refuse_out_of_range
 from proctor.runs.store import Run, Store
-from proctor.runs.table import (
-    CODE,
-    FacetSlices,
-    Ints,
-    ItemTable,
-    Outcomes,
-    Series,
-    load_outcomes,
-    load_series,
-)
+from proctor.runs.table import CODE, FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
 from proctor.stats import (
     Difference,
     Estimate,
@@ -190,9 +181,7 @@ class RunScores:
         return ranks
 
 
-def run_scores(
-    metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask
-) -> RunScores:
+def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask) -> RunScores:
     """A series of a run with its lacking items; `unresolved` are the answers without a verdict by its judge."""
     without = scorable & ~series.marked
     answered = outcomes.answered & without
@@ -490,7 +479,7 @@ def load_run_sums(
                     nothing, own_rows = np.zeros_like(scorable), scorable
                     if item_sums.statistic is not None:  # a mean leaves out items without a value in this run
                         own_rows = np.isin(np.arange(len(scorable)), rows[item_sums.there])
-                    base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
+                    base = run_scores(shown.named, given, own_rows, outcomes, nothing)
                     own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": item_sums.named.name}
                     found[run.id].append(RunSums(**own, wrong=base.lacking))
     return found

@@ -11,6 +11,7 @@ from proctor.reports.figures.canvas import (
     value_axis,
 )
 from proctor.reports.figures.lines import MAX_ON_PODIUM, Curve, draw_columns, draw_curves, draw_podium, draw_rank_lines
+from proctor.reports.figures.marks import GREYS, RIGHT, WRONG, condition_numbers, plot_style
 from proctor.reports.figures.matrices import (
     Matrix,
     Verdicts,
@@ -19,7 +20,6 @@ from proctor.reports.figures.matrices import (
     draw_verdict_panels,
     draw_verdicts,
 )
-from proctor.reports.figures.marks import GREYS, RIGHT, WRONG, condition_numbers, plot_style
 from proctor.reports.figures.rows import (
     SHARES,
     Box,

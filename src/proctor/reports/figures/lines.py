@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.core import count_of, shorten
-from proctor.reports.figures.canvas import (
-    LABEL,
-    WIDE,
-    Axis,
-    SvgCanvas,
-    label_width,
-    legend_height,
-    plain_axis,
-)
+from proctor.reports.figures.canvas import LABEL, WIDE, Axis, SvgCanvas, label_width, legend_height, plain_axis
 from proctor.reports.figures.marks import series_colour
 from proctor.reports.figures.rows import Dot
 
