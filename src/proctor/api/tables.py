@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from proctor.api.plots import Mark, Scale, draw_intervals
 from proctor.core import InputError, count_of
@@ -60,6 +60,12 @@ class FrameLike(ABC):
 
         return pd.DataFrame(self.rows)
 
+    def to_latex(self) -> str:
+        """The tables for a paper (LaTeX with booktabs), as the terminal shows them."""
+        from proctor.reports import latex
+
+        return "\n".join(map(latex, self.tables))
+
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self.rows)
@@ -87,8 +93,23 @@ class FrameLike(ABC):
         return "".join(parts) + notes
 
 
+class DrawnTable(FrameLike):
+    """A table of results that has a figure."""
+
+    @abstractmethod
+    def plot(self, *, ax: Any = None) -> Figure:
+        """The figure, drawn into `ax` if it is given."""
+
+    def write_figure(self, file: str | Path, **which: str) -> Path:
+        """Write the figure as a .png, .pdf or .svg file, and return the file; `which` is what `plot` takes, such as
+        `metric`. Raises `InputError` for another ending, and if the file can't be written."""
+        from proctor.reports import write_picture
+
+        return write_picture(self.plot(**which), Path(file))
+
+
 @dataclass(frozen=True, repr=False)
-class ResultsTable(FrameLike):
+class ResultsTable(DrawnTable):
     """A row for each metric of each run, split by facets. `data` are the results of `proctor.runs`; the columns are
     documented at `proctor.runs.Result`."""
 
@@ -160,7 +181,7 @@ class ResultsTable(FrameLike):
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonTable(FrameLike):
+class ComparisonTable(DrawnTable):
     """A row for each metric of each pair of runs: the paired difference (first minus second), its interval, p and p
     adjusted by Holm. `data` is what `proctor.runs` computes (see `proctor.runs.Comparison`)."""
 
@@ -248,7 +269,7 @@ class ComparisonTable(FrameLike):
 
 
 @dataclass(frozen=True, repr=False)
-class RankingTable(FrameLike):
+class RankingTable(DrawnTable):
     """A row for each system of each leaderboard, best first; unranked systems and baselines last. `boards` are the
     leaderboards of `proctor.runs` (see `proctor.runs.Board`)."""
 
@@ -297,7 +318,7 @@ class RankingTable(FrameLike):
 
 
 @dataclass(frozen=True, repr=False)
-class LeaderboardTable(FrameLike):
+class LeaderboardTable(DrawnTable):
     """A row for each system, best first; unranked systems last. `data` is the leaderboard of `proctor.runs` (see
     `proctor.runs.LeaderboardRow`)."""
 
@@ -374,13 +395,13 @@ class AnalysisTables:
 
         return write_tables(self.data, Path(folder))
 
-    def write_pictures(self, folder: str | Path) -> list[Path]:
-        """Write an SVG file for each figure. Returns the files."""
+    def write_pictures(self, folder: str | Path, form: Literal["svg", "png", "pdf"] = "svg") -> list[Path]:
+        """Write a file for each figure. Returns the files."""
         from proctor.reports import Source, write_pictures
         from proctor.runs import Options
 
         source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
-        return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance)
+        return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance, form)
 
     def __repr__(self) -> str:
         """The names of the tables with their sizes."""

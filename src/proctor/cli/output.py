@@ -81,6 +81,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
+def print_text(text: str) -> None:
+    """Print a text for programs on standard output, as it is."""
+    sys.stdout.write(text)
+
+
 def print_records(rows: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (), tabs: bool = False) -> None:
     """Print records with the same keys as CSV, or tab-separated, on standard output. Without records, `names` are the
     header; nothing is printed without any. In CSV, a text that a spreadsheet would take for a formula gets a leading

@@ -35,9 +35,23 @@ from proctor.cli.output import (
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
-from proctor.core import DASH, Option, UsageError, count_of, one_of, percent, plain_table, shell_word, store_word
+from proctor.core import (
+    DASH,
+    PAGES,
+    Option,
+    UsageError,
+    count_of,
+    one_of,
+    output_file,
+    percent,
+    plain_table,
+    shell_word,
+    store_word,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proctor.audits import AuditReport, MetricRanking, PowerTable
     from proctor.runs import JudgeAgreement
 
@@ -260,6 +274,7 @@ def audit(
     if probing["perturb"]:
         asyncio.run(_perturb(store, benchmark, {**probing, **_probed(comparing), "media": media}, output))
         return
+    _refuse_report(report, [*(scores or ()), *([] if ratings is None else [ratings])])
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
     if tables and not (scores and ratings):
@@ -389,6 +404,12 @@ def _print_board(board: MetricRanking) -> None:
     if board.comparisons and len(board.comparisons) <= _FEW_PAIRS:
         print_blocks(metric_pairs_table(board))
     print_blocks("")
+
+
+def _refuse_report(out: Path | None, read: Sequence[Path]) -> None:
+    """Raises `InputError` if the report can't be written, before anything is computed."""
+    if out is not None:
+        output_file(out, PAGES, read)
 
 
 def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -> None:

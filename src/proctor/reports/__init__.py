@@ -17,8 +17,9 @@ if TYPE_CHECKING:
         without_line,
     )
     from proctor.reports.completion import cost_lines
-    from proctor.reports.figures import condition_numbers
+    from proctor.reports.figures import PICTURES, condition_numbers, write_picture
     from proctor.reports.item_audit import audit_section
+    from proctor.reports.latex import latex
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
         RANGE,
@@ -59,6 +60,7 @@ else:
 
 __all__ = [
     "DECIDED_LINE",
+    "PICTURES",
     "RANGE",
     "RANK_INTERVAL_LINE",
     "AuditSource",
@@ -85,6 +87,7 @@ __all__ = [
     "differences_table",
     "ends_of",
     "few_groups_line",
+    "latex",
     "lead_tables",
     "leaderboard_notes",
     "leaderboard_table",
@@ -114,6 +117,7 @@ __all__ = [
     "who_advances",
     "without_line",
     "write_audit_report",
+    "write_picture",
     "write_pictures",
     "write_public_report",
     "write_report",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from proctor.core import (
     ACCURACY,
@@ -19,7 +20,6 @@ from proctor.core import (
     plain_name,
     points,
     shorten,
-    write_whole,
 )
 from proctor.reports.blocks import Block, Figure, Prose, Section, Units, recorded_figure, records_table
 from proctor.reports.figures import (
@@ -40,8 +40,8 @@ from proctor.reports.figures import (
     draw_podium,
     ratio_axis,
     signed_axis,
-    standalone,
     value_axis,
+    write_picture,
 )
 from proctor.reports.ranking import board_figures, tau_figure
 from proctor.reports.source import Source
@@ -97,12 +97,11 @@ def table_units(name: str) -> Units:
     return GAPS if name == "gaps" else Units() if name in {"regression", "rules", "tau"} else Units(ACCURACY)
 
 
-def write_pictures(analysis: Analysis, folder: Path, chance: Chance | None = None) -> list[Path]:
-    """Write one SVG file per figure. Raises `InputError` if the folder can't be written."""
-    files = {folder / f"{figure.name}.svg": standalone(figure.svg) for figure in all_figures(analysis, chance)}
-    for file, drawn in files.items():
-        write_whole(file, drawn)
-    return list(files)
+def write_pictures(
+    analysis: Analysis, folder: Path, chance: Chance | None = None, form: Literal["svg", "png", "pdf"] = "svg"
+) -> list[Path]:
+    """Write one file per figure. Raises `InputError` if the folder can't be written."""
+    return [write_picture(figure.svg, folder / f"{figure.name}.{form}") for figure in all_figures(analysis, chance)]
 
 
 def analysis_section(source: Source) -> Section | None:
