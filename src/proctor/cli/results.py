@@ -245,7 +245,7 @@ def compare(
         rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
-        print_blocks(*_part_tables(found, options["by"]))
+        print_blocks(*_part_tables(found, found.by))
         note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
         counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
+from proctor.judges import JUDGE_FLAGS
 from proctor.runs.families import BLIND, Families, PairTest, both_readings
 from proctor.runs.results import Options, check_metrics, items_outside
 from proctor.runs.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
+from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels, named_facets
 from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, mean_interval
 
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
@@ -168,7 +169,8 @@ def compare(
     exactly one. Names like SYSTEM/CONDITION compare these runs. If nothing is named and no system has two conditions,
     the systems that are no baselines are compared.
 
-    `options` choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
+    Flags of a judge (`JUDGE_FLAGS`) are no scores of a system: they are compared only if `metrics` names them. `options`
+    choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
     `InputError` where nothing is left to compare.
     """
     card = store.card(benchmark)
@@ -187,7 +189,9 @@ def compare(
         pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
-    found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
+    every = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
     compared = {(comparison.first, comparison.second) for comparison in found}
     without = [(Side.of(one), Side.of(other)) for one, other in pairs]

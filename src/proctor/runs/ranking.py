@@ -14,7 +14,7 @@ from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
 from proctor.runs.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items, load_timed
+from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, facets_meant, load_items, load_timed
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
 DEFAULT_BASELINES = ("random", "majority")
@@ -487,6 +487,7 @@ def _buckets(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """The names of all buckets, and the bucket of each item; −1 without a tag, or with two values of it."""
     known = items.facet_names()
+    by = facets_meant(known, by)
     for tag in by:
         if tag not in known:
             raise InputError(shown, found=f"no facet {tag!r}", expected=one_of(known, tag))

@@ -37,7 +37,7 @@ from proctor.runs.run_scores import (
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.served import served_notes
 from proctor.runs.store import Run, Store
-from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
+from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, facets_meant, load_items, load_labels
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     card = store.card(benchmark)
     prepare_intervals()
     items = load_items(store, card, all_items=options.all_items)
+    options = replace(options, by=facets_meant([*items.facet_names(), GUESSABLE], options.by))
     if GUESSABLE in options.by and GUESSABLE not in items.flags:
         derive_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
         items = load_items(store, card, all_items=options.all_items)

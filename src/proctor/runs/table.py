@@ -190,6 +190,34 @@ class FacetSlices:
         return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
 
 
+def named_facets(
+    store: Store, card: BenchmarkCard, names: Sequence[str], *, all_items: bool = False
+) -> tuple[str, ...]:
+    """The facets that are meant: each by its own name, or by one that differs from it in case, blanks and underscores
+    only. Unknown names stay as they are."""
+    return facets_meant(load_items(store, card, all_items=all_items).facet_names(), names) if names else ()
+
+
+def facets_meant(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """`named_facets` of known names.
+
+    >>> facets_meant(["Topic", "question_type"], ["topic", "Question type", "other"])
+    ('Topic', 'question_type', 'other')
+    """
+    alike: dict[str, list[str]] = {}
+    for name in known:
+        alike.setdefault(_plain(name), []).append(name)
+    meant = (name if name in known else alike.get(_plain(name), []) for name in names)
+    return tuple(
+        one if isinstance(one, str) else one[0] if len(one) == 1 else name
+        for one, name in zip(meant, names, strict=True)
+    )
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", " ")
+
+
 def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
     """Each combination of the facets' values, in natural order, with a mask of its items."""
     slices = FacetSlices.of(items, by, shown)

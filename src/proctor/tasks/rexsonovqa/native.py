@@ -419,24 +419,39 @@ def _judged(found: _Found, item: core.Item, result: NativeResult, location: core
 
 def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> tuple[str, ...]:
     lines = (
-        ("recorded calls failed, for reasons that may be the server's; they have no score", found.failed),
-        ("recorded calls were rejected for their content; they are wrong", found.errors),
-        ("recorded marks of choices are not ours (the last declared answer counts)", found.read_differently),
-        ("answers have no mark, since the recorded judge's call failed", found.unjudged),
-        ("judge ratings are inconsistent; they are kept as given", found.contradictions),
+        (
+            ("recorded call failed, for a reason that may be the server's; it has no score", found.failed),
+            "recorded calls failed, for reasons that may be the server's; they have no score",
+        ),
+        (
+            ("recorded call was rejected for its content; it is wrong", found.errors),
+            "recorded calls were rejected for their content; they are wrong",
+        ),
+        (
+            ("recorded mark of a choice is not ours (the last declared answer counts)", found.read_differently),
+            "recorded marks of choices are not ours (the last declared answer counts)",
+        ),
+        (
+            ("answer has no mark, since the recorded judge's call failed", found.unjudged),
+            "answers have no mark, since the recorded judge's call failed",
+        ),
+        (
+            ("judge rating is inconsistent; it is kept as given", found.contradictions),
+            "judge ratings are inconsistent; they are kept as given",
+        ),
     )
-    notes = [_note(text, ids, counted) for text, ids in lines if ids]
+    notes = [_note(one if len(ids) == 1 else several, ids, counted) for (one, ids), several in lines if ids]
     if found.unscored:
-        notes.append(f"{len(found.unscored)} free responses are not scored yet (proctor score)")
+        are = "is" if len(found.unscored) == 1 else "are"
+        notes.append(f"{core.count_of(len(found.unscored), 'free response')} {are} not scored yet (proctor score)")
     notes += [f"no {_KIND_NAMES[kind]} here" for kind in KINDS if kind not in kinds]
     if missing:
-        notes.append(f"{missing} questions have no recorded answer")
+        has = "has" if missing == 1 else "have"
+        notes.append(f"{core.count_of(missing, 'question')} {has} no recorded answer")
     return tuple(notes)
 
 
 def _note(text: str, ids: list[str], counted: set[str]) -> str:
-    if len(ids) == 1:
-        text = text.replace("marks of choices are", "mark of a choice is")
     inside = [item for item in ids if item in counted]
     beside = len(ids) - len(inside)
     if not inside:
