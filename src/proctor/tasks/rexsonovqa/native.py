@@ -418,29 +418,7 @@ def _judged(found: _Found, item: core.Item, result: NativeResult, location: core
 
 
 def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> tuple[str, ...]:
-    lines = (
-        (
-            ("recorded call failed, for a reason that may be the server's; it has no score", found.failed),
-            "recorded calls failed, for reasons that may be the server's; they have no score",
-        ),
-        (
-            ("recorded call was rejected for its content; it is wrong", found.errors),
-            "recorded calls were rejected for their content; they are wrong",
-        ),
-        (
-            ("recorded mark of a choice is not ours (the last declared answer counts)", found.read_differently),
-            "recorded marks of choices are not ours (the last declared answer counts)",
-        ),
-        (
-            ("answer has no mark, since the recorded judge's call failed", found.unjudged),
-            "answers have no mark, since the recorded judge's call failed",
-        ),
-        (
-            ("judge rating is inconsistent; it is kept as given", found.contradictions),
-            "judge ratings are inconsistent; they are kept as given",
-        ),
-    )
-    notes = [_note(one if len(ids) == 1 else several, ids, counted) for (one, ids), several in lines if ids]
+    notes = [_note(*line, counted) for line in _lines(found) if line[-1]]
     if found.unscored:
         are = "is" if len(found.unscored) == 1 else "are"
         notes.append(f"{core.count_of(len(found.unscored), 'free response')} {are} not scored yet (proctor score)")
@@ -451,9 +429,41 @@ def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> t
     return tuple(notes)
 
 
-def _note(text: str, ids: list[str], counted: set[str]) -> str:
+def _lines(found: _Found) -> list[tuple[str, str, list[str]]]:
+    """What there is to know of recorded answers: in the singular, in the plural, and of which items."""
+    return [
+        (
+            "recorded call failed, for a reason that may be the server's; it has no score",
+            "recorded calls failed, for reasons that may be the server's; they have no score",
+            found.failed,
+        ),
+        (
+            "recorded call was rejected for its content; it is wrong",
+            "recorded calls were rejected for their content; they are wrong",
+            found.errors,
+        ),
+        (
+            "recorded mark of a choice is not ours (the last declared answer counts)",
+            "recorded marks of choices are not ours (the last declared answer counts)",
+            found.read_differently,
+        ),
+        (
+            "answer has no mark, since the recorded judge's call failed",
+            "answers have no mark, since the recorded judge's call failed",
+            found.unjudged,
+        ),
+        (
+            "judge rating is inconsistent; it is kept as given",
+            "judge ratings are inconsistent; they are kept as given",
+            found.contradictions,
+        ),
+    ]
+
+
+def _note(one: str, several: str, ids: list[str], counted: set[str]) -> str:
     inside = [item for item in ids if item in counted]
     beside = len(ids) - len(inside)
+    text = one if (len(inside) or beside) == 1 else several
     if not inside:
         return f"{beside} {text}, in items that do not count"
     more = f"; {beside} more in items that do not count" if beside else ""
