@@ -248,7 +248,7 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
                 core.rank_range(row.place_low, row.place_high),
                 core.Cell(score(metric, row), strong=True, raw=row.value),
                 core.interval(metric, shown.ci_low, shown.ci_high),
-                core.Cell("", span=span_of(axis, shown.ci_low, shown.drawn, shown.ci_high, chance)),
+                core.Cell("", span=_span(source, board, axis, shown, chance)),
                 *(row.n, row.groups),
                 *(int(getattr(result, name)) for name in counts),
             )
@@ -272,6 +272,14 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
         )
     caption = f"{metric.label}, {condition_line(board.condition)}."
     return core.Table(caption, heads, tuple(rows), title=caption)
+
+
+def _span(
+    source: Source, board: Leaderboard, axis: tuple[float, float], row: Result | LeaderboardRow, chance: float | None
+) -> core.Span | None:
+    """A score with its interval, in the colour of the board's condition."""
+    drawn = span_of(axis, row.ci_low, row.drawn, row.ci_high, chance)
+    return None if drawn is None else replace(drawn, series=source.numbers[board.condition])
 
 
 RANGE_LINE = f"{RANGE} Such a run has a rank only if its missing items can't change any."
