@@ -17,7 +17,6 @@ from rich.markup import escape
 
 from proctor.core import Table, clean, thousands
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
-from proctor.reports.figures import SvgCanvas
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -238,6 +237,8 @@ def _template() -> Template:
 def _marker(x: float, series: int) -> Markup:
     """The marker of a series in a row that is 16 pixels high."""
     from markupsafe import Markup
+
+    from proctor.reports.figures import SvgCanvas
 
     canvas = SvgCanvas(140, 16)
     canvas.marker(x, 8, series, 7)
