@@ -144,7 +144,7 @@ def _baselines(format_audit: FormatAudit, most: int) -> Table:
         Column("0 to 100 %", drawn=True),
         *columns(">p above chance (Holm)"),
     )
-    caption = "Ways to answer without looking, best first; bold where significantly above chance."
+    caption = "Ways to answer without looking, best first; bold where significantly above chance. p is adjusted for all of them."
     return Table(f"{caption} {count_of(more, 'weaker one')} left out." if more > 0 else caption, heads, tuple(rows))
 
 
@@ -175,7 +175,11 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
             for option_contrast in telling
         )
         heads = columns("Feature", ">Right options", ">Wrong options", ">p (Holm)")
-        table = Table("What significantly separates right options from wrong ones: means of each.", heads, rows)
+        table = Table(
+            "What significantly separates right options from wrong ones: means of each. p is adjusted for all features.",
+            heads,
+            rows,
+        )
         blocks.append(Folded(f"Features that tell ({len(telling)})", (table,)))
     return blocks
 
