@@ -82,9 +82,9 @@ def test_text_of_a_table_is_no_output_of_a_notebook(store: Store, monkeypatch: p
     displayed: list[object] = []
     monkeypatch.setattr("rich.jupyter.display", lambda *given: displayed.append(given))
     tables = (
-        proctor.results(store, "toy", draws=20),
-        proctor.compare(store, "toy", draws=20, systems="looker"),
-        proctor.leaderboard(store, "toy", draws=20),
+        proctor.results(store, "toy", draws=100),
+        proctor.compare(store, "toy", draws=100, systems="looker"),
+        proctor.leaderboard(store, "toy", draws=100),
     )
     for table in tables:
         assert "looker" in repr(table)

@@ -267,13 +267,16 @@ def _pair_of(read: Figures, place: str, metric: Metric, sides: tuple[str, str], 
         "p": p_value(row["p"]),
         "p holm": p_value(row["p_holm"]),
     }
-    texts |= {"family": str(row["adjusted_for"] or "")} if "adjusted_for" in row else {}
+    texts |= {"family": str(row["adjusted_for"])} if row.get("adjusted_for") else {}
+    if not row["decides"]:
+        texts |= {"p": f"{int(row['groups'])} groups can't decide", "p holm": "–"}
+        texts.pop("family", None)
     read.pair(place, metric.name, sides, texts | {"n": str(int(row["n"]))})
 
 
 SENTENCE = re.compile(
     r"(?:^|: )(?P<first>\w+ / [\w-]+) minus (?P<second>\w+ / [\w-]+) (?P<difference>\S+(?: pts)?) "
-    r"\(95 % CI (?P<ci>[^)]*)\), p (?P<p>[^;]+); (?:(?P<holm>[^;]+) adjusted for (?P<family>[^;]+); )?(?P<n>\d+) items"
+    r"\(95 % CI (?P<ci>[^)]*)\), (?:p )?(?P<p>[^;]+); (?:(?P<holm>[^;]+) adjusted for (?P<family>[^;]+); )?(?P<n>\d+) items"
 )
 
 
@@ -381,7 +384,7 @@ CELLS = (
     r"−?\d+\.\d %",
     r"[+−]?\d+\.\d pts",
     r"−?\d+\.\d+ to −?\d+\.\d+",
-    r"< 0\.001|0\.\d{2,4}|1\.00",  # p
+    r"< 0\.001|0\.(?:\d{2}|0\d{2}|00\d{2})|1\.00",  # p: two digits that count
     r"[+−]?\d+\.\d{2,3}",  # other scores, coefficients
     r"\d+ to \d+|\d+ \(\d+(?: to \d+)?\)|\d+ \(\d+\.\d %\)|\d+ \(−?\d+(?:\.\d{3})?\)",  # ranks with an interval or a score
     r"\d+–\d+–\d+",  # won, lost, tied

@@ -19,6 +19,7 @@ from proctor.core import (
     Metric,
     Span,
     Table,
+    count_of,
     difference,
     head,
     interval,
@@ -162,6 +163,9 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]], units: Units = 
     )
 
     def cell(row: Mapping[str, Any], name: str) -> Cell:
+        if name in _TESTS and row.get("decides") is False:
+            few = f"{count_of(row['groups'], 'group')} can't decide" if name == "p" else DASH
+            return Cell(few, raw=row[name])
         if name in joined:
             return Cell(units.ends(row[name], row[joined[name][1]]))
         return Cell(units.shown(name, row[name]), raw=row[name])
