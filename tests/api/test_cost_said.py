@@ -64,7 +64,7 @@ def test_no_projection_from_a_part_whose_price_is_unknown() -> None:
 
 def test_an_estimate_has_the_cost_of_the_input(tmp_path: Path) -> None:
     questions = tmp_path / "mine.csv"
-    questions.write_text("question,answer,A,B\nWhich?,A,on,off\nAnd now?,B,on,off\n")
+    questions.write_text("question,answer,A,B,group\nWhich?,A,on,off,1\nAnd now?,B,on,off,2\n")
     given = ("run", questions, "--model", "openai:gpt-5.2", "--condition", "text-only", "--dry-run")
     key = {"OPENAI_API_KEY": "none"}
     priced = shell(*given, "--price", "1000000/0", **key)
