@@ -167,7 +167,8 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]], units: Units = 
             few = f"{count_of(row['groups'], 'group')} can't decide" if name == "p" else DASH
             return Cell(few, raw=row[name])
         if name in joined:
-            return Cell(units.ends(row[name], row[joined[name][1]]))
+            ends = [row[name], row[joined[name][1]]]
+            return Cell(units.ends(*ends), raw=ends)
         return Cell(units.shown(name, row[name]), raw=row[name])
 
     cells = tuple(tuple(cell(row, name) for name in shown) for row in rows)
