@@ -15,6 +15,7 @@ from proctor.api import leaderboard
 from proctor.api.option_values import columns_of, facets_of, texts
 from proctor.core import InputError, UsageError
 from proctor.reports.blocks import recorded_figure
+from proctor.reports.figures.marks import PLOT_SHAPES
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
 
@@ -36,7 +37,7 @@ def drawn(figure: Figure) -> Dots:
         for x, y, line in lines
         if line.get_linestyle() == "-" and len(x) == 2
     }
-    groups = [(x, y, str(line.get_label())) for x, y, line in lines if line.get_marker() == "o"]
+    groups = [(x, y, str(line.get_label())) for x, y, line in lines if line.get_marker() in PLOT_SHAPES]
     heights: dict[int, list[float]] = {}
     found: Dots = {}
     for xs, ys, group in groups:

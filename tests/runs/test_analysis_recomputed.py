@@ -182,7 +182,13 @@ class Expected:
                 }
                 row |= {"difference": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high, "p": one.p}
                 own.append(row | {"only_first_right": int(np.sum(a > b)), "only_second_right": int(np.sum(b > a))})
-            rows += [row | {"p_holm": p} for row, p in zip(own, holm([row["p"] for row in own]), strict=True)]
+            tests = sum(row["p"] is not None for row in own)
+            named = {
+                "systems": f"the {tests} pairs of {len(ranked)} systems",
+                "baselines": f"the {tests} pairs of a system and a baseline",
+            }
+            told = {"adjusted_for": named[family] if tests > 1 else ""}
+            rows += [row | told | {"p_holm": p} for row, p in zip(own, holm([row["p"] for row in own]), strict=True)]
         return rows
 
     def ensembles(self) -> Rows:
@@ -281,7 +287,7 @@ def cause(one: Given, *, baseline: bool) -> str:
     if one.unresolved == TIE:
         return "unresolved"
     state = state_of(PART, one, baseline=baseline)
-    return {"unsupported": "not supported", "failed": "failed", "missing": "missing"}.get(state, "not marked")
+    return {"unsupported": "unsupported", "failed": "failed", "missing": "missing"}.get(state, "not marked")
 
 
 def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict[str, Rows]:
