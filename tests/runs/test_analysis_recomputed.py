@@ -213,7 +213,8 @@ class Expected:
         ways = {"best": (order[:1], right[order[0]])}
         if len(voters) > 3:
             ways["vote of the best 3"] = (order[:3], voted(order[:3]))
-        ways["vote of all"] = (order, voted(order))
+        if len(voters) > 2:  # two have no majority
+            ways["vote of all"] = (order, voted(order))
         ways["any right (upper bound)"] = (order, np.max(list(right.values()), axis=0))
         groups, rows = self.groups(here), []
         for form in ("all", "binary"):

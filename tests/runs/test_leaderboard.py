@@ -160,7 +160,7 @@ def test_each_system_without_a_rank_has_a_reason(tmp_path: Path) -> None:
         "never came": "24 failed",
     }
     notes = " ".join(leaderboard_notes(found))
-    assert "A range is the score of an incomplete run" in notes
+    assert "A … B: this run is incomplete." in notes
     assert "A system without a score for every item has no rank." in notes
     assert "always says the same" not in notes
 

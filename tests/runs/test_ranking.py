@@ -296,7 +296,7 @@ def test_a_bucket_with_too_few_videos_says_so_on_board_report_and_json(tmp_path:
     write_run(store, "all", [True] * 160)
     write_run(store, "none", [False] * 160)
     write_run(store, "half", HARD[:160])
-    text = "Too few groups for any difference to be significant, so all share rank 1: easy (4 groups, smallest p 0.38)"
+    text = "Too few groups for any difference to be significant, so all share rank 1: easy (4 groups, smallest p 0.38 adjusted for all pairs)"
     code, out = within("rank", NAME, "--store", store.shown, "--stability", "0", "--draws", "100")
     assert code == 0
     assert text in " ".join(out.split())
