@@ -179,7 +179,9 @@ def test_the_leaderboard_is_that_of_the_runs(page: Page, store: Store) -> None:
     assert (board.rows[0].value, board.rows[0].lacking) == (None, 1)
     assert top[4] == "88.1 % … 90.2 %"  # 37 right of 41 answers, and one that failed
     assert (board.items, board.left_out) == (42, 0)
-    assert "It has a rank only if these items can't change any." in page.text_of("section", id="leaderboard")
+    assert "Such a run has a rank only if its missing items can't change any." in page.text_of(
+        "section", id="leaderboard"
+    )
     columns = next(row for row in page.rows if row[:2] == ["System", "Rank"])
     counts = dict(zip(columns, top, strict=True))
     assert {name: counts[name] for name in ("Answered", "Failed", "Timed out", "Refused", "Unreadable")} == {
@@ -213,7 +215,7 @@ def test_looking_and_guessing_are_told_apart(page: Page) -> None:
     assert looker[2].startswith("+")
     assert float(looker[6]) < 0.05
     assert float(guesser[6]) > 0.05
-    assert "adjusted for the 9 comparisons of this table" in page.text_of("section", id="conditions")
+    assert "adjusted for the 9 comparisons with text-only" in page.text_of("section", id="conditions")
 
 
 def test_unknown_is_not_zero(page: Page) -> None:

@@ -27,6 +27,9 @@ _KINDS = {
     "judgements": _LINES,
     "csv": (".csv", ".txt"),
     "parquet": (".parquet",),
+    "xlsx": (".xlsx",),
+    "unresolved": (".csv", ".txt"),
+    "decided": (".csv", ".txt"),
     "sums": (".json",),
     "inspect": (".eval", ".json"),
     "hf-eval": (".yaml", ".yml"),
@@ -34,12 +37,12 @@ _KINDS = {
 }
 
 _SUBMISSIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".zip")
-"""The endings of files that each format replaces."""
+"""The endings of the files of each format."""
 
 
 def export_place(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
-    """The path to write an export to. Raises `InputError` if a file is there that is not an earlier export of the same
-    kind."""
+    """The path to write an export to. Raises `InputError` for an ending that the format does not have, and if a file is
+    there that is not an earlier export of the same kind."""
     from proctor.interchange import FORMATS
 
     kinds = _KINDS.get(form, () if form in FORMATS.written() else _SUBMISSIONS)
@@ -352,7 +355,7 @@ def _counted_as_wrong(answer: core.Answer) -> core.Finding | None:
     return None
 
 
-TABLE_FORMATS = ("jsonl", "csv", "parquet")
+TABLE_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
 """The formats of `export` for one row per item, system, condition and metric."""
 
 JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
@@ -390,6 +393,8 @@ def export(
         return pd.DataFrame(list(rows))
     chosen = {"systems": where.systems, "conditions": where.conditions}
     form = given["format"] or Path(out).suffix.removeprefix(".")
+    where.output(out)  # what it must not replace is told first
+    _check_form(where, Path(out), form, named=bool(given["format"]))
     path = export_place(where, Path(out), form, given["template"])
     if form in {UNRESOLVED, DECIDED}:
         return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
@@ -427,11 +432,23 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
             raise core.InputError("--system and --condition", found=found, expected="one run")
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
+    raise core.UsageError("--format", "a format of the benchmark", found=repr(form))
+
+
+def _check_form(where: Stored, out: Path, form: str, *, named: bool) -> None:
+    """Raises `UsageError` for an unknown format, and `InputError` for an ending that is none if no format is `named`."""
     from proctor.interchange import FORMATS
 
-    own = (*reader.submission_formats, *reader.score_formats)
-    expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
-    raise core.UsageError("--format", expected, found=repr(form))
+    reader = core.reader_or_default(where.benchmark)
+    every = (*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats, *FORMATS.written())
+    if form in every:
+        return
+    known = ", ".join(every)
+    if named:
+        raise core.UsageError("--format", f"one of {known}", found=repr(form))
+    found = f"a name that ends in .{form}" if form else "a name without an ending"
+    endings = ", ".join(f".{name}" for name in TABLE_FORMATS)
+    raise core.InputError(out, found=found, expected=f"one that ends in {endings}, or --format: {known}")
 
 
 def _judgements(where: Stored, out: Path, scorer: str) -> int:

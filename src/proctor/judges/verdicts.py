@@ -158,6 +158,9 @@ UNRESOLVED = Metric(
 )
 """1 where an answer has no majority, and therefore no accuracy; else 0."""
 
+JUDGE_FLAGS = frozenset({CONTRADICTION.name, UNRESOLVED.name})
+"""Metrics that say something of the judge, and nothing of the system: nobody is better by them."""
+
 
 def decided_by(person: str) -> str:
     """The label of `unresolved` for a person's decision.

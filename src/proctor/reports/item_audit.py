@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit, Together
-from proctor.core import ACCURACY, Cell, Column, Row, Table, columns, count_of, interval, p_value, percent, plain_name
+from proctor.core import (
+    ACCURACY,
+    Cell,
+    Column,
+    Row,
+    Table,
+    columns,
+    count_of,
+    interval,
+    number,
+    p_value,
+    percent,
+    plain_name,
+)
 from proctor.core.formats import option_letters
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import draw_columns
@@ -58,7 +71,7 @@ def _format_blocks(format_audit: FormatAudit, anchor: str, most: int) -> list[Bl
             )
             for facet in format_audit.selected.facets
         ]
-        heads = columns("Items with", ">Accuracy", ">95 % interval", ">Chance", ">Items")
+        heads = columns("Items with", ">Accuracy", ">95 % CI", ">Chance", ">Items")
         table = Table("The selected baselines, facet by facet.", heads, tuple(rows))
         blocks.append(Folded("Best text-only accuracy by facet", (table,)))
     return blocks
@@ -74,7 +87,7 @@ def _verdict(format_audit: FormatAudit) -> str:
     found = format_audit.selected
     shown, ends = _accuracy(found.accuracy)
     said = f"The best text-only accuracy is {shown}"
-    said += "" if found.accuracy.ci_low is None else f" (95 % interval {ends})"
+    said += "" if found.accuracy.ci_low is None else f" (95 % CI {ends})"
     if found.chance is None:
         return f"{said}; the best constant answer scores {percent(format_audit.constant_share)}."
     against = f"chance is {percent(found.chance)}"
@@ -91,7 +104,7 @@ def _pools(format_audit: FormatAudit) -> list[Block]:
         Prose(
             "Wrong options are right answers of other items, exchanged within "
             f"{count_of(format_audit.pools.pools, 'pool')} of groups. Who knows the right answers of all other groups reaches "
-            f"{shown} (95 % interval {ends}) by elimination; so folds keep a pool together, as training and test parts must."
+            f"{shown} (95 % CI {ends}) by elimination; so folds keep a pool together, as training and test parts must."
             f"{_together(format_audit.pools.together)}"
         )
     ]
@@ -130,11 +143,11 @@ def _baselines(format_audit: FormatAudit, most: int) -> Table:
         )
     more = len(format_audit.baselines) - len(rows)
     heads = (
-        *columns("Text-only baseline", "Kind", ">Accuracy", ">95 % interval"),
+        *columns("Text-only baseline", "Kind", ">Accuracy", ">95 % CI"),
         Column("0 to 100 %", drawn=True),
         *columns(">p above chance (Holm)"),
     )
-    caption = "Ways to answer without looking, best first; bold where significantly above chance."
+    caption = "Ways to answer without looking, best first; bold where significantly above chance. p is adjusted for all of them."
     return Table(f"{caption} {count_of(more, 'weaker one')} left out." if more > 0 else caption, heads, tuple(rows))
 
 
@@ -158,14 +171,18 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
         rows = tuple(
             (
                 Cell(option_contrast.label),
-                f"{option_contrast.right:.2f}",
-                f"{option_contrast.wrong:.2f}",
+                number(option_contrast.right),
+                number(option_contrast.wrong),
                 p_value(option_contrast.p_holm),
             )
             for option_contrast in telling
         )
         heads = columns("Feature", ">Right options", ">Wrong options", ">p (Holm)")
-        table = Table("What significantly separates right options from wrong ones: means of each.", heads, rows)
+        table = Table(
+            "What significantly separates right options from wrong ones: means of each. p is adjusted for all features.",
+            heads,
+            rows,
+        )
         blocks.append(Folded(f"Features that tell ({len(telling)})", (table,)))
     return blocks
 

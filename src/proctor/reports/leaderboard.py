@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from proctor.reports.source import Key, Source
     from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
 
+RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
+"""What a range means."""
+
 DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
 
 
@@ -44,10 +47,7 @@ def policy_line(failed: core.FailedPolicy | None, card: BenchmarkCard) -> str:
     """How items without a score are counted, and how to choose it."""
     chosen = policies(failed, card)
     if len(chosen) > 1:
-        return (
-            "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
-            "out. Run the same command again to ask them, or choose --failed wrong or exclude."
-        )
+        return f"{RANGE} Run the same command again to ask the missing items, or choose --failed wrong or exclude."
     whose = "" if failed else " (the benchmark's rule)"
     return f"--failed {chosen[0]}{whose}: {FAILED_POLICIES[chosen[0]]}."
 
@@ -64,7 +64,7 @@ def remarks(lacking: Lacking) -> list[str]:
         (lacking.failed, "{} failed"),
         (lacking.unresolved, "{} unresolved"),
         (lacking.unmarked, "{} not marked"),
-        (lacking.unsupported, "{} not supported"),
+        (lacking.unsupported, "{} unsupported"),
         (lacking.untimed, "no latency {}"),
     )
     return [text.format(count) for count, text in counts if count]
@@ -83,7 +83,7 @@ _COUNTS = {
     "decided": "Decided by a person",
     "unmarked": "Unmarked",
     "missing": "Not asked",
-    "unsupported": "Unsupported format",
+    "unsupported": "Unsupported",
 }
 
 _ALWAYS = {"answered", "failed"}
@@ -96,9 +96,11 @@ def _counts(rows: Sequence[Result]) -> list[str]:
 
 def _tail(metric: core.Metric, counts: Sequence[str]) -> tuple[core.Column, ...]:
     """The columns with the numbers of items, groups and answers behind a score."""
-    units = core.Column(core.plain_name(metric.per).capitalize() if metric.per else "Items", numeric=True, name="n")
+    units = (
+        core.Column(core.plain_name(metric.per).capitalize(), numeric=True, name="n") if metric.per else core.head("n")
+    )
     named = (core.Column(_COUNTS[name], numeric=True, name=name) for name in counts)
-    return (units, core.Column("Groups", numeric=True, name="groups"), *named)
+    return (units, core.head("groups"), *named)
 
 
 def results_tables(found: Results) -> list[core.Table]:
@@ -130,11 +132,9 @@ def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[
     title += "" if chance is None else f" (chance {core.value(metric, chance)})"
     counts = _counts(rows)
     heads = (
-        core.Column("System", name="system"),
-        core.Column("Condition", name="condition"),
+        *core.heads("system", "condition"),
         *(core.Column(core.plain_name(facet).capitalize(), name=facet) for facet in by),
-        core.Column("Score", numeric=True, name="value"),
-        core.Column(f"{100 * found.options.level:g} % CI", numeric=True),
+        *core.heads("value", "ci", level=found.options.level),
         *_tail(metric, counts),
     )
     cells: list[core.Row] = [
@@ -180,7 +180,7 @@ def _levels_table(
 _RANKS = (
     "The rank is 1 plus the number of systems that are significantly better, and never better than that of a system with a "
     "higher score. Beside it stands its confidence interval: all of them together hold the true ranks with {level} confidence "
-    "(paired tests, Holm). “Places in samples” is the spread of a system's place over bootstrap samples of the groups, not a "
+    "(paired tests, Holm). “Place in 95 % of resamples” is the spread of a system's place over bootstrap samples of the groups, not a "
     "confidence interval."
 )
 
@@ -226,7 +226,7 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
     axis, chance, counts = source.axis(key), source.chance(key), _counts(list(results.values()))
     scale, unit = (100, " %") if metric.percent else (1, "")
     heads = (
-        *core.columns("System", ">Rank", ">95 % CI of the rank", ">Places in samples"),
+        *core.heads("system", "rank", "rank_ci", "places"),
         core.Column(metric.label, numeric=True, name="value"),
         core.Column(f"{100 * source.options.level:g} % CI", numeric=True),
         core.Column(f"{scale * axis[0]:.3g} to {scale * axis[1]:.3g}{unit}", drawn=True),
@@ -248,7 +248,7 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
                 core.rank_range(row.place_low, row.place_high),
                 core.Cell(score(metric, row), strong=True, raw=row.value),
                 core.interval(metric, shown.ci_low, shown.ci_high),
-                core.Cell("", span=span_of(axis, shown.ci_low, shown.drawn, shown.ci_high, chance)),
+                core.Cell("", span=_span(source, board, axis, shown, chance)),
                 *(row.n, row.groups),
                 *(int(getattr(result, name)) for name in counts),
             )
@@ -274,10 +274,15 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
     return core.Table(caption, heads, tuple(rows), title=caption)
 
 
-RANGE_LINE = (
-    "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left out. It has a "
-    "rank only if these items can't change any."
-)
+def _span(
+    source: Source, board: Leaderboard, axis: tuple[float, float], row: Result | LeaderboardRow, chance: float | None
+) -> core.Span | None:
+    """A score with its interval, in the colour of the board's condition."""
+    drawn = span_of(axis, row.ci_low, row.drawn, row.ci_high, chance)
+    return None if drawn is None else replace(drawn, series=source.numbers[board.condition])
+
+
+RANGE_LINE = f"{RANGE} Such a run has a rank only if its missing items can't change any."
 
 LACKING_LINE = "A system without a score for every item has no rank."
 
@@ -289,6 +294,11 @@ DOUBTFUL_LINE = (
 UNDEFINED_LINE = (
     "The metric is not defined for a system that always says the same or never names the class, nor where all references "
     "are alike: such a system has no rank."
+)
+
+
+ORACLE_LINE = (
+    "An oracle baseline knows the answers (it uses the references): it is shown, and enters neither ranks nor tests."
 )
 
 
@@ -304,12 +314,12 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
             row.system,
             *(score(board.metric, row), core.interval(board.metric, row.ci_low, row.ci_high)),
             core.rank_range(row.rank_low, row.rank_high),
-            core.DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
+            core.percent(row.p_best),
             _badge(row) or ("" if row.rank else ", ".join(_why_unranked(row))),
         )
         for row in board.rows
     )
-    heads = core.columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
+    heads = (*core.heads("rank", "system", "value", "ci", "rank_ci", "p_best"), core.Column(""))
     return core.Table(title, heads, rows, title=title)
 
 
@@ -322,6 +332,7 @@ def leaderboard_notes(board: Leaderboard) -> list[str]:
         (any(row.policy != BOTH for row in open_ones), LACKING_LINE),
         (any(row.doubtful for row in unranked), DOUBTFUL_LINE),
         (any(row.undefined for row in unranked), UNDEFINED_LINE),
+        (any(row.oracle_baseline for row in board.rows), ORACLE_LINE),
         (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
     )
     return [note for there, note in notes if there]
@@ -349,10 +360,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
     notes = (
         (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
         (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
-        (
-            unsupported,
-            f"Items whose answer format a baseline does not support: {unsupported}. It is shown on the others, not ranked.",
-        ),
+        (unsupported, f"Unsupported items: {unsupported}. Such a system is shown on the others, and not ranked."),
         (
             any(row.rank is None and row.policy != BOTH and not (row.doubtful or row.undefined) for row in contestants),
             LACKING_LINE,
@@ -361,10 +369,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
         (any(row.undefined for row in contestants), UNDEFINED_LINE),
         (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
-        (
-            any(row.oracle_baseline for row in board.rows),
-            "An oracle baseline uses the reference answers: it is shown, and enters neither ranks nor tests.",
-        ),
+        (any(row.oracle_baseline for row in board.rows), ORACLE_LINE),
         (chance is not None, f"The broken line in the bars is the chance level: {core.value(board.metric, chance)}."),
         (
             any(row.unresolved for row in results.values()),

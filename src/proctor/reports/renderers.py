@@ -20,6 +20,7 @@ from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 _GAP = 2
 
@@ -226,11 +227,22 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.filters |= {"clean": clean, "thousands": thousands}
+    environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker}
     environment.tests |= {
         kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind) for kind in (Prose, Table, Figure)
     }
     return environment.from_string(_asset("report.html.j2"))
+
+
+def _marker(x: float, series: int) -> Markup:
+    """The marker of a series in a row that is 16 pixels high."""
+    from markupsafe import Markup
+
+    from proctor.reports.figures import SvgCanvas
+
+    canvas = SvgCanvas(140, 16)
+    canvas.marker(x, 8, series, 7)
+    return Markup(canvas.inner)  # noqa: S704  # numbers and names of colours alone
 
 
 @cache

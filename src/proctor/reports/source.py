@@ -28,6 +28,7 @@ from proctor.core import (
     natural,
 )
 from proctor.metrics import chance_level
+from proctor.reports.figures import condition_numbers
 from proctor.stats import Resampling
 
 BASELINE = "text-only"
@@ -116,6 +117,11 @@ class Source:
         there = {run.condition for run in self.runs}
         known = [name for name in self.card.conditions if name in there]
         return known + sorted(there - set(known))
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each condition, from which its colour and shape follow."""
+        return condition_numbers(self.conditions)
 
     @cached_property
     def systems(self) -> list[str]:
@@ -299,9 +305,13 @@ class Source:
     def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> runs.Comparison | None:
         """Compare two runs, each (system, condition), by one metric. None if they have no item in common."""
         by_name = self._by_name
-        if first not in by_name or second not in by_name or not self._share_a_metric(by_name[first], by_name[second]):
+        if first not in by_name or second not in by_name:
             return None
-        comparisons = runs.compare_runs(self._store, self.benchmark, [(by_name[first], by_name[second])], self.options)
+        if not all(key in self._scored.get(run, ()) for run in (first, second)):
+            return None
+        pair = [(by_name[first], by_name[second])]
+        options = replace(self.options, by=())
+        comparisons = runs.compare_runs(self._store, self.benchmark, pair, options, metrics=(key.metric,))
         return next(
             (
                 comparison

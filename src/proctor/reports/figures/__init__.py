@@ -11,6 +11,7 @@ from proctor.reports.figures.canvas import (
     value_axis,
 )
 from proctor.reports.figures.lines import MAX_ON_PODIUM, Curve, draw_columns, draw_curves, draw_podium, draw_rank_lines
+from proctor.reports.figures.marks import GREYS, RIGHT, WRONG, condition_numbers, plot_style
 from proctor.reports.figures.matrices import (
     Matrix,
     Verdicts,
@@ -19,8 +20,8 @@ from proctor.reports.figures.matrices import (
     draw_verdict_panels,
     draw_verdicts,
 )
+from proctor.reports.figures.pictures import PICTURES, write_picture
 from proctor.reports.figures.rows import (
-    GREY,
     SHARES,
     Box,
     ChartSeries,
@@ -34,8 +35,8 @@ from proctor.reports.figures.rows import (
 )
 
 __all__ = [
-    "GREY", "MAX_ON_PODIUM", "MAX_SERIES", "SHARES", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
-    "Panel", "Stack", "SvgCanvas", "Verdicts", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
+    "GREYS", "MAX_ON_PODIUM", "MAX_SERIES", "PICTURES", "RIGHT", "SHARES", "WRONG", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
+    "Panel", "Stack", "SvgCanvas", "Verdicts", "condition_numbers", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
     "draw_overview", "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
-    "plain_axis", "ratio_axis", "signed_axis", "standalone", "value_axis",
+    "plain_axis", "plot_style", "ratio_axis", "signed_axis", "standalone", "value_axis", "write_picture",
 ]  # fmt: skip

@@ -13,16 +13,16 @@ from html import escape
 from itertools import islice
 
 from proctor.core import Metric, clean, shorten, value
+from proctor.reports.figures.marks import LIGHT, LIGHT_GREYS, series_colour, series_shape
 
-_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
-"""The colour-blind safe colours of Okabe and Ito, and two more; each series also has its own marker."""
-
-COLOURS = {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"} | {
-    f"s{number}": colour for number, colour in enumerate(_SERIES)
-}
+COLOURS = (
+    {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"}
+    | {f"s{number}": colour for number, colour in enumerate(LIGHT)}
+    | {f"m{number}": colour for number, colour in enumerate(LIGHT_GREYS)}
+)
 """Colours by name; `dark` is the same in light and dark mode, for text on light colours."""
 
-MAX_SERIES = len(_SERIES)
+MAX_SERIES = len(LIGHT)
 WIDE, SLIM = 960, 380
 """The width of drawings for screens, and for phones."""
 
@@ -49,13 +49,6 @@ SHAPES = {
     "hexagon": tuple((math.sin(k * math.pi / 3), -math.cos(k * math.pi / 3)) for k in range(6)),
 }  # fmt: skip
 """Outlines in a box from −1 to 1, with y downwards."""
-
-_MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "left")
-
-
-def series_colour(number: int) -> str:
-    """The colour of the series with this number."""
-    return f"s{number % MAX_SERIES}"
 
 
 class SvgCanvas:
@@ -138,7 +131,7 @@ class SvgCanvas:
 
     def marker(self, x: float, y: float, number: int, size: float = 8) -> None:
         """The marker of the series with this number, in its colour."""
-        kind = _MARKERS[number % MAX_SERIES]
+        kind = series_shape(number)
         if kind == "circle":
             self.circle(x, y, size / 2, series_colour(number), edge="paper")
         else:
@@ -153,6 +146,11 @@ class SvgCanvas:
                 self.text(at + 14, y, name)
                 at += 30 + CHARACTER * len(name)
             y += 18
+
+    @property
+    def inner(self) -> str:
+        """The shapes so far, as markup."""
+        return "".join(self._parts)
 
     def svg(self, key: str, title: str, rows: Iterable[tuple[str, Iterable[str]]], note: str = "") -> str:
         """The drawing as inline SVG. `key` is unique on the page. The title and the description (`rows` with their

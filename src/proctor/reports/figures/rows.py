@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,8 +16,8 @@ from proctor.reports.figures.canvas import (
     SvgCanvas,
     label_width,
     legend_height,
-    series_colour,
 )
+from proctor.reports.figures.marks import series_colour
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """A series of markers or parts of bars: its name, the number of its colour (`GREY`: the faintest), and a letter for
+    """A series of markers or parts of bars: its name, its number (see `proctor.reports.figures.marks`), and a letter for
     use where the name does not fit."""
 
     name: str
@@ -64,8 +64,7 @@ class ChartSeries:
     letter: str = ""
 
 
-GREY = 8
-_DEEP = {0, 1, 6}  # series whose colour needs light text
+_DEEP = {"s0", "s1", "s3", "s6", "m1", "m2", "m3"}  # colours that need light text
 
 Mark = Dot | Box | Stack | Sequence[Dot] | None
 """The content of a row; several dots are one per series."""
@@ -185,14 +184,14 @@ class _Field:
         elif mark is None or mark.value is None:
             self.drawing.text(self.left + 3, y, "no score", fill="faint", size=10)
         else:
-            self.dot(y, mark, 0)
+            self.dot(y, mark, series[0].number if series else 0)
 
     def dot(self, y: float, dot: Dot, number: int, *, width: float = 2) -> None:
         if dot.value is None:
             return
         if dot.low is not None and dot.high is not None:
             ends = [(self.x(self.axis.within(end)), y) for end in (dot.low, dot.high)]
-            self.drawing.line(ends, series_colour(number), width, opacity=0.55)
+            self.drawing.line(ends, series_colour(number), width)
         self.drawing.marker(self.x(self.axis.within(dot.value)), y, number, 7.5)
 
     def box(self, y: float, box: Box, height: float) -> None:
@@ -213,19 +212,15 @@ class _Field:
             size = count / total if stack.shares and total else float(count)
             if count:
                 left, wide = self.x(start), self.x(start + size) - self.x(start)
-                self.drawing.rect(left, y - 7.5, wide, 15, _part_colour(entry), edge="paper")
+                self.drawing.rect(left, y - 7.5, wide, 15, series_colour(entry.number), edge="paper")
                 text = entry.letter or str(count)
                 if wide > CHARACTER * len(text) + 4:
                     self.drawing.text(left + wide / 2, y, text, fill=_on(entry), size=10, anchor="middle")
             start += size
 
 
-def _part_colour(series: ChartSeries) -> str:
-    return "grid" if series.number == GREY else series_colour(series.number)
-
-
 def _on(series: ChartSeries) -> str:
-    return "paper" if series.number in _DEEP else "ink" if series.number == GREY else "dark"
+    return "paper" if series_colour(series.number) in _DEEP else "dark"
 
 
 def _stack_entries(series: Sequence[ChartSeries], width: float) -> list[tuple[float, float, ChartSeries]]:
@@ -245,7 +240,7 @@ def _stack_legend_height(series: Sequence[ChartSeries], width: float) -> float:
 
 def _stack_legend(drawing: SvgCanvas, series: Sequence[ChartSeries], width: float) -> None:
     for x, y, entry in _stack_entries(series, width):
-        drawing.rect(x, y - 7, 14, 14, _part_colour(entry))
+        drawing.rect(x, y - 7, 14, 14, series_colour(entry.number))
         drawing.text(x + 7, y, entry.letter, fill=_on(entry), size=10, anchor="middle")
         drawing.text(x + 20, y, entry.name)
 
@@ -262,7 +257,7 @@ def _description(
                 dots = [(f"{each.name} ", dot) for each, dot in zip(series, mark, strict=True)]
             parts = [f"{name}{axis.said(dot.value)}" for name, dot in dots if dot.value is not None]
             if isinstance(mark, Box):
-                parts = [f"median {mark.median:.3g}, quartiles {mark.q1:.3g} and {mark.q3:.3g}"]
+                parts = [f"median {axis.said(mark.median)}, {_quartiles(mark, axis)}"]
             if isinstance(mark, Stack):
                 parts = [f"{count} {each.name}" for count, each in zip(mark.counts, series, strict=True) if count]
             described.append((where, parts or ["nothing"]))
@@ -308,11 +303,15 @@ def draw_list(
             field.box(top + 22, mark, 13)
         elif mark is not None:
             _compared(field, top + 22, mark, line)
-    return drawing.svg(key, title, [(name, _mark_said(mark, text)) for name, mark, text in rows])
+    return drawing.svg(key, title, [(name, _mark_said(mark, text, axis)) for name, mark, text in rows])
 
 
-def _mark_said(mark: Dot | Box | None, text: str) -> list[str]:
-    quartiles = [f"quartiles {mark.q1:.3g} and {mark.q3:.3g}"] if isinstance(mark, Box) else []
+def _quartiles(box: Box, axis: Axis) -> str:
+    return f"quartiles {axis.said(box.q1)} and {axis.said(box.q3)}"
+
+
+def _mark_said(mark: Dot | Box | None, text: str, axis: Axis) -> list[str]:
+    quartiles = [_quartiles(mark, axis)] if isinstance(mark, Box) else []
     return [*([text] if text else []), *quartiles]
 
 
@@ -341,9 +340,10 @@ def draw_overview(
     axis: Axis,
     *,
     line: tuple[float, str] | None = None,
+    numbers: Mapping[str, int] | None = None,
 ) -> str:
-    """Groups (systems) with a line for each part (condition): name, interval and value. Parts without a value are
-    omitted, without changing the colours of others."""
+    """Groups (systems) with a line for each part (condition): name, interval and value. `numbers` are those of the parts
+    (see `marks`), by default their places. Parts without a value are omitted."""
     parts = [part for _, own in groups for part in own]
     left = 18 + CHARACTER * 0.9 * max((len(shorten(name, _LONGEST)) for name, *_ in parts), default=0)
     right = 16 + _DIGIT * max((len(text) for *_, text in parts), default=0)
@@ -360,7 +360,7 @@ def draw_overview(
                 continue
             drawing.text(8, y + _LINE / 2, shorten(part, _LONGEST), fill="faint", size=11)
             drawing.text(_LIST - 8, y + _LINE / 2, text, size=11, anchor="end")
-            field.dot(y + _LINE / 2, dot, number, width=3)
+            field.dot(y + _LINE / 2, dot, (numbers or {}).get(part, number), width=3)
             y += _LINE
         y += _BETWEEN
     description = [
