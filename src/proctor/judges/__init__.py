@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         CONTRADICTION_FLAG,
         CRITERIA_SCORE,
         DECIDED_BY_A_PERSON,
+        FLAG_METRICS,
         HALF_UNNAMED,
         JUDGE_VOTE,
         NO_VERDICT,
@@ -54,8 +55,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "HALF_UNNAMED",
-    "JUDGES", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC",
+    "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "FLAG_METRICS",
+    "HALF_UNNAMED", "JUDGES", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC",
     "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "Ask",
     "CachedModel", "Chunking", "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction",
     "LinearRating", "Panel", "PartialScoresError", "PipelineFit", "SignalReader", "Signals", "Verdict", "WithFallback",

@@ -158,6 +158,9 @@ UNRESOLVED = Metric(
 )
 """1 where an answer has no majority, and therefore no accuracy; else 0."""
 
+FLAG_METRICS = frozenset({CONTRADICTION.name, UNRESOLVED.name})
+"""Flags of a judge's replies: they say nothing of a system, which therefore has no rank by them."""
+
 
 def decided_by(person: str) -> str:
     """The label of `unresolved` for a person's decision.

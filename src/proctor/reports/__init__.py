@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
+    from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis
     from proctor.reports.comparisons import comparison_blocks, differences_table, p_words, unadjusted_line, without_line
     from proctor.reports.item_audit import audit_section
     from proctor.reports.leaderboard import (
@@ -48,10 +49,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
+    "DECIDED_LINE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "ChartRow", "ChartWords", "Lane", "LeaderboardChart", "Prose",
+    "Question", "Reference",
     "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
-    "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
-    "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "outside_line", "p_words",
+    "chart_html", "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
+    "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_axis", "metric_board_table", "metric_pairs_table", "outside_line", "p_words",
     "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "removal_lines", "results_tables",
     "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language", "tie_lines", "unadjusted_line",
     "who_advances", "without_line", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",

@@ -10,6 +10,7 @@ from pathlib import Path
 from proctor.core import ACCURACY, count_of, difference, interval, p_value, percent, plain_name, shorten, write_whole
 from proctor.reports.blocks import Block, Figure, Prose, Section, recorded_figure
 from proctor.reports.figures import (
+    HATCHED,
     MAX_ON_PODIUM,
     SHARES,
     Axis,
@@ -79,7 +80,18 @@ def analysis_section(source: Source) -> Section | None:
         "samples of whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are "
         "folded under it, a broken line is the chance level; proctor analyze --out writes all of them as files.",
         blocks=tuple(blocks),
+        finding="" if isinstance(analysis, str) else _from_group_to_group(analysis),
+        count=count_of(sum(isinstance(block, Figure) for block in blocks), "figure"),
     )
+
+
+def _from_group_to_group(analysis: Analysis) -> str:
+    """How far the accuracy of the first system varies between groups."""
+    first = next(iter(analysis.boards[0].names), "")
+    values = [row["value"] for row in analysis.tables["groups"] if row["system"] == first and row["value"] is not None]
+    if len(values) < 2:
+        return ""
+    return f"{first}: {percent(min(values))} to {percent(max(values))} from group to group"
 
 
 def performance_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
@@ -408,18 +420,18 @@ def podium_figure(analysis: Analysis) -> Figure | None:
 
 _CAUSES = {
     "right": ("R", 0),
-    "wrong": ("W", 7),
-    "unreadable": ("U", 5),
-    "missing": ("M", 4),
-    "timed out": ("T", 3),
-    "refused": ("X", 6),
-    "error": ("E", 6),
-    "unresolved": ("V", 2),
-    "not marked": ("N", 2),
-    "not supported": ("S", 2),
-    "failed": ("F", 1),
+    "wrong": ("W", 1),
+    "unreadable": ("U", HATCHED),
+    "missing": ("M", HATCHED + 1),
+    "timed out": ("T", HATCHED + 2),
+    "refused": ("X", HATCHED + 3),
+    "error": ("E", HATCHED + 4),
+    "unresolved": ("V", HATCHED + 5),
+    "not marked": ("N", HATCHED + 6),
+    "not supported": ("S", HATCHED + 7),
+    "failed": ("F", HATCHED + 1),
 }
-"""The letter and colour of each cause of failure; related causes share a colour."""
+"""The letter and colour of each cause of failure: right blue, wrong orange, everything that is missing a hatched grey."""
 
 
 def together_figures(analysis: Analysis) -> list[Figure]:
@@ -452,8 +464,15 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     return recorded_figure("ensembles", "Ensembles", drawn, caption, rows)
 
 
+def _has_accuracy(rows: Sequence[AnalysisRow], form: str) -> bool:
+    """Whether any answer of this format is right or wrong, or could have been."""
+    return any(row["format"] == form and row["cause"] != "not marked" for row in rows)
+
+
 def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
-    rows = analysis.tables["failures"]
+    every = analysis.tables["failures"]
+    scored = [form for form in dict.fromkeys(row["format"] for row in every) if _has_accuracy(every, form)]
+    rows = [row for row in every if row["format"] in scored]
     if not rows:
         return None
     causes = [cause for cause in _CAUSES if any(row["cause"] == cause for row in rows)]
@@ -465,10 +484,12 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         bars = [Stack(line, shares=True) for line in lines]
         panels.append(Panel(f"{plain_name(form) or 'no format'} ({count_of(size, 'question')})", bars))
     series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
-    title = "Failures by answer format"
+    title = "Failures by answer format (accuracy)"
     drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)
     caption = (
         "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones "
         "are not scored."
     )
+    others = [plain_name(form) for form in dict.fromkeys(row["format"] for row in every) if form not in scored]
+    caption += f" Not here, since accuracy does not score it: {', '.join(others)}." if others else ""
     return recorded_figure("failures", title, drawn, caption, rows, narrow=narrow)

@@ -1,4 +1,4 @@
-"""Blocks of output (figures, prose, folds, sections), which renderers turn into terminal text, HTML, CSV or JSON.
+"""Blocks of output (charts, figures, prose, folds, sections), which renderers turn into terminal text, HTML, CSV or JSON.
 
 Texts in here are plain and may be hostile; every renderer escapes them. Only a figure's `svg` is markup, and it is
 made by `proctor.reports.figures` alone.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.core import DASH, Cell, Column, Span, Table, safe_cell
+from proctor.reports.charts import LeaderboardChart
 
 RANK_INTERVAL_LINE = (
     "The intervals of a board contain all true ranks at once with 95 % confidence if systems fail on single questions; of "
@@ -54,19 +55,22 @@ class Folded:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Table | Figure | Folded
+Block = Prose | Table | Figure | LeaderboardChart | Folded
 
 
 @dataclass(frozen=True)
 class Section:
     """A section. `key` is its anchor, `lead` explains what it shows. Blocks that are strings are headings. Sections
-    that are not `opened` are folded on the page."""
+    that are not `opened` are folded on the page, with their `finding` beside the title; `count` stands beside the title
+    in the contents."""
 
     key: str
     title: str
     lead: str
     blocks: Sequence[Block | str] = field(default_factory=tuple)
     opened: bool = False
+    finding: str = ""
+    count: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Story:
-    """The summary at the top of a report."""
+    """The summary at the top of a report: what was evaluated, answers, and the finding in one sentence (`headline`)."""
 
     evaluated: str
     answers: tuple[Answer, ...]
-    figure: Figure | None = None
+    headline: str = ""
 
 
 def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -181,7 +181,22 @@ def conditions_section(source: Source) -> Section | None:
         f"keeps its score. A difference to {baseline} whose interval reaches zero is no evidence that the video is "
         f"used.",
         blocks=blocks,
+        finding=_used(source),
     )
+
+
+def _used(source: Source) -> str:
+    """How many systems score significantly higher under the first condition than under the baseline."""
+    pairs, first = source.paired, source.conditions[0]
+    if pairs is None or first == pairs.baseline or not source.leading:
+        return ""
+    key, level = source.leading[0], source.options.level
+    own = [one for one in pairs.of(key) if one.first.condition == first and not source.is_baseline(one.first.system)]
+    sign = 1 if source.metric(key.metric).higher_is_better else -1
+    higher = [
+        one for one in own if one.p_holm is not None and one.p_holm <= 1 - level and sign * (one.drawn or 0.0) > 0
+    ]
+    return f"{len(higher)} of {count_of(len(own), 'system')} significantly higher with {first}" if own else ""
 
 
 def _scores(source: Source, key: Key, anchor: str) -> Figure:
@@ -197,7 +212,7 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
         systems,
         [Panel("", dots, None if chance is None else (chance, "chance"))],
         value_axis(source.metric(key.metric), *source.axis(key)),
-        series=[ChartSeries(name, number) for number, name in enumerate(conditions)],
+        series=[ChartSeries(name, source.marks[name]) for name in conditions],
         caption=f"{title}, with intervals. The leaderboard has the numbers.",
     )
 
@@ -236,7 +251,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
         systems,
         [Panel("", dots, (0.0, "no difference"))],
         axis,
-        series=[ChartSeries(f"{name} − {pairs.baseline}", source.conditions.index(name)) for name in conditions],
+        series=[ChartSeries(f"{name} − {pairs.baseline}", source.marks[name]) for name in conditions],
         caption=f"{title}, on the items that both have a score for. Right of zero, the value is higher than under "
         f"{pairs.baseline}.",
         numbers=table,
@@ -289,6 +304,7 @@ def gains_section(source: Source) -> Section | None:
         lead=f"Each dot is the mean over the same items of the score under {condition} minus that under "
         f"{pairs.baseline}, the line its interval. Holm's p counts all differences of one metric and facet together.",
         blocks=blocks,
+        count=count_of(sum(isinstance(block, str) for block in blocks), "facet"),
     )
 
 
@@ -343,4 +359,21 @@ def crossings_section(source: Source) -> Section | None:
         lead="Rows say how an item went in the one run (of two conditions: the baseline), columns how it went in the "
         "other; on the diagonal both agree. Off it stands what one run could do and the other could not.",
         blocks=blocks,
+        finding=_off_diagonal(found[0]),
+        count=count_of(len(found), "pair"),
+    )
+
+
+def _off_diagonal(comparison: Comparison) -> str:
+    """What the first pair of a section differs in, if its outcomes are two."""
+    if comparison.table is None or len(comparison.table) != 2:
+        return ""
+    same = comparison.first.system == comparison.second.system
+    first, second = (run.condition if same else run.system for run in (comparison.first, comparison.second))
+    who, best = f"{comparison.first.system}: " if same else "", comparison.levels[0]
+    (_, only_first), (only_second, _) = comparison.table
+    return (
+        f"{who}{only_first} {best} under {first} alone, {only_second} under {second} alone"
+        if same
+        else (f"{only_first} {best} by {first} alone, {only_second} by {second} alone")
     )

@@ -316,7 +316,17 @@ def raters_section(source: AuditSource) -> Section:
         "raters would give it on average. Where r is 0.50, a perfect metric reaches 0.71 with one rater, and more with "
         "the mean of several. This takes raters to err alike and independently.",
         blocks=blocks,
+        finding=_ceiling_words(ceilings),
     )
+
+
+def _ceiling_words(ceilings: Sequence[Ceiling]) -> str:
+    """How far two raters agree, in a few words."""
+    values = sorted(one.mean.value for one in ceilings if one.mean.value is not None)
+    if not values:
+        return "not known: no answer was rated by two"
+    ends = number(values[0]) if len(values) == 1 else f"{number(values[0])} to {number(values[-1])}"
+    return f"two raters correlate by {ends}"
 
 
 def systems_section(source: AuditSource) -> Section:
@@ -394,4 +404,5 @@ def counts_section(source: AuditSource) -> Section:
             ),
             Prose("Found while reading the scores:", notes) if notes else quiet,
         ],
+        finding=f"{thousands(len(table.ratings))} ratings of {thousands(sum(one.answers for one in source.found.coverage))} answers",
     )

@@ -4,6 +4,7 @@ from proctor.reports.figures.canvas import (
     MAX_SERIES,
     Axis,
     SvgCanvas,
+    condition_marks,
     plain_axis,
     ratio_axis,
     signed_axis,
@@ -21,6 +22,7 @@ from proctor.reports.figures.matrices import (
 )
 from proctor.reports.figures.rows import (
     GREY,
+    HATCHED,
     SHARES,
     Box,
     ChartSeries,
@@ -29,13 +31,12 @@ from proctor.reports.figures.rows import (
     Panel,
     Stack,
     draw_list,
-    draw_overview,
     draw_rows,
 )
 
 __all__ = [
-    "GREY", "MAX_ON_PODIUM", "MAX_SERIES", "SHARES", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
-    "Panel", "Stack", "SvgCanvas", "Verdicts", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
-    "draw_overview", "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
+    "GREY", "HATCHED", "MAX_ON_PODIUM", "MAX_SERIES", "SHARES", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
+    "Panel", "Stack", "SvgCanvas", "Verdicts", "condition_marks", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
+    "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
     "plain_axis", "ratio_axis", "signed_axis", "standalone", "value_axis",
 ]  # fmt: skip

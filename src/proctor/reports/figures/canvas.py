@@ -14,13 +14,22 @@ from itertools import islice
 
 from proctor.core import Metric, clean, shorten, value
 
-_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195", "#8c8c8c")
-"""The colour-blind safe colours of Okabe and Ito, and two more; each series also has its own marker."""
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#a9487f", "#2a8bc0", "#b57800", "#7a5195", "#767676")
+"""The colour-blind safe colours of Okabe and Ito, three of them darker so that marks have a contrast of 3:1, and two
+more; each series also has its own marker."""
 
-COLOURS = {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"} | {
-    f"s{number}": colour for number, colour in enumerate(_SERIES)
+COLOURS = {
+    "ink": "#1c1f23",
+    "faint": "#59626d",
+    "grid": "#dfe3e8",
+    "paper": "#ffffff",
+    "dark": "#101418",
+    "m0": "#6b7580",
+    "m1": "#868e97",  # what is missing
+    **{f"s{number}": colour for number, colour in enumerate(_SERIES)},
 }
-"""Colours by name; `dark` is the same in light and dark mode, for text on light colours."""
+"""The light colours of the design tokens (`assets/shared/tokens.css`) by name, for files outside a page; `dark` is the
+same in light and dark mode, for text on light colours."""
 
 MAX_SERIES = len(_SERIES)
 WIDE, SLIM = 960, 380
@@ -50,7 +59,29 @@ SHAPES = {
 }  # fmt: skip
 """Outlines in a box from −1 to 1, with y downwards."""
 
-_MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "left")
+MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "left")
+"""The marker of each series."""
+
+_CONDITIONS = {
+    "video": 0,
+    "text-only": 1,
+    "black": 2,
+    "shuffled": 3,
+    "single-frame": 4,
+    "reversed": 5,
+    "other-video": 6,
+}
+
+
+def condition_marks(names: Sequence[str]) -> dict[str, int]:
+    """The number of the colour and marker of each condition, the same in every figure of every report. Conditions of
+    other packages take the free numbers in their order.
+
+    >>> condition_marks(["text-only", "of-a-package", "video"])
+    {'text-only': 1, 'of-a-package': 7, 'video': 0}
+    """
+    free = iter(range(len(_CONDITIONS), len(_CONDITIONS) + len(names)))
+    return {name: _CONDITIONS[name] if name in _CONDITIONS else next(free) for name in dict.fromkeys(names)}
 
 
 def series_colour(number: int) -> str:
@@ -138,10 +169,11 @@ class SvgCanvas:
 
     def marker(self, x: float, y: float, number: int, size: float = 8) -> None:
         """The marker of the series with this number, in its colour."""
-        kind = _MARKERS[number % MAX_SERIES]
+        kind = MARKERS[number % MAX_SERIES]
         if kind == "circle":
-            self.circle(x, y, size / 2, series_colour(number), edge="paper")
+            self.circle(x, y, size / 2, series_colour(number), edge="paper", width=1.2)
         else:
+            self.shape([(x, y)], kind, size + 2.4, "paper")  # a ring, as the circle has
             self.shape([(x, y)], kind, size, series_colour(number))
 
     def legend(self, x: float, y: float, entries: Sequence[tuple[int, str]], room: float) -> None:
