@@ -76,5 +76,5 @@ def test_no_style_sheet_has_a_colour_of_its_own(name: str) -> None:
     own = {colour for colour in re.findall(r"#[0-9a-fA-F]{3,8}\b(?![^{}]*\{)", style) if set(colour[1:]) - set("0f")}
     assert own <= {"#444", "#0008"}, name
     used, declared = set(re.findall(r"var\((--[\w-]+)", style)), set(re.findall(r"(--[\w-]+):", TOKENS + style))
-    set_by_scripts = {"--frames"}
+    set_by_scripts = {"--frames", "--class", "--shape"}
     assert used - declared <= set_by_scripts

@@ -28,8 +28,8 @@ def places(html: str, kind: str) -> list[float]:
     ("metric", "ends", "labels"),
     [
         (ACCURACY, (0.0, 1.0), ("0 %", "25 %", "50 %", "75 %", "100 %")),
-        (Metric("rubric", "Rubric", high=2.0), (0.0, 2.0), ("0", "0.5", "1", "1.5", "2")),
-        (Metric("tau", "Tau", low=-1.0), (-1.0, 1.0), ("−1", "−0.5", "0", "0.5", "1")),
+        (Metric("rubric", "Rubric", high=2.0), (0.0, 2.0), ("0", "0.5", "1.0", "1.5", "2.0")),
+        (Metric("tau", "Tau", low=-1.0), (-1.0, 1.0), ("−1.0", "−0.5", "0", "0.5", "1.0")),
         (Metric("seconds", "Seconds", high=float("inf")), (0.0, 40.0), ("0", "10", "20", "30", "40")),
     ],
 )
@@ -79,11 +79,11 @@ def test_each_condition_has_its_colour_and_shape_and_the_others_unfold() -> None
 def test_conditions_have_the_same_marks_in_every_report() -> None:
     assert condition_marks(["video", "text-only"]) == {"video": 0, "text-only": 1}
     assert condition_marks(["text-only"]) == {"text-only": 1}  # blue stays the video's
-    every = condition_marks([*CONDITIONS.names(), "of-a-package", "another"])
-    assert len({number % MAX_SERIES for number in every.values()}) >= MAX_SERIES - 1
-    assert [every[name] for name in CONDITIONS.names()] == [
-        condition_marks([name])[name] for name in CONDITIONS.names()
-    ]
+    own = [name for name in CONDITIONS.names() if condition_marks([name])[name] < MAX_SERIES - 1]
+    assert len(own) == 7
+    every = condition_marks([*own, "of-a-package", "another"])
+    assert len({number % MAX_SERIES for number in every.values()}) == MAX_SERIES
+    assert [every[name] for name in own] == [condition_marks([name])[name] for name in own]
 
 
 def test_every_text_is_escaped_and_nothing_needs_a_looser_policy() -> None:

@@ -63,7 +63,7 @@ def test_whole_blocks_beyond_the_limit_are_left_out() -> None:
 
 
 def test_no_items_are_no_block() -> None:
-    assert pack({"runs": []}, [], {}, limit=LIMIT) == BrowserData({"runs": []})
+    assert pack({"runs": []}, (), {}, limit=LIMIT) == BrowserData({"runs": []})
 
 
 @pytest.mark.usefixtures("small")

@@ -34,9 +34,9 @@ _WORDS = {
 }
 
 
-def english(name: str, **values: object) -> str:
+def english(key: str, /, **values: object) -> str:
     """The English text of a board, as its pages have it."""
-    return _WORDS[name].format(**values)
+    return _WORDS[key].format(**values)
 
 
 @dataclass(frozen=True)

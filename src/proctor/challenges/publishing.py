@@ -409,7 +409,7 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
 
 def _section(board: dict[str, Any], table: Table, how: BoardText) -> Section:
     """A board as a chart, with its table folded below."""
-    chart = replace(board_chart(board, in_order(board), how), caption=table.title, numbers=table)
+    chart = replace(board_chart(board, in_order(board), how), caption=f"{table.title}.", numbers=table)
     notes = [*([GATE_LINE] if _gated(board) else []), *board_lines(board)]
     blocks: list[Block | str] = [chart, *([Prose("Notes:", tuple(notes), quiet=True)] if notes else [])]
     return Section(board["name"], how.title(board), "", blocks, opened=True)

@@ -114,10 +114,22 @@ def recorded_figure(
     facet: str = "",
     narrow: str = "",
 ) -> Figure:
-    """A drawing with its records: as a table if they are few, else as CSV."""
+    """A drawing with its records: as a table of the columns that vary if they are few, else as CSV."""
     few = len(rows) <= _MAX_ROWS
-    numbers, lines = (records_table(caption, rows), "") if few else (None, _csv(rows))
+    numbers, lines = (records_table(caption, _varying(rows)), "") if few else (None, _csv(rows))
     return Figure(svg, caption, numbers, lines, narrow, name, title, facet)
+
+
+def _varying(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records without the columns that are the same in all of them.
+
+    >>> _varying([{"system": "a", "n": 5, "p": None}, {"system": "b", "n": 5, "p": None}])
+    [{'system': 'a'}, {'system': 'b'}]
+    """
+    if len(rows) < 2:
+        return [dict(row) for row in rows]
+    kept = [name for name in rows[0] if any(row[name] != rows[0][name] for row in rows)]
+    return [{name: row[name] for name in kept} for row in rows]
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -75,7 +75,7 @@ def metric_axis(metric: Metric, *shown: float | None) -> Axis:
     Values outside it (of metrics without bounds) extend it.
 
     >>> metric_axis(Metric("rubric", "Rubric score", high=2.0), 0.3).labels
-    ('0', '0.5', '1', '1.5', '2')
+    ('0', '0.5', '1.0', '1.5', '2.0')
     >>> from proctor.core import ACCURACY
     >>> metric_axis(ACCURACY).limits, metric_axis(ACCURACY).labels[-1]
     ((0.0, 1.0), '100 %')
@@ -90,8 +90,9 @@ def chart_html(chart: LeaderboardChart) -> str:
     """The chart as HTML. Every text is escaped; equal charts give equal bytes."""
     named = any(lane.name for row in chart.rows for lane in row.lanes)
     rows = "".join(_row(chart, row, named=named) for row in chart.rows)
+    kind = "chart" if any(row.rank != DASH for row in chart.rows) else "chart unranked"
     return (
-        f'<div class="chart" role="group" aria-label="{_text(chart.caption)}"><ol>{_head(chart)}{rows}</ol>'
+        f'<div class="{kind}" role="group" aria-label="{_text(chart.caption)}"><ol>{_head(chart)}{rows}</ol>'
         f"{_keys(chart.lines)}</div>"
     )
 

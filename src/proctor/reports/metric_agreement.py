@@ -250,6 +250,7 @@ def agreement_section(source: AuditSource) -> Section:
         lead=f"The mean of Kendall's τ-b, Pearson's r and Spearman's ρ between scores and ratings. {ALL} pools the "
         "datasets: where they differ in both scores and ratings, it can lie above every one of them.",
         blocks=blocks,
+        finding=f"{count_of(len(source.table.dimensions), 'dimension')}, {count_of(len(source.table.datasets), 'dataset')}",
     )
 
 
@@ -346,6 +347,7 @@ def systems_section(source: AuditSource) -> Section:
         lead="A metric can put systems in the raters' order and yet say little of a single answer, or the other way "
         "round. With few systems their order is easily met by luck: such a correlation has no interval worth showing.",
         blocks=blocks,
+        finding=count_of(len({rating.system for rating in source.table.ratings}), "system"),
     )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from proctor.audits import AS_GIVEN, LeadRow, MetricComparison, MetricRanking, Part, Power, PowerTable, RankedMetric
 from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value
-from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
+from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
 from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis
-from proctor.reports.figures import Axis, Dot, draw_list, signed_axis
+from proctor.reports.figures import Axis, Dot, signed_axis
 from proctor.reports.metric_agreement import (
     REASON,
     contrast_cells,
@@ -38,19 +38,33 @@ def contrast_axis(contrasts: Sequence[Contrast]) -> Axis:
     return signed_axis(_PLAIN, min([0.0, *ends]), max([0.0, *ends]), lines=4)
 
 
-def contrasts_figure(
-    key: str,
-    title: str,
-    rows: Sequence[tuple[str, Contrast]],
-    heads: tuple[str, str],
-    more: str,
-    table: Table | None = None,
-) -> Figure:
-    """Differences, one per row; `heads` are the labels of the numbers and of the line at 0."""
+def contrasts_chart(
+    title: str, rows: Sequence[tuple[str, Contrast]], heads: tuple[str, str], more: str, table: Table | None = None
+) -> LeaderboardChart:
+    """Differences, one per row; `heads` say what the numbers are, and what the line at 0 is. A marker is hollow where the
+    interval includes 0."""
+    lanes = [(name, contrast, contrast_cells(contrast)[0]) for name, contrast in rows]
+    shown = tuple(
+        ChartRow(
+            name,
+            (
+                Lane(
+                    "",
+                    contrast.value,
+                    contrast.ci_low,
+                    contrast.ci_high,
+                    0,
+                    cell.text,
+                    ends_of(contrast),
+                    is_open=not cell.strong,
+                ),
+            ),
+        )
+        for name, contrast, cell in lanes
+    )
     axis = contrast_axis([contrast for _, contrast in rows])
-    shown = [(name, dot_of(contrast), contrast_cells(contrast)[0].text) for name, contrast in rows]
-    drawn = draw_list(key, title, shown, axis, head=heads[0], line=(0.0, heads[1]))
-    return Figure(drawn, f"{title}. Filled dot: the interval excludes 0{more}", table)
+    caption = f"{title}: {heads[0]}. Filled: the interval excludes 0{more}"
+    return LeaderboardChart(caption, axis, shown, ((0.0, heads[1]),), ChartWords(score="", ends="95 % CI"), table)
 
 
 def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
@@ -188,12 +202,12 @@ def metric_pairs_section(source: AuditSource) -> Section | None:
     if len(source.found.metrics) < 2:
         return None
     blocks: list[Block | str] = []
-    for number_, language in enumerate(source.languages):
+    for language in source.languages:
         blocks.append(spoken_language(language))
         board = source.main_board(language)
         pairs = [comparison for comparison in board.comparisons if comparison.difference.value is not None]
         if pairs and len(pairs) <= _MAX_PAIRS_DRAWN:
-            blocks.append(_pairs_figure(language, pairs, f"pairs-{number_}"))
+            blocks.append(_pairs_chart(language, pairs))
         if len(source.dimensions(language)) > 1:
             table = metric_pairs_table(board)
             many = len(table.rows) > _MAX_PAIRS_DRAWN
@@ -223,13 +237,10 @@ def _pairs_finding(source: AuditSource) -> str:
     return "; ".join(parts)
 
 
-def _pairs_figure(language: str, pairs: Sequence[MetricComparison], key: str) -> Figure:
+def _pairs_chart(language: str, pairs: Sequence[MetricComparison]) -> LeaderboardChart:
     rows = [(f"{pair.first} minus {pair.second}", pair.difference) for pair in pairs]
-    title, what = (
-        f"{spoken_language(language)}: differences of the mean correlation",
-        "difference of the mean correlation",
-    )
-    return contrasts_figure(key, title, rows, (what, "no difference"), " (not adjusted for the number of pairs).")
+    title, what = f"{spoken_language(language)}, pairs of metrics", "difference of the mean correlation"
+    return contrasts_chart(title, rows, (what, "no difference"), " (not adjusted for the number of pairs).")
 
 
 _NESTED: tuple[Part, ...] = ("between", "within")
