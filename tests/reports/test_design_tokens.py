@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from proctor.reports.figures.canvas import COLOURS
+from proctor.reports.figures.marks import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS
 
 ASSETS = files("proctor.reports") / "assets"
 TOKENS = (ASSETS / "shared" / "tokens.css").read_text(encoding="utf-8")
@@ -19,7 +20,7 @@ STYLES = {
     "challenge.css": files("proctor.challenges") / "pages" / "static" / "challenge.css",
 }
 TEXTS = ("ink", "faint", "link", "good", "bad")
-MARKS = (*(f"s{number}" for number in range(8)), "m0", "m1", "edge")
+MARKS = (*(f"s{number}" for number in range(8)), *(f"m{number}" for number in range(4)), "edge")
 
 
 def tokens(scheme: str) -> dict[str, str]:
@@ -67,6 +68,10 @@ def test_files_outside_a_page_have_the_light_colours() -> None:
     known = tokens("light")
     drawn = {name: colour for name, colour in COLOURS.items() if name != "dark"}
     assert drawn == {name: {"#fff": "#ffffff"}.get(known[name], known[name]) for name in drawn}
+    for scheme, series, greys in (("light", LIGHT, LIGHT_GREYS), ("dark", DARK, DARK_GREYS)):
+        marks = tokens(scheme)
+        assert [marks[f"s{number}"] for number in range(len(series))] == [*series]
+        assert [marks[f"m{number}"] for number in range(len(greys))] == [*greys]
 
 
 @pytest.mark.parametrize("name", STYLES)

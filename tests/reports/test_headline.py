@@ -56,7 +56,7 @@ def test_what_is_the_same_for_all_is_said_once(source: Source) -> None:
     assert accuracy.rows[1].below == ""
     assert accuracy.numbers is not None
     heads = [column.label for column in accuracy.numbers.columns]
-    assert heads == ["System", "Condition", "Rank", "95 % CI of the rank", "Accuracy", "95 % CI", "Missing"]
+    assert heads == ["System", "Condition", "Rank", "Rank, 95 % CI", "Accuracy", "95 % CI", "Missing"]
 
 
 def test_where_nothing_is_missing_no_column_says_so(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_the_leaderboard_is_that_of_the_runs(page: Page, store: Store) -> None:
     board = leaderboard(store, "toy", condition="video")
     top = next(row for row in page.rows if row[:1] == ["looker"])
     columns = next(row for row in page.rows if row[:3] == ["System", "Condition", "Rank"])
-    assert columns == ["System", "Condition", "Rank", "95 % CI of the rank", "Accuracy", "95 % CI", "Missing"]
+    assert columns == ["System", "Condition", "Rank", "Rank, 95 % CI", "Accuracy", "95 % CI", "Missing"]
     assert top[:3] == ["looker", "video", str(board.rows[0].rank)]
     assert (board.rows[0].value, board.rows[0].lacking) == (None, 1)
     assert top[4] == "88.1 % … 90.2 %"  # 37 right of 41 answers, and one that failed

@@ -31,7 +31,7 @@ UNRESOLVED_ONES = np.array([False, False, False, False, True, False, False])
 def run(values: list[float] | None = None, metric: str = "accuracy") -> RunScores:
     codes = [-1 if status is None else STATUS_CODES[status.value] for status in LINES]
     everything = np.ones(len(LINES), dtype=np.bool_)
-    outcomes = Outcomes(np.array(codes), everything, everything, ~everything)
+    outcomes = Outcomes(np.array(codes), everything, everything, ~everything, ~everything)
     series = Series(metric, "judge", np.array(VALUES if values is None else values))
     declared = ACCURACY if metric == "accuracy" else UNRESOLVED
     return run_scores(declared, series, MARKABLE, outcomes, UNRESOLVED_ONES)

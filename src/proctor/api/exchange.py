@@ -26,6 +26,9 @@ _KINDS = {
     "judgements": _LINES,
     "csv": (".csv", ".txt"),
     "parquet": (".parquet",),
+    "xlsx": (".xlsx",),
+    "unresolved": (".csv", ".txt"),
+    "decided": (".csv", ".txt"),
     "sums": (".json",),
     "inspect": (".eval", ".json"),
     "hf-eval": (".yaml", ".yml"),
@@ -33,12 +36,12 @@ _KINDS = {
 }
 
 _SUBMISSIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".zip")
-"""The endings of files that each format replaces."""
+"""The endings of the files of each format."""
 
 
 def export_place(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
-    """The path to write an export to. Raises `InputError` if a file is there that is not an earlier export of the same
-    kind."""
+    """The path to write an export to. Raises `InputError` for an ending that the format does not have, and if a file is
+    there that is not an earlier export of the same kind."""
     from proctor.interchange import FORMATS
 
     kinds = _KINDS.get(form, () if form in FORMATS.written() else _SUBMISSIONS)
@@ -315,7 +318,7 @@ def _counted_as_wrong(answer: core.Answer) -> core.Finding | None:
     return None
 
 
-TABLE_FORMATS = ("jsonl", "csv", "parquet")
+TABLE_FORMATS = ("jsonl", "csv", "parquet", "xlsx")
 """The formats of `export` for one row per item, system, condition and metric."""
 
 JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
@@ -393,8 +396,12 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
     from proctor.interchange import FORMATS
 
     own = (*reader.submission_formats, *reader.score_formats)
-    expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
-    raise core.UsageError("--format", expected, found=repr(form))
+    known = ", ".join((*PLAIN_FORMATS, *own, *FORMATS.written()))
+    if given["format"]:
+        raise core.UsageError("--format", f"one of {known}", found=repr(form))
+    found = f"a name that ends in .{form}" if form else "a name without an ending"
+    endings = ", ".join(f".{name}" for name in TABLE_FORMATS)
+    raise core.InputError(out, found=found, expected=f"one that ends in {endings}, or --format: {known}")
 
 
 def _judgements(where: Stored, out: Path, scorer: str) -> int:

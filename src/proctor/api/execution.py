@@ -14,7 +14,17 @@ from proctor.api.model_options import RunOptions
 from proctor.api.option_values import conditions_of
 from proctor.api.options import filled, listed
 from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
-from proctor.core import BENCHMARKS, Benchmark, InputError, UsageError, count_of, reader_or_default, store_word
+from proctor.core import (
+    BENCHMARKS,
+    Benchmark,
+    InputError,
+    UsageError,
+    count_of,
+    dollars,
+    reader_or_default,
+    store_word,
+    thousands,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Item, System
@@ -137,8 +147,28 @@ class PreparedRun:
         name = self.arranged.benchmark.name
         stored = {run.id: run for run in self.store.runs(name)}  # with the models that answered
         runs = tuple(stored[run.id] for run in self.plan.runs)
-        done = (asked, *served_notes(self.store, runs), *self._by_batch(outcome), *self._waiting())
+        done = (
+            asked,
+            *self._cost(outcome),
+            *served_notes(self.store, runs),
+            *self._by_batch(outcome),
+            *self._waiting(),
+        )
         return Evaluation(self.store, name, runs, outcome, self.notes, done)
+
+    def _cost(self, outcome: Outcome) -> list[str]:
+        """What this call cost, and what each run will cost that is not complete."""
+        from proctor.reports import cost_lines
+        from proctor.runs import load_items, run_costs
+
+        usage, loaded = outcome.tally.usage, self.arranged.benchmark
+        if not usage.requests:
+            return []
+        cost = "unknown (no price is known: --price)" if usage.cost_usd is None else dollars(usage.cost_usd)
+        tokens = f"{thousands(usage.input_tokens)} tokens in, {thousands(usage.output_tokens)} out"
+        items = load_items(self.store, self.store.card(loaded.name), all_items=self.arranged.plan.all_items)
+        costs = run_costs(self.store, self.plan.runs, items)
+        return [f"Cost: {cost}; {tokens}.", *cost_lines([one for one in costs if one.answers < one.items])]
 
     def _by_batch(self, outcome: Outcome) -> list[str]:
         """How many replies of a batch are missing, and where new requests were written."""

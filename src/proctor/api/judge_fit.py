@@ -23,6 +23,8 @@ from proctor.core import (
     count_of,
     number,
     number_interval,
+    output_file,
+    p_value,
     plain_table,
     write_whole,
 )
@@ -169,6 +171,7 @@ def _at_once(make: Callable[[], FittedJudge]) -> PreparedFit:
 
 def _refuse_unwritable(out: Path) -> None:
     """Raises `InputError` if the file can't be written, before anything is paid."""
+    output_file(out, (".json",))
     if out.is_dir():
         raise InputError(out, found="a folder", expected="a file to write")
     if not out.parent.is_dir():
@@ -342,7 +345,7 @@ def _beside_best(
                 *(held.language, held.dimension or "ALL", number(held.judge.value)),
                 *(number_interval(held.judge.ci_low, held.judge.ci_high), held.other, number(held.beside.value)),
                 *(number(held.difference.value), number_interval(held.difference.ci_low, held.difference.ci_high)),
-                DASH if held.difference.p is None else f"{held.difference.p:.2g}",
+                p_value(held.difference.p),
             )
             for held in beside_best(table, [judge], texts, settings)
         ],

@@ -367,7 +367,7 @@ class ExportOptions(Selection, total=False):
     format: Annotated[
         str,
         Option(
-            "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
+            "jsonl, csv, parquet or xlsx; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
             "(decided: also what a person decided); sums: of groups alone, for proctor pool; one run as a submission: answer or responses (focus), submission "
             "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
             "formats). [default: by the file's name]",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from proctor.core import Metric
-
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Okabe and Ito's colours, which all kinds of colour vision can tell apart."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +48,14 @@ class Scale:
         )
 
 
-def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None) -> Figure:
-    """Draw a line for each label, with a dot and an interval for each of its groups. Draws into `ax` if it is given,
-    else into a new figure. Unknown values are left out."""
+def draw_intervals(
+    marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None, numbers: Mapping[str, int] | None = None
+) -> Figure:
+    """Draw a line for each label, with a dot and an interval for each of its groups. `numbers` are those of the groups,
+    from which their colours and shapes follow (conditions have their own, as in reports); by default their places. Draws
+    into `ax` if it is given, else into a new figure. Unknown values are left out."""
+    from proctor.reports.figures import plot_style
+
     labels = list(dict.fromkeys(mark.label for mark in marks))
     groups = list(dict.fromkeys(mark.group for mark in marks))
     figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
@@ -64,8 +66,8 @@ def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: 
         own = [mark for mark in marks if mark.group == group and mark.value is not None]
         places = [labels.index(mark.label) + (number - (len(groups) - 1) / 2) * step for mark in own]
         values = [scale.factor * float(mark.value or 0) for mark in own]
-        colour = _COLOURS[number % len(_COLOURS)]
-        axes.plot(values, places, "o", color=colour, label=group or None)
+        colour, shape = plot_style((numbers or {}).get(group, number))
+        axes.plot(values, places, shape, color=colour, label=group or None)
         for mark, place in zip(own, places, strict=True):
             if mark.low is not None and mark.high is not None:
                 ends = [scale.factor * mark.low, scale.factor * mark.high]

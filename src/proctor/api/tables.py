@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from proctor.api.plots import Mark, Scale, draw_intervals
 from proctor.core import InputError, count_of
@@ -60,6 +60,12 @@ class FrameLike(ABC):
 
         return pd.DataFrame(self.rows)
 
+    def to_latex(self) -> str:
+        """The tables for a paper (LaTeX with booktabs), as the terminal shows them."""
+        from proctor.reports import latex
+
+        return "\n".join(map(latex, self.tables))
+
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self.rows)
@@ -75,27 +81,35 @@ class FrameLike(ABC):
         from proctor.reports import show_block
 
         out = io.StringIO()
-        console = Console(file=out, width=_WIDE, color_system=None, emoji=False)
+        console = Console(file=out, width=_WIDE, color_system=None, emoji=False, force_jupyter=False)
         for table in self.tables:
             show_block(console, table)
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
         return "\n".join((*lines, *self.notes))
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
-        parts = []
-        for table in self.tables:
-            kept = [place for place, column in enumerate(table.columns) if not column.drawn]
-            cells = [[row[place] for place in kept] for row in table.texts]
-            frame = pd.DataFrame(cells, columns=[table.columns[place].label for place in kept])
-            parts.append(f"<p><b>{html.escape(table.title)}</b></p>{frame.to_html(index=False)}")
+        parts = [f"<p><b>{html.escape(table.title)}</b></p>{_html(table)}" for table in self.tables]
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
         return "".join(parts) + notes
 
 
+class DrawnTable(FrameLike):
+    """A table of results that has a figure."""
+
+    @abstractmethod
+    def plot(self, *, ax: Any = None) -> Figure:
+        """The figure, drawn into `ax` if it is given."""
+
+    def write_figure(self, file: str | Path, **which: str) -> Path:
+        """Write the figure as a .png, .pdf or .svg file, and return the file; `which` is what `plot` takes, such as
+        `metric`. Raises `InputError` for another ending, and if the file can't be written."""
+        from proctor.reports import write_picture
+
+        return write_picture(self.plot(**which), Path(file))
+
+
 @dataclass(frozen=True, repr=False)
-class ResultsTable(FrameLike):
+class ResultsTable(DrawnTable):
     """A row for each metric of each run, split by facets. `data` are the results of `proctor.runs`; the columns are
     documented at `proctor.runs.Result`."""
 
@@ -119,18 +133,18 @@ class ResultsTable(FrameLike):
         """How the intervals were computed, and what is missing."""
         options = self.data.options
         how = f"exact for shares, bootstrap for other scores ({options.draws} draws, seed {options.seed})"
-        drawn = f"{options.level:.0%} intervals over groups: {how}."
+        drawn = f"Intervals: {100 * options.level:g} %, over groups: {how}."
         if options.two_level:
             how = f"{options.draws} draws, seed {options.seed}"
-            drawn = f"{options.level:.0%} bootstrap intervals over groups, and over items within each, {how}."
+            drawn = f"Intervals: {100 * options.level:g} %, bootstrap over groups, and over items within each, {how}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
-        from proctor.reports import few_groups_line, outside_line, scarce_line, scarce_results
+        from proctor.reports import RANGE, cost_lines, few_groups_line, outside_line, scarce_line, scarce_results
 
         few = few_groups_line(max((row.groups for row in self.data.rows), default=0), options.level)
         told = (scarce_line(scarce_results(self.data), "metrics="), drawn, "" if options.by else few)
-        lacks = "A range: what the run lacks counted as wrong … left out." if ranges else ""
+        lacks = RANGE if ranges else ""
         outside = outside_line(self.data.outside, options.by)
-        return tuple(line for line in (*told, outside, lacks, *self.data.served) if line)
+        return tuple(line for line in (*told, outside, lacks, *self.data.served, *cost_lines(self.data.costs)) if line)
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -157,12 +171,17 @@ class ResultsTable(FrameLike):
             )
             for row in rows
         ]
+        from proctor.reports import condition_numbers
+
         chance = None if self.data.options.by or several else card.chance.get(declared.name)
-        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax)
+        known = [name for name in card.conditions if any(row.condition == name for row in self.data.rows)]
+        numbers = condition_numbers([*known, *sorted({row.condition for row in self.data.rows} - set(known))])
+        marks.sort(key=lambda mark: list(numbers).index(mark.group))  # as in a report
+        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonTable(FrameLike):
+class ComparisonTable(DrawnTable):
     """A row for each metric of each pair of runs: the paired difference (first minus second), its interval, p and p
     adjusted by Holm. `data` is what `proctor.runs` computes (see `proctor.runs.Comparison`)."""
 
@@ -250,7 +269,7 @@ class ComparisonTable(FrameLike):
 
 
 @dataclass(frozen=True, repr=False)
-class RankingTable(FrameLike):
+class RankingTable(DrawnTable):
     """A row for each system of each leaderboard, best first; unranked systems and baselines last. `boards` are the
     leaderboards of `proctor.runs` (see `proctor.runs.Board`)."""
 
@@ -299,7 +318,7 @@ class RankingTable(FrameLike):
 
 
 @dataclass(frozen=True, repr=False)
-class LeaderboardTable(FrameLike):
+class LeaderboardTable(DrawnTable):
     """A row for each system, best first; unranked systems last. `data` is the leaderboard of `proctor.runs` (see
     `proctor.runs.LeaderboardRow`)."""
 
@@ -334,7 +353,10 @@ class LeaderboardTable(FrameLike):
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
         marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
-        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax)
+        from proctor.reports import condition_numbers
+
+        numbers = {"": condition_numbers([self.data.condition])[self.data.condition]}
+        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True)
@@ -373,13 +395,13 @@ class AnalysisTables:
 
         return write_tables(self.data, Path(folder))
 
-    def write_pictures(self, folder: str | Path) -> list[Path]:
-        """Write an SVG file for each figure. Returns the files."""
+    def write_pictures(self, folder: str | Path, form: Literal["svg", "png", "pdf"] = "svg") -> list[Path]:
+        """Write a file for each figure. Returns the files."""
         from proctor.reports import Source, write_pictures
         from proctor.runs import Options
 
         source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
-        return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance)
+        return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance, form)
 
     def __repr__(self) -> str:
         """The names of the tables with their sizes."""
@@ -387,11 +409,12 @@ class AnalysisTables:
         return f"AnalysisTables: {sizes}"
 
     def _repr_html_(self) -> str:
-        parts = [
-            f"<details><summary>{html.escape(name)} ({len(self.data.tables[name])})</summary>"
-            f"{self[name].to_html(index=False, na_rep='–', float_format='{:.3f}'.format)}</details>"
-            for name in self.names
-        ]
+        from proctor.reports import records_table, table_units
+
+        parts = []
+        for name, rows in self.data.tables.items():
+            shown = _html(records_table(name, rows, table_units(name)))
+            parts.append(f"<details><summary>{html.escape(name)} ({len(rows)})</summary>{shown}</details>")
         return "".join(parts)
 
 
@@ -418,6 +441,16 @@ class AuditTable(FrameLike):
     def notes(self) -> tuple[str, ...]:
         """Notes from reading the scores."""
         return tuple(f"{metric.name}: {note}" for metric in self.data.metrics for note in metric.notes)
+
+
+def _html(table: Table) -> str:
+    """A table as HTML."""
+    import pandas as pd
+
+    kept = [place for place, column in enumerate(table.columns) if not column.drawn]
+    cells = [[row[place] for place in kept] for row in table.texts]
+    frame = pd.DataFrame(cells, columns=[table.columns[place].label for place in kept])
+    return str(frame.to_html(index=False))
 
 
 def _of_metric(rows: Sequence[R], name: str, headline: str, expected: str) -> list[R]:

@@ -145,7 +145,9 @@ class BoardMaker:
         card = self.store.card(self.benchmark)
         options = Options(seed=self.ranking.seed, draws=_INTERVAL_DRAWS)
         pair = [(runs[system], runs[other])]
-        found = compare_runs(self.store, self.benchmark, pair, options, metrics=(card.headline,))[0].difference
+        found = compare_runs(self.store, self.benchmark, pair, options, metrics=(card.headline,), alone=True)[
+            0
+        ].difference
         if card.metric(card.headline).higher_is_better:
             return Estimate(found.value, found.ci_low, found.ci_high, found.n, found.groups)
         value, low, high = (None if end is None else -end for end in (found.value, found.ci_high, found.ci_low))

@@ -266,7 +266,8 @@ def _trial_report(
         lines.append(f"unreadable: {core.count_of(len(unreadable), 'answer')}, such as: {examples}")
     lines += _resource_lines(phase.budget, box, answers)
     if score is not None:
-        lines.append(f"{benchmark.headline}: {score:.3f} of {core.count_of(len(scores), 'marked answer')}")
+        metric = next((one for one in benchmark.metrics if one.name == benchmark.headline), core.ACCURACY)
+        lines.append(f"{metric.label}: {core.value(metric, score)} of {core.count_of(len(scores), 'marked answer')}")
     lines += [f"error: {name}, {core.count_of(times, 'time')}" for name, times in box.errors.items()]
     lines += [problem] if problem else []
     if failed:

@@ -271,6 +271,8 @@ def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
         say(f"\n{run}: not asked", bold=True)
         return
     parsed = "can't be read" if answer.parsed is None else _value(answer.parsed)
+    if isinstance(answer.parsed, str) and answer.text and answer.parsed.split() == answer.text.split():
+        parsed = "answered"  # the value is the text, which stands below
     say(f"\n{run}: {parsed if answer.status is Status.ANSWERED else answer.status.value}", bold=True)
     cut_off = "cut off by the model's token limit" if answer.extra.get("cut_off") is True else ""
     for reason in (answer.reason, answer.problem, cut_off):
@@ -324,6 +326,8 @@ def _medium(medium: object) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

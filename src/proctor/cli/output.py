@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.core import Option, Status, Usage, count_of, safe_cell
+from proctor.core import Option, Status, Usage, count_of, dollars, safe_cell
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
     from proctor.judges.dimensions import SearchProgress
     from proctor.reports import Block
@@ -57,9 +57,9 @@ class _Terminal(Console):
         self._width, self._height = new_size
 
 
-console = _Terminal(emoji=False)
+console = _Terminal(emoji=False, force_jupyter=False)
 
-_notes = Console(stderr=True, soft_wrap=True, emoji=False)
+_notes = Console(stderr=True, soft_wrap=True, emoji=False, force_jupyter=False)
 
 
 def say(text: str, *, bold: bool = False) -> None:
@@ -79,6 +79,11 @@ def note(*lines: str) -> None:
 def print_json(value: Any) -> None:
     """Print JSON without NaN on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print a text for programs on standard output, as it is."""
+    sys.stdout.write(text)
 
 
 def print_records(rows: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (), tabs: bool = False) -> None:
@@ -154,21 +159,34 @@ class _Line:
             sys.stderr.write(f"{self._what}: {done}/{total} {text}\n")
 
 
+_NARROW = 100  # columns of a terminal with a shorter bar
+
+
+def bar_columns(width: int) -> tuple[ProgressColumn, ...]:
+    """The columns of a progress bar on a terminal of this width: only the text is shortened, never a number."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    return (
+        TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=24 if width >= _NARROW else 8),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TextColumn(
+            "{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        ),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
+    )
+
+
 @contextmanager
 def _line(what: str, total: int) -> Iterator[_Line]:
     if not sys.stderr.isatty():
         yield _Line(None, None, what)
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True, emoji=False), refresh_per_second=4) as progress:
+    screen = Console(stderr=True, emoji=False)
+    with Progress(*bar_columns(screen.width), console=screen, refresh_per_second=4, expand=True) as progress:
         yield _Line(progress, progress.add_task(what, total=total, text=""), what)
 
 
@@ -222,7 +240,7 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 
 def cost_of(usage: Usage) -> str:
     """The cost in dollars, if it is known."""
-    return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return "cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
 def spent(paid: PaidVotes) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from proctor.api import (
     AnalyzeOptions,
@@ -28,6 +28,7 @@ from proctor.cli.output import (
     print_blocks,
     print_json,
     print_records,
+    print_text,
     say,
     settings_of,
     show,
@@ -36,16 +37,20 @@ from proctor.cli.tree import show_plugin_report
 from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proctor.api.tables import DrawnTable
     from proctor.core import Table
     from proctor.runs import Board, Results, Store
 
-_ANALYZED = {
-    "regression": "Adjusted odds ratios for a correct answer (p is not adjusted)",
-    "gaps": "Accuracy on the second minus that on the first",
-    "videos": "Variation between groups",
-    "pairs": "Paired differences",
-    "ensembles": "Ensembles (p is not adjusted)",
-}
+
+class TablesFormat(StrEnum):
+    """How results are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    LATEX = "latex"
 
 
 class RankFormat(StrEnum):
@@ -55,6 +60,12 @@ class RankFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     TSV = "tsv"
+    LATEX = "latex"
+
+
+Tables = Annotated[TablesFormat, Option("For people, for programs, or for a paper.", "--format")]
+
+FigureFile = Annotated[Path | None, Option("Also draw a figure: a .png, .pdf or .svg file.", "--figure")]
 
 
 Publish = Annotated[bool, Option("Leave out the names of judges.")]
@@ -71,7 +82,8 @@ def results(
     content_hash: Annotated[
         bool, Option("Instead, print a hash of items, answers, scores and judgements.", "--hash")
     ] = False,
-    output: Output = OutputFormat.TABLE,
+    figure: FigureFile = None,
+    form: Tables = TablesFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
 
@@ -84,6 +96,9 @@ def results(
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
         raise UsageError("--metric", "one of them: judgements are of no metric", found="with --flags")
+    if flags or content_hash or protocol:
+        _refuse_drawn(figure, form)
+    output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     if flags:
         _show_flags(opened, benchmark, options, output)
         return
@@ -96,7 +111,12 @@ def results(
         show_plugin_report(summary, output)
         return
     with at_work("computing scores and intervals"):
-        found = api.results(opened, benchmark, **options).data
+        table = api.results(opened, benchmark, **options)
+    found = table.data
+    _draw(table, figure, options["metrics"])
+    if form is TablesFormat.LATEX:
+        print_text(table.to_latex())
+        return
     from proctor.reports import results_tables, scarce_line, scarce_results  # after what may be refused: it takes long
 
     rows = [row.to_json() for row in found.rows]
@@ -111,8 +131,23 @@ def results(
     _result_notes(found, output)
 
 
+def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
+    expected = "it without --flags, --hash and --protocol"
+    if figure is not None:
+        raise UsageError("--figure", expected, found="both")
+    if form is TablesFormat.LATEX:
+        raise UsageError("--format latex", expected, found="both")
+
+
+def _draw(table: DrawnTable, figure: Path | None, metrics: Sequence[str] = ()) -> None:
+    """Write the figure of a table, of the first named metric."""
+    if figure is not None:
+        which = {"metric": metrics[0]} if metrics else {}
+        note(f"figure: {table.write_figure(figure, **which)}")
+
+
 def _result_notes(found: Results, output: OutputFormat) -> None:
-    from proctor.reports import DECIDED_LINE, few_groups_line, outside_line, policy_line
+    from proctor.reports import DECIDED_LINE, cost_lines, few_groups_line, outside_line, policy_line
 
     card, options = found.card, found.options
     if card.published is not None and output is OutputFormat.TABLE:
@@ -127,7 +162,7 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
     if any(row.decided for row in found.rows):
         note(DECIDED_LINE)
     note(drawn_over(options.draws, options.seed, two_level=options.two_level))
-    note(*found.served)
+    note(*found.served, *cost_lines(found.costs))
     few = few_groups_line(max((row.groups for row in found.rows), default=0), options.level)
     note(*([few] if few and not options.by else []))
 
@@ -167,7 +202,11 @@ def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFo
 
 
 def compare(
-    benchmark: BenchmarkName, options: CompareOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
+    benchmark: BenchmarkName,
+    options: CompareOptions,
+    store: StoreUrl = None,
+    figure: FigureFile = None,
+    form: Tables = TablesFormat.TABLE,
 ) -> None:
     """Compare two conditions or two systems.
 
@@ -184,6 +223,11 @@ def compare(
     opened = api.open_store(store, create=False)
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, **options)
+    _draw(table, figure, options["metrics"])
+    if form is TablesFormat.LATEX:
+        print_text(table.to_latex())
+        return
+    output = OutputFormat(form.value)
     # after what may be refused: it takes long
     from proctor.reports import (
         comparison_blocks,
@@ -201,7 +245,7 @@ def compare(
         rows = [comparison.to_json() | settings_of(options) for comparison in found.comparisons]
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
-        print_blocks(*_part_tables(found, options["by"]))
+        print_blocks(*_part_tables(found, found.by))
         note(*filter(None, [outside_line(found.outside, found.by), unadjusted_line(found.comparisons)]))
     else:
         counts = [(comparison.metric, comparison.difference.n) for comparison in found.comparisons]
@@ -211,7 +255,9 @@ def compare(
                 print_blocks(*comparison_blocks(comparison, found.card.metric(comparison.metric)), "")
         note(*([scarce_line(few)] if few else []))
         line = few_groups_line(max(comparison.difference.groups for comparison in found.comparisons))
-        note(*filter(None, [line, without_line(found.without), unadjusted_line(found.comparisons)]))
+        several = any(comparison.family for comparison in found.comparisons)
+        unadjusted = "Intervals are not adjusted for the number of comparisons." if several else ""
+        note(*filter(None, [line, without_line(found.without), unadjusted]))
         if any(comparison.policy for comparison in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))
         note(f"Next: proctor report {shell_word(benchmark)} --store {store_word(opened.shown)} --out report.html")
@@ -246,6 +292,7 @@ def rank(
     metric: Annotated[str, Option("Rank by this metric, with all questions as one bucket.", metavar="NAME")] = "",
     scorer: Annotated[str, Option("With --metric: the judge whose scores are used.", metavar="NAME")] = "",
     publish: Publish = False,
+    figure: FigureFile = None,
     output: Annotated[RankFormat, Option("For people or for programs.", "--format")] = RankFormat.TABLE,
 ) -> None:
     """Rank systems per bucket of questions.
@@ -266,10 +313,16 @@ def rank(
     if metric or scorer:
         if detail or mine or two_level:
             raise UsageError("--metric", "it without --mine, --two-level and --detail", found="one of them")
-        _rank_by(public_copy(opened, benchmark) if publish else opened, benchmark, (metric, scorer), options, output)
+        shown = public_copy(opened, benchmark) if publish else opened
+        _rank_by(shown, benchmark, (metric, scorer), options, output, figure)
         return
     with at_work("ranking systems"):
-        boards = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options).boards
+        table = api.rank(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
+    boards = table.boards
+    _draw(table, figure)
+    if output is RankFormat.LATEX:
+        print_text(table.to_latex())
+        return
     seed = options["seed"]
     plan = Resampling(draws=options["draws"], seed=seed, two_level=two_level)
     leads = [lead_rows(board, mine, plan=plan) if mine else [] for board in boards]
@@ -287,7 +340,9 @@ def rank(
         print_records(rows, tabs=output is RankFormat.TSV)
 
 
-def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOptions, output: RankFormat) -> None:
+def _rank_by(
+    store: Store, benchmark: str, by: tuple[str, str], options: RankOptions, output: RankFormat, figure: Path | None
+) -> None:
     """Rank by any metric, with all questions as one bucket. Options about buckets are refused."""
     from proctor import api
 
@@ -300,7 +355,10 @@ def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOpt
         raise UsageError("--metric", f"it without --{others[0].replace('_', '-')}", found="both")
     with at_work("ranking systems"):
         table = api.leaderboard(store, benchmark, by[0], scorer=by[1], **{name: given[name] for name in names})
-    if output is RankFormat.TABLE:
+    _draw(table, figure)
+    if output is RankFormat.LATEX:
+        print_text(table.to_latex())
+    elif output is RankFormat.TABLE:
         print_blocks(*table.tables)
         note(*table.notes, drawn_over(options["draws"], options["seed"], two_level=False))
     elif output is RankFormat.JSON:
@@ -319,7 +377,7 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
         note(said)
     note(
         f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
-        f"{options['stability']} samples for places, seed {options['seed']}. “In samples” is the spread of places over "
+        f"{options['stability']} samples for places, seed {options['seed']}. “In resamples” is the spread of places over "
         f"samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
 
@@ -337,7 +395,8 @@ def analyze(
     benchmark: BenchmarkName,
     options: AnalyzeOptions,
     store: StoreUrl = None,
-    out: Annotated[Path | None, Option("A folder for one CSV file a table, and one SVG file a picture.")] = None,
+    out: Annotated[Path | None, Option("A folder for one CSV file a table, and one file a figure.")] = None,
+    pictures: Annotated[Literal["svg", "png", "pdf"], Option("With --out: how figures are drawn.")] = "svg",
     publish: Publish = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -348,7 +407,7 @@ def analyze(
     Example: proctor analyze focus --store runs.db --baseline frontier --out analysis
     """
     from proctor import api
-    from proctor.reports import board_notes, records_table
+    from proctor.reports import analysis_tables, board_notes
     from proctor.runs import public_copy
 
     if output is OutputFormat.CSV and out is None:
@@ -360,15 +419,12 @@ def analyze(
     if output is OutputFormat.JSON:
         print_json(found.tables)
     elif output is OutputFormat.TABLE:
-        for name, title in _ANALYZED.items():
-            rows = [row for row in found.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
-            if rows:
-                print_blocks(records_table(title, rows), apart=True)
+        print_blocks(*analysis_tables(found), apart=True)
         note(
             *board_notes(found.boards[0]), drawn_over(options["draws"], options["seed"], two_level=options["two_level"])
         )
     if out is not None:
-        written = len(tables.write(out)), len(tables.write_pictures(out))
+        written = len(tables.write(out)), len(tables.write_pictures(out, pictures))
         if output is not OutputFormat.JSON:
             say(f"{count_of(written[0], 'table')} and {count_of(written[1], 'picture')} in {out}")
 

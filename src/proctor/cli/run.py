@@ -13,7 +13,19 @@ import typer
 
 from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
-from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text, shell_word, shorten, store_word
+from proctor.core import (
+    COMMANDS,
+    DASH,
+    InputError,
+    Option,
+    count_of,
+    dollars,
+    plain_table,
+    read_text,
+    shell_word,
+    shorten,
+    store_word,
+)
 
 if TYPE_CHECKING:
     from proctor.api import ChosenModel, Evaluation, PreparedRun
@@ -168,7 +180,7 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
     from proctor.runs import PICTURE_TOKENS
 
     title = f"{benchmark}: what would be asked"
-    heads = ("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
+    heads = ("System", "Condition", ">Already", ">To ask", ">Pictures", ">Input tokens", ">Input cost")
     rows = [
         (
             run_estimate.system,
@@ -177,14 +189,33 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
             run_estimate.items,
             run_estimate.pictures,
             run_estimate.tokens,
+            ("unknown" if run_estimate.tokens else DASH)
+            if run_estimate.input_usd is None
+            else dollars(run_estimate.input_usd),
         )
         for run_estimate in found
     ]
     print_blocks(plain_table(title, heads, rows))
     note(
-        f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call "
-        "an item. Retries and output come on top. Nothing was asked."
+        f"Estimate: {PICTURE_TOKENS} tokens per picture (85–800 by provider), 4 characters per token, one call per question. "
+        "Retries and output come on top. Nothing was asked.",
+        *_cost_notes(found),
     )
+
+
+def _cost_notes(found: list[RunEstimate]) -> list[str]:
+    """The cost of all input, or how to learn it."""
+    asked = [one for one in found if one.tokens]
+    if not asked:
+        return []
+    known = [one.input_usd for one in asked if one.input_usd is not None]
+    if len(known) < len(asked):
+        return [
+            "The cost is unknown: give --price INPUT/OUTPUT (dollars per million tokens), or run --limit 10 and see."
+        ]
+    return [
+        f"Input: about {dollars(sum(known))} in all. For the cost with output, run --limit 10: it ends with an estimate for all."
+    ]
 
 
 def import_recorded(

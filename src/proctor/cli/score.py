@@ -35,9 +35,24 @@ from proctor.cli.output import (
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
-from proctor.core import DASH, Option, UsageError, count_of, one_of, percent, plain_table, shell_word, store_word
+from proctor.core import (
+    PAGES,
+    Option,
+    UsageError,
+    count_of,
+    number,
+    number_interval,
+    one_of,
+    output_file,
+    percent,
+    plain_table,
+    shell_word,
+    store_word,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proctor.audits import AuditReport, MetricRanking, PowerTable
     from proctor.runs import JudgeAgreement
 
@@ -148,7 +163,7 @@ def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputForma
     cells = [
         (
             *(row.language, row.dimension, str(row.scores), str(row.missing)),
-            *(DASH if value is None else f"{value:.2f}" for value in (row.mean, row.disagreement)),
+            *(number(value) for value in (row.mean, row.disagreement)),
         )
         for row in rows
     ]
@@ -210,8 +225,8 @@ def _tell_agreement(agreement: JudgeAgreement) -> None:
     ]
     print_blocks(plain_table(title, heads, rows))
     alpha = agreement.alpha
-    shown = DASH if alpha.value is None else f"{alpha.value:.2f}"
-    ends = "" if alpha.ci_low is None or alpha.ci_high is None else f" ({alpha.ci_low:.2f} to {alpha.ci_high:.2f})"
+    shown = number(alpha.value)
+    ends = "" if alpha.ci_low is None else f" ({number_interval(alpha.ci_low, alpha.ci_high)})"
     over = f"{count_of(alpha.n, 'answer')} in {count_of(alpha.groups, 'group')}"
     say(f"Krippendorff's alpha {shown}{ends} over {over}")
 
@@ -260,6 +275,7 @@ def audit(
     if probing["perturb"]:
         asyncio.run(_perturb(store, benchmark, {**probing, **_probed(comparing), "media": media}, output))
         return
+    _refuse_report(report, [*(scores or ()), *([] if ratings is None else [ratings])])
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
     if tables and not (scores and ratings):
@@ -374,7 +390,7 @@ def _of_second_ratings(found: PowerTable) -> str:
     if found.agreement is None:
         return "Second ratings: not simulated, since nothing says how far raters agree: --rater-agreement R."
     by = "as measured here" if found.measured else "as given"
-    return f"Second ratings are simulated for raters that agree by r = {found.agreement:.2f} ({by})."
+    return f"Second ratings are simulated for raters that agree by r = {number(found.agreement)} ({by})."
 
 
 def _print_board(board: MetricRanking) -> None:
@@ -389,6 +405,12 @@ def _print_board(board: MetricRanking) -> None:
     if board.comparisons and len(board.comparisons) <= _FEW_PAIRS:
         print_blocks(metric_pairs_table(board))
     print_blocks("")
+
+
+def _refuse_report(out: Path | None, read: Sequence[Path]) -> None:
+    """Raises `InputError` if the report can't be written, before anything is computed."""
+    if out is not None:
+        output_file(out, PAGES, read)
 
 
 def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -> None:

@@ -160,6 +160,7 @@ if TYPE_CHECKING:
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.tokenizer import Units, tokens
     from proctor.core.validation import FrozenModel, kept_text, unfit
+    from proctor.core.vocabulary import HEADS, head, heads
     from proctor.core.words import (
         DASH,
         clean,
@@ -173,6 +174,7 @@ if TYPE_CHECKING:
         p_value,
         percent,
         plain_name,
+        points,
         rank_range,
         seconds,
         shell_word,
@@ -181,14 +183,13 @@ if TYPE_CHECKING:
         store_word,
         thousands,
         value,
-        whole_percent,
     )
     from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "JSON_BREAKS", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
+    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HEADS", "HUMAN", "JSON_BREAKS", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES",
     "SHEET_SUFFIXES", "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell",
     "ChildEndedError", "ChildProcess", "Column", "ConfigurationError", "Criterion", "DataSource", "DerivedDimension",
     "Dimension", "Download", "Excerpt", "FailedPolicy", "FileCheck", "FileLocation", "FilesOrigin", "Finding", "Frame",
@@ -203,15 +204,15 @@ __all__ = [
     "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_formats",
     "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained",
     "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
-    "error_of_faults", "expected_words", "fingerprint", "first_problem", "generator", "human", "input_bytes",
+    "error_of_faults", "expected_words", "fingerprint", "first_problem", "generator", "head", "heads", "human", "input_bytes",
     "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json",
     "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of",
     "output_file", "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install",
-    "plain_name", "plain_table", "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes",
+    "plain_name", "plain_table", "points", "printable", "problem_texts", "rank_range", "read_arrays", "read_bytes",
     "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell", "read_sheet", "read_source",
     "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal",
     "replacing", "safe_cell", "scored", "seconds", "share_of_points", "shell_word", "shorten", "signed",
     "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys", "unloadable", "validated",
-    "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "without_keys", "write_arrays",
+    "value", "when_gone", "whole_file", "whole_folder", "without_keys", "write_arrays",
     "write_whole",
 ]  # fmt: skip

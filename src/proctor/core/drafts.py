@@ -21,11 +21,11 @@ _DATABASE = b"SQLite format 3\0"  # the first bytes of every SQLite database
 
 
 def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str | Path] = ()) -> Path:
-    """Check a requested output path, which may replace an existing file with one of the extensions `kinds` (empty:
-    any).
+    """Check a requested output path: its ending is one of `kinds` (empty: any), and it may replace an existing file with
+    such an ending.
 
-    Raises `InputError` if it would replace a file that the same command reads (`read`), a file of another kind, a
-    database, or something other than a file.
+    Raises `InputError` for another ending, and if it would replace a file that the same command reads (`read`), a file
+    of another kind, a database, or something other than a file. A new file may have no ending.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     program = Path(folder) / "mine.py"
@@ -34,14 +34,22 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
     ...         output_file(program, PAGES)
     ...     except InputError as error:
     ...         print(str(error).removeprefix(f"{program}: "))
-    ...     output_file("new.py", PAGES).name
+    ...     try:
+    ...         output_file(Path(folder) / "report.pdf", PAGES)
+    ...     except InputError as error:
+    ...         print(str(error).removeprefix(f"{Path(folder) / 'report.pdf'}: "))
+    ...     output_file("new.html", PAGES).name
     found a file of another kind, expected another name: what is replaced ends in .html or .htm
-    'new.py'
+    found a name that ends in .pdf, expected one that ends in .html or .htm
+    'new.html'
     """
-    path = Path(out)
+    path, endings = Path(out), tuple(kinds)
     if any(_same(path, Path(source)) for source in read):
         raise InputError(path, found="a file that this command reads", expected="another name for the file to write")
     if not path.exists() or path.is_dir():  # writing to a folder fails later
+        if endings and path.suffix and path.suffix.lower() not in endings:
+            expected = f"one that ends in {' or '.join(endings)}"
+            raise InputError(path, found=f"a name that ends in {path.suffix}", expected=expected)
         return path
     if not path.is_file():
         raise InputError(path, found="something that is no file", expected="another name for the file to write")
@@ -51,7 +59,6 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
         raise InputError(path, found=error.strerror or str(error), expected="a place to write to") from error
     if database:
         raise InputError(path, found="a database", expected="another name for the file to write")
-    endings = tuple(kinds)
     if endings and path.suffix.lower() not in endings:
         expected = f"another name: what is replaced ends in {' or '.join(endings)}"
         raise InputError(path, found="a file of another kind", expected=expected)

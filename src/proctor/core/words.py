@@ -101,17 +101,27 @@ def difference(metric: Metric, number: float | None) -> str:
     return f"{sign}{shown}{' pts' if metric.percent else ''}"
 
 
-def p_value(p: float | None) -> str:
-    """A p value with the usual precision; a dash for None.
+def points(metric: Metric, number: float | None, low: float | None = None, high: float | None = None) -> str:
+    """A difference with its interval; without the interval if it is not known.
 
-    >>> p_value(0.00004), p_value(0.0312), p_value(1.0), p_value(None)
-    ('< 0.001', '0.031', '1.00', '–')
+    >>> points(ACCURACY, 0.108, 0.012, 0.195), points(ACCURACY, 0.05), points(ACCURACY, None)
+    ('+10.8 pts (1.2 to 19.5)', '+5.0 pts', '–')
+    """
+    ends = interval(metric, low, high)
+    return difference(metric, number) + ("" if number is None or ends == DASH else f" ({ends})")
+
+
+def p_value(p: float | None) -> str:
+    """A p value with two significant digits; a dash for None.
+
+    >>> p_value(0.00004), p_value(0.0042), p_value(0.0312), p_value(0.5), p_value(1.0), p_value(None)
+    ('< 0.001', '0.0042', '0.031', '0.50', '1.00', '–')
     """
     if p is None:
         return DASH
     if p < 0.001:
         return "< 0.001"
-    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    return f"{p:.4f}" if p < 0.00995 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
 
 
 def seconds(number: float) -> str:
@@ -135,12 +145,14 @@ def thousands(number: int | None) -> str:
 
 
 def dollars(number: float) -> str:
-    """An amount of US dollars.
+    """An amount of US dollars. A small one is not shown as nothing.
 
-    >>> dollars(0.00321), dollars(12.345)
-    ('$0.0032', '$12.35')
+    >>> dollars(0.00321), dollars(12.345), dollars(0.00001), dollars(0.0)
+    ('$0.0032', '$12.35', '< $0.0001', '$0')
     """
-    return f"${number:.2f}" if number >= 1 else f"${number:.4f}"
+    if not number:
+        return "$0"
+    return f"${number:.2f}" if number >= 1 else f"${number:.4f}" if number >= 0.0001 else "< $0.0001"
 
 
 def percent(share: float | None) -> str:
@@ -150,15 +162,6 @@ def percent(share: float | None) -> str:
     ('50.0 %', '–')
     """
     return value(ACCURACY, share)
-
-
-def whole_percent(share: float | None) -> str:
-    """A share as a percentage without decimals; a dash for None.
-
-    >>> whole_percent(0.256), whole_percent(None)
-    ('26 %', '–')
-    """
-    return DASH if share is None else f"{100 * share:.0f} %"
 
 
 def number(amount: float | None, digits: int = 3) -> str:

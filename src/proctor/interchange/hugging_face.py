@@ -13,6 +13,7 @@ from proctor.core import (
     UsageError,
     count_of,
     natural,
+    number_interval,
     reader_or_default,
     whole_folder,
     write_whole,
@@ -42,7 +43,7 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
         names[row.system] = model_of(run, source.origin)
         low, high = row.ci_low, row.ci_high
         span = (
-            f"{100 * source.options.level:g} % interval {low:.4f} to {high:.4f}"
+            f"{100 * source.options.level:g} % CI {number_interval(low, high)}"
             if low is not None and high is not None
             else ""
         )

@@ -20,6 +20,7 @@ from proctor.core import (
     Usage,
     UsageError,
     count_of,
+    number,
     one_of,
     whole_file,
 )
@@ -114,7 +115,7 @@ class _Epoch:
             self.scores.setdefault(name, []).append(value)
 
     def __str__(self) -> str:
-        means = [f"{name} {sum(values) / len(values):.3f}" for name, values in self.scores.items()]
+        means = [f"{name} {number(sum(values) / len(values))}" for name, values in self.scores.items()]
         return ", ".join([count_of(self.samples, "sample"), *means])
 
 

@@ -304,9 +304,13 @@ def _expected(items: Sequence[core.Item]) -> str:
 def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> list[str]:
     if not unknown:
         return []
-    some = ", ".join(f"{recorded_answer.place}: {recorded_answer.key[:_SHOWN]!r}" for recorded_answer in unknown[:10])
+    if len(unknown) == 1:
+        place = unknown[0].place
+        known = f"no question has the id {unknown[0].key[:_SHOWN]!r} (the first has {items[0].id!r})"
+        return [f"{place[:1].upper()}{place[1:]} left out: {known}."]
+    some = ", ".join(f"{recorded_answer.place} ({recorded_answer.key[:_SHOWN]!r})" for recorded_answer in unknown[:10])
     more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-    return [f"{core.count_of(len(unknown), 'record')} left out, without an item such as {items[0].id!r}: {some}{more}"]
+    return [f"{core.count_of(len(unknown), 'record')} left out, since no question has the id: {some}{more}."]
 
 
 def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:

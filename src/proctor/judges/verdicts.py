@@ -158,8 +158,8 @@ UNRESOLVED = Metric(
 )
 """1 where an answer has no majority, and therefore no accuracy; else 0."""
 
-FLAG_METRICS = frozenset({CONTRADICTION.name, UNRESOLVED.name})
-"""Flags of a judge's replies: they say nothing of a system, which therefore has no rank by them."""
+JUDGE_FLAGS = frozenset({CONTRADICTION.name, UNRESOLVED.name})
+"""Metrics that say something of the judge, and nothing of the system: nobody is better by them."""
 
 
 def decided_by(person: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import PAGES, InputError, Item, clock_text, output_file, write_whole
+from proctor.core import PAGES, InputError, Item, clock_text, output_file, percent, write_whole
 from proctor.media.files import EXTENSIONS
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import MediaSettings, sample_times
@@ -254,7 +254,7 @@ def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
     pairs = [
         {
             "how": leak.how,
-            "share": f"{100 * leak.share:.0f} %",
+            "share": percent(leak.share),
             "distance": f"{leak.distance:.3f}",
             "sides": [
                 {"name": str(one.path), "time": _told(one.times[place]), "jpeg": _inline(one.picture(place))}

@@ -5,14 +5,25 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.reports.analysis import write_pictures
+    from proctor.reports.analysis import analysis_tables, table_units, write_pictures
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
     from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis
-    from proctor.reports.comparisons import comparison_blocks, differences_table, p_words, unadjusted_line, without_line
+    from proctor.reports.comparisons import (
+        comparison_blocks,
+        differences_table,
+        p_words,
+        significance_words,
+        unadjusted_line,
+        without_line,
+    )
+    from proctor.reports.completion import cost_lines
+    from proctor.reports.figures import PICTURES, condition_numbers, write_picture
     from proctor.reports.item_audit import audit_section
+    from proctor.reports.latex import latex
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
+        RANGE,
         few_groups_line,
         leaderboard_notes,
         leaderboard_table,
@@ -49,12 +60,73 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "ChartRow", "ChartWords", "Lane", "LeaderboardChart", "Prose",
-    "Question", "Reference",
-    "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
-    "chart_html", "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
-    "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_axis", "metric_board_table", "metric_pairs_table", "outside_line", "p_words",
-    "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "removal_lines", "results_tables",
-    "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language", "tie_lines", "unadjusted_line",
-    "who_advances", "without_line", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",
+    "DECIDED_LINE",
+    "PICTURES",
+    "RANGE",
+    "RANK_INTERVAL_LINE",
+    "AuditSource",
+    "Block",
+    "ChartRow",
+    "ChartWords",
+    "Lane",
+    "LeaderboardChart",
+    "Prose",
+    "Question",
+    "Reference",
+    "ReportSummary",
+    "Section",
+    "Source",
+    "Story",
+    "StoryAnswer",
+    "analysis_tables",
+    "asked",
+    "audit_section",
+    "audit_tables",
+    "board_notes",
+    "board_tables",
+    "chart_html",
+    "comparison_blocks",
+    "condition_numbers",
+    "contrast_cells",
+    "cost_lines",
+    "detail_tables",
+    "differences_table",
+    "ends_of",
+    "few_groups_line",
+    "latex",
+    "lead_tables",
+    "leaderboard_notes",
+    "leaderboard_table",
+    "leads_tables",
+    "metric_axis",
+    "metric_board_table",
+    "metric_pairs_table",
+    "outside_line",
+    "p_words",
+    "perturbation_notes",
+    "perturbation_tables",
+    "policy_line",
+    "power_tables",
+    "records_table",
+    "removal_lines",
+    "results_tables",
+    "scarce_line",
+    "scarce_metrics",
+    "scarce_results",
+    "score",
+    "show_block",
+    "show_table",
+    "significance_words",
+    "spoken_language",
+    "table_units",
+    "tie_lines",
+    "unadjusted_line",
+    "who_advances",
+    "without_line",
+    "write_audit_report",
+    "write_picture",
+    "write_pictures",
+    "write_public_report",
+    "write_report",
+    "write_sections",
 ]  # fmt: skip

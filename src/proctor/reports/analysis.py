@@ -6,13 +6,27 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
-from proctor.core import ACCURACY, count_of, difference, interval, p_value, percent, plain_name, shorten, write_whole
-from proctor.reports.blocks import Block, Figure, Prose, Section, recorded_figure
+from proctor.core import (
+    ACCURACY,
+    Table,
+    count_of,
+    difference,
+    number,
+    number_interval,
+    p_value,
+    percent,
+    plain_name,
+    points,
+    shorten,
+)
+from proctor.reports.blocks import Block, Figure, Prose, Section, Units, recorded_figure, records_table
 from proctor.reports.figures import (
-    HATCHED,
     MAX_ON_PODIUM,
+    RIGHT,
     SHARES,
+    WRONG,
     Axis,
     Box,
     ChartSeries,
@@ -25,13 +39,16 @@ from proctor.reports.figures import (
     draw_podium,
     ratio_axis,
     signed_axis,
-    standalone,
     value_axis,
+    write_picture,
 )
 from proctor.reports.ranking import board_figures, tau_figure
 from proctor.reports.source import Source
 from proctor.reports.subgroups import both_widths
 from proctor.runs import Analysis, AnalysisRow
+
+GAPS = Units(ACCURACY, signed=("value",))
+"""The numbers of gaps: their values are differences."""
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
@@ -51,12 +68,39 @@ def all_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure
     return [*figures, *performance_figures(analysis, chance), *together_figures(analysis)]
 
 
-def write_pictures(analysis: Analysis, folder: Path, chance: Chance | None = None) -> list[Path]:
-    """Write one SVG file per figure. Raises `InputError` if the folder can't be written."""
-    files = {folder / f"{figure.name}.svg": standalone(figure.svg) for figure in all_figures(analysis, chance)}
-    for file, drawn in files.items():
-        write_whole(file, drawn)
-    return list(files)
+_TABLES = {
+    "regression": "Adjusted odds ratios for a correct answer (p is not adjusted)",
+    "gaps": "Accuracy on the second minus that on the first",
+    "videos": "Variation between groups",
+    "pairs": "Paired differences",
+    "ensembles": "Ensembles (p is not adjusted)",
+}
+
+
+def analysis_tables(analysis: Analysis) -> list[Table]:
+    """The tables of an analysis for a terminal, over all parts and formats."""
+    found = []
+    for name, about in _TABLES.items():
+        title = about
+        rows = [row for row in analysis.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
+        if name == "pairs" and (families := pairs_families(rows)):
+            title = f"{title}; p (Holm) is adjusted {families}"
+            rows = [{column: one for column, one in row.items() if column != "adjusted_for"} for row in rows]
+        if rows:
+            found.append(records_table(title, rows, table_units(name)))
+    return found
+
+
+def table_units(name: str) -> Units:
+    """What the numbers of a table of an analysis are, by its name."""
+    return GAPS if name == "gaps" else Units() if name in {"regression", "rules", "tau"} else Units(ACCURACY)
+
+
+def write_pictures(
+    analysis: Analysis, folder: Path, chance: Chance | None = None, form: Literal["svg", "png", "pdf"] = "svg"
+) -> list[Path]:
+    """Write one file per figure. Raises `InputError` if the folder can't be written."""
+    return [write_picture(figure.svg, folder / f"{figure.name}.{form}") for figure in all_figures(analysis, chance)]
 
 
 def analysis_section(source: Source) -> Section | None:
@@ -117,11 +161,6 @@ def _dot(row: AnalysisRow | None, middle: str = "value") -> Dot:
 
 def _chance_line(chance: float | None) -> tuple[float, str] | None:
     return None if chance is None else (chance, "chance")
-
-
-def _points(middle: float | None, low: float | None, high: float | None) -> str:
-    """A difference of accuracies with its interval, in percentage points."""
-    return f"{difference(ACCURACY, middle)} ({interval(ACCURACY, low, high)})"
 
 
 def _panels(
@@ -239,7 +278,9 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
         rows, name = [by[system] for system in names], f"gap-{len(figures)}"
         first, second = rows[0]["first"], rows[0]["second"]
         title = f"{plain_name(factor).capitalize()}: “{second}” minus “{first}”"
-        shown = [(row["system"], _dot(row), _points(row["value"], row["ci_low"], row["ci_high"])) for row in rows]
+        shown = [
+            (row["system"], _dot(row), points(ACCURACY, row["value"], row["ci_low"], row["ci_high"])) for row in rows
+        ]
         axis = _signed(rows, "value", "ci_low", "ci_high")
         drawn = draw_list(name, title, shown, axis, head="gap (95 % interval)", line=(0.0, "no gap"))
         caption = (
@@ -247,7 +288,7 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
             f"{count_of(rows[0]['n'], 'question')} in {count_of(rows[0]['groups'], 'group')}. Filled dot: the 95 % CI "
             "excludes 0."
         )
-        figures.append(recorded_figure(name, title, drawn, caption, rows))
+        figures.append(recorded_figure(name, title, drawn, caption, rows, units=GAPS))
     return figures
 
 
@@ -268,7 +309,7 @@ def _spread(analysis: Analysis, order: Sequence[str], chance: float | None) -> F
         values[row["system"]].append(row["value"])
     shown = []
     for name in names:
-        sd = "" if rows[name]["sd"] is None else f", sd {100 * rows[name]['sd']:.1f} pts"
+        sd = "" if rows[name]["sd"] is None else f", SD {difference(ACCURACY, rows[name]['sd']).removeprefix('+')}"
         shown.append((name, _box(rows[name], values[name]), f"median {percent(rows[name]['median'])}{sd}"))
     count = count_of(max(row["groups"] for row in rows.values()), "group")
     title, axis = "Variation between groups", value_axis(ACCURACY, 0.0, 1.0)
@@ -312,7 +353,7 @@ def _regression(analysis: Analysis) -> Figure | None:
     terms = []
     for row in shown:
         ratio, low, high = (row[name] for name in ("odds_ratio", "ci_low", "ci_high"))
-        text = f"{_odds(ratio)} ({_odds(low)} to {_odds(high)}), p {p_value(row['p'])}"
+        text = f"{number(ratio)} ({number_interval(low, high)}), p {p_value(row['p'])}"
         terms.append((plain_name(row["term"]), Dot(_log(ratio), _log(low), _log(high)), text))
     head = "odds ratio (95 % interval)"
     drawn = draw_list("regression", "Odds ratios", terms, axis, head=head, line=(0.0, "no effect"))
@@ -322,12 +363,8 @@ def _regression(analysis: Analysis) -> Figure | None:
         f"but baselines, errors clustered by group, on a logarithmic scale. Reference category: {base}. Filled dot: the "
         "95 % CI excludes 1. p is not adjusted for the number of terms: of 100 that mean nothing, about 5 have p below 0.05."
     )
-    return recorded_figure("regression", "Adjusted odds ratios for a correct answer", drawn, caption, rows)
-
-
-def _odds(ratio: float) -> str:
-    """An odds ratio with two decimals, or two significant digits."""
-    return f"{ratio:.2f}" if 0.095 <= ratio < 1000 else f"{ratio:.2g}"
+    title = "Adjusted odds ratios for a correct answer"
+    return recorded_figure("regression", title, drawn, caption, rows, units=Units())
 
 
 def _log(ratio: float) -> float:
@@ -358,7 +395,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
             (
                 f"{shorten(row['first'], _SHORT)} − {shorten(row['second'], _SHORT)}",
                 _dot(row, "difference"),
-                _points(row["difference"], row["ci_low"], row["ci_high"]),
+                points(ACCURACY, row["difference"], row["ci_low"], row["ci_high"]),
             )
             for row in shown
         ],
@@ -371,9 +408,16 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     caption = (
         f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in "
         "points; the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; "
-        f"p_holm is, over the pairs of systems and, apart from them, over those with baselines).{limit}"
+        f"p (Holm) is: {pairs_families(rows)}).{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
+
+
+def pairs_families(rows: Sequence[AnalysisRow]) -> str:
+    """For what the p of an analysis' pairs are adjusted."""
+    return ", and apart ".join(
+        f"for {family}" for family in dict.fromkeys(row["adjusted_for"] for row in rows) if family
+    )
 
 
 def _is_near(first: int, second: int) -> bool:
@@ -419,19 +463,19 @@ def podium_figure(analysis: Analysis) -> Figure | None:
 
 
 _CAUSES = {
-    "right": ("R", 0),
-    "wrong": ("W", 1),
-    "unreadable": ("U", HATCHED),
-    "missing": ("M", HATCHED + 1),
-    "timed out": ("T", HATCHED + 2),
-    "refused": ("X", HATCHED + 3),
-    "error": ("E", HATCHED + 4),
-    "unresolved": ("V", HATCHED + 5),
-    "not marked": ("N", HATCHED + 6),
-    "not supported": ("S", HATCHED + 7),
-    "failed": ("F", HATCHED + 1),
+    "right": ("R", RIGHT),
+    "wrong": ("W", WRONG),
+    **{
+        cause: (letter, -1 - place)
+        for place, (cause, letter) in enumerate(
+            (
+                *(("unreadable", "U"), ("missing", "M"), ("timed out", "T"), ("refused", "X"), ("error", "E")),
+                *(("failed", "F"), ("unresolved", "V"), ("not marked", "N"), ("unsupported", "S")),
+            )
+        )
+    },
 }
-"""The letter and colour of each cause of failure: right blue, wrong orange, everything that is missing a hatched grey."""
+"""The letter and number of each cause: right blue, wrong orange, everything that is missing a hatched grey."""
 
 
 def together_figures(analysis: Analysis) -> list[Figure]:
@@ -449,7 +493,7 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     lines = []
     for row in shown:
         ends = [row[name] for name in gain]
-        dot, said = (Dot(0.0, None, None), "") if row is best else (Dot(*ends), _points(*ends))
+        dot, said = (Dot(0.0, None, None), "") if row is best else (Dot(*ends), points(ACCURACY, *ends))
         lines.append((f"{row['ensemble']}: {percent(row['value'])}", dot, said))
     head = "gain over the best alone (95 % interval)"
     drawn = draw_list("ensembles", "Ensembles", lines, _signed(shown, *gain[1:]), head=head, line=(0.0, "best alone"))

@@ -9,10 +9,27 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proctor.core import DASH, Cell, Column, Span, Table, safe_cell
+from proctor.core import (
+    ACCURACY,
+    DASH,
+    Cell,
+    Metric,
+    Span,
+    Table,
+    difference,
+    head,
+    interval,
+    number,
+    number_interval,
+    p_value,
+    percent,
+    safe_cell,
+    thousands,
+    value,
+)
 from proctor.reports.charts import LeaderboardChart
 
 RANK_INTERVAL_LINE = (
@@ -90,15 +107,71 @@ class Story:
     headline: str = ""
 
 
-def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Records as a table with a column for each key. Numbers are shown with four significant digits; programs get the
-    full value."""
+_ENDS = {"ci_low": ("ci", "ci_high"), "gain_low": ("gain_ci", "gain_high")}
+_VALUES = {
+    *("value", "mean", "median", "q1", "q3", "lowest", "highest", "whisker_low", "whisker_high", "ci_low", "ci_high"),
+    *("p2_5", "p97_5"),
+}
+_SHARES = {"share", "chance", "p_first", "p_best"}
+_DIFFERENCES = {"difference", "gain", "lead"}
+_TESTS = {"p", "p_holm", "p_adjusted"}
+
+
+@dataclass(frozen=True)
+class Units:
+    """What the numbers of records are: values of a `metric` (None: plain numbers with three digits), of which the columns
+    `signed` hold differences."""
+
+    metric: Metric | None = None
+    signed: tuple[str, ...] = ()
+
+    def shown(self, name: str, one: object) -> str:
+        """The value of a column, as the formatter of its kind shows it everywhere."""
+        if isinstance(one, float):
+            return self._number(name, one)
+        if isinstance(one, bool):
+            return "yes" if one else "no"
+        return DASH if one is None else thousands(one) if isinstance(one, int) else str(one)
+
+    def _number(self, name: str, one: float) -> str:
+        if name in _TESTS or name.startswith("p, "):
+            return p_value(one)
+        if name in _SHARES:
+            return percent(one)
+        if self.metric is None:
+            return number(one)
+        if name in (*_DIFFERENCES, *self.signed):
+            return difference(self.metric, one)
+        if name == "sd":
+            return difference(self.metric, one).removeprefix("+")
+        return value(self.metric, one) if name in _VALUES else number(one)
+
+    def ends(self, low: float | None, high: float | None) -> str:
+        """An interval."""
+        return number_interval(low, high) if self.metric is None else interval(self.metric, low, high)
+
+
+def records_table(title: str, rows: Sequence[Mapping[str, Any]], units: Units = Units()) -> Table:
+    """Records as a table with a column for each key, and one for both ends of an interval. `units` say what the numbers
+    are; programs get the full value."""
     names = list(rows[0]) if rows else []
-    heads = tuple(
-        Column(name.replace("_", " "), numeric=any(_is_number(row[name]) for row in rows), name=name) for name in names
+    joined = {name: both for name, both in _ENDS.items() if {name, both[1]} <= set(names)}
+    second = {high for _, high in joined.values()}
+    shown = [name for name in names if name not in second]
+    columns = tuple(
+        head(joined[name][0])
+        if name in joined
+        else replace(head(name), numeric=any(_is_number(row[name]) for row in rows))
+        for name in shown
     )
-    cells = tuple(tuple(Cell(_shown(row[name]), raw=row[name]) for name in names) for row in rows)
-    return Table(title, heads, cells, title=title)
+
+    def cell(row: Mapping[str, Any], name: str) -> Cell:
+        if name in joined:
+            return Cell(units.ends(row[name], row[joined[name][1]]))
+        return Cell(units.shown(name, row[name]), raw=row[name])
+
+    cells = tuple(tuple(cell(row, name) for name in shown) for row in rows)
+    return Table(title, columns, cells, title=title)
 
 
 _MAX_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
@@ -113,10 +186,12 @@ def recorded_figure(
     *,
     facet: str = "",
     narrow: str = "",
+    units: Units = Units(ACCURACY),
 ) -> Figure:
-    """A drawing with its records: as a table of the columns that vary if they are few, else as CSV."""
+    """A drawing with its records: as a table of the columns that vary if they are few, else as CSV. `units` say what the
+    numbers are."""
     few = len(rows) <= _MAX_ROWS
-    numbers, lines = (records_table(caption, _varying(rows)), "") if few else (None, _csv(rows))
+    numbers, lines = (records_table(caption, _varying(rows), units), "") if few else (None, _csv(rows))
     return Figure(svg, caption, numbers, lines, narrow, name, title, facet)
 
 
@@ -142,25 +217,17 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def span_of(
-    axis: tuple[float, float], low: float | None, number: float | None, high: float | None, mark: float | None
+    axis: tuple[float, float], low: float | None, middle: float | None, high: float | None, mark: float | None
 ) -> Span | None:
     """A value with its interval as fractions of an axis; None without a value."""
-    if number is None or axis[1] <= axis[0]:
+    if middle is None or axis[1] <= axis[0]:
         return None
 
     def share(at: float | None) -> float | None:
         return None if at is None else min(1.0, max(0.0, (at - axis[0]) / (axis[1] - axis[0])))
 
-    return Span(share(low), share(number) or 0.0, share(high), share(mark))
+    return Span(share(low), share(middle) or 0.0, share(high), share(mark))
 
 
 def _is_number(one: object) -> bool:
     return isinstance(one, int | float) and not isinstance(one, bool)
-
-
-def _shown(one: object) -> str:
-    if one is None:
-        return DASH
-    if isinstance(one, bool):
-        return "yes" if one else "no"
-    return f"{one + 0.0:.4g}".replace("-", "−") if isinstance(one, float) else str(one)  # no −0

@@ -79,7 +79,7 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
                 "system": core.clean(run.system),
                 "condition": core.clean(run.condition),
                 "baseline": source.is_baseline(run.system),
-                "mark": source.marks[run.condition],
+                "mark": source.numbers[run.condition],
             }
             for run in runs
         ],

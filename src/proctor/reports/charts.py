@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from html import escape
 
 from proctor.core import DASH, Metric, Table, clean
-from proctor.reports.figures.canvas import MARKERS, MAX_SERIES, SHAPES, Axis, value_axis
+from proctor.reports.figures.canvas import MAX_SERIES, SHAPES, Axis, value_axis
+from proctor.reports.figures.marks import series_shape
 
 
 @dataclass(frozen=True)
 class Lane:
     """One line of a row: a condition, dimension or language, or without a `name` the system itself. `mark` is the
-    number of its colour and marker (see `figures`). `score` and `ends` are the value and its interval as texts, `beside`
+    number of its colour and shape (see `figures.marks`). `score` and `ends` are the value and its interval as texts, `beside`
     a remark such as the difference to the first lane. A value that is not final (`is_open`) is drawn hollow."""
 
     name: str
@@ -153,18 +154,18 @@ def _row(chart: LeaderboardChart, row: ChartRow, *, named: bool) -> str:
 def _lane(chart: LeaderboardChart, lane: Lane, *, later: bool, named: bool) -> str:
     number = lane.mark % MAX_SERIES
     sign = (
-        f'<svg class="c{number}" aria-hidden="true"><svg x="50%" y="50%">{_marker(number)}</svg></svg>' if named else ""
+        f'<svg class="c{number}" aria-hidden="true"><svg x="50%" y="50%">{_marker(lane.mark)}</svg></svg>' if named else ""
     )
     kinds = ["lane", *(["later"] if later else []), *(["open"] if lane.is_open else [])]
     return (
         f'<div class="{" ".join(kinds)}"><span class="of">{sign}<bdi>{_text(lane.name)}</bdi></span>'
-        f'<svg class="track c{number}" aria-hidden="true">{_track(chart, lane, number)}</svg>'
+        f'<svg class="track c{number}" aria-hidden="true">{_track(chart, lane)}</svg>'
         f'<span class="score">{_text(lane.score)}</span><span class="ends">{_text(lane.ends)}</span>'
         f'<span class="beside">{_text(lane.beside)}</span></div>'
     )
 
 
-def _track(chart: LeaderboardChart, lane: Lane, number: int) -> str:
+def _track(chart: LeaderboardChart, lane: Lane) -> str:
     axis = chart.axis
     parts = [_across("tick", _at(axis, tick)) for tick in axis.ticks]
     parts += [_across(f"ref r{place}", _at(axis, at)) for place, (at, _) in enumerate(chart.lines)]
@@ -173,7 +174,7 @@ def _track(chart: LeaderboardChart, lane: Lane, number: int) -> str:
     if lane.low is not None and lane.high is not None:
         ends = _at(axis, lane.low), _at(axis, lane.high)
         parts.append(f'<line class="iv" x1="{ends[0]}" x2="{ends[1]}" y1="50%" y2="50%"/>')
-    parts.append(f'<svg x="{_at(axis, lane.value)}" y="50%">{_marker(number)}</svg>')
+    parts.append(f'<svg x="{_at(axis, lane.value)}" y="50%">{_marker(lane.mark)}</svg>')
     return "".join(parts)
 
 
@@ -183,7 +184,7 @@ def _across(kind: str, at: str) -> str:
 
 def _marker(number: int) -> str:
     """The marker of a series around the origin."""
-    kind = MARKERS[number]
+    kind = series_shape(number)
     if kind == "circle":
         return '<circle class="dot" r="5"/>'
     path = " L ".join(f"{5 * x:.2f} {5 * y:.2f}" for x, y in SHAPES[kind])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from proctor.core import (
+    ACCURACY,
     DASH,
     Cell,
     Column,
@@ -15,8 +15,10 @@ from proctor.core import (
     columns,
     count_of,
     difference,
+    head,
     interval,
     p_value,
+    percent,
     plain_name,
 )
 from proctor.judges import DECIDED_BY_A_PERSON, HALF_UNNAMED, RUBRIC, is_decided
@@ -33,7 +35,19 @@ def difference_of(metric: Metric, comparison: Comparison) -> str:
     """The difference of two runs, or its range if a run is incomplete and no policy is chosen."""
     if comparison.policy != BOTH:
         return difference(metric, comparison.difference.value)
-    return f"{difference(metric, comparison.if_wrong.value)} … {difference(metric, comparison.if_excluded.value)}"
+    wrong, excluded = (difference(metric, one.value) for one in (comparison.if_wrong, comparison.if_excluded))
+    return f"{wrong} (missing = wrong), {excluded} (missing left out)"
+
+
+def significance_words(comparison: Comparison) -> str:
+    """p, and p adjusted with the comparisons that it is adjusted for; or why there is none."""
+    each = comparison.difference
+    if comparison.undecided:
+        return "no p: the two figures point different ways"
+    if each.p is not None and not comparison.decides:
+        return p_words(each.p, each.groups, comparison.level)
+    adjusted = f"; {p_value(comparison.p_holm)} adjusted for {comparison.family}" if comparison.family else ""
+    return f"p {p_value(each.p)}{adjusted}"
 
 
 def p_words(p: float | None, groups: int, level: float = 0.95) -> str:
@@ -42,10 +56,12 @@ def p_words(p: float | None, groups: int, level: float = 0.95) -> str:
 
 
 def unadjusted_line(compared: Sequence[Comparison]) -> str:
-    """That intervals are not adjusted, if there are several comparisons of one metric and scorer; else empty."""
-    families = Counter((comparison.metric, comparison.scorer) for comparison in compared)
-    several = max(families.values(), default=0) > 1
-    return "Intervals are not adjusted for the number of comparisons; p (Holm) is." if several else ""
+    """What p (Holm) is adjusted for, and that intervals are not; empty for comparisons that stand alone."""
+    families = list(dict.fromkeys(comparison.family for comparison in compared if comparison.family))
+    if not families:
+        return ""
+    shown = ", or ".join(families[:_MAX_NAMED]) + (" …" if len(families) > _MAX_NAMED else "")
+    return f"p (Holm) is adjusted for {shown}. Intervals are not adjusted."
 
 
 def without_line(pairs: Sequence[tuple[object, object]]) -> str:
@@ -74,9 +90,10 @@ def differences_table(
     heads = (
         *columns(*lead),
         Column(what, numeric=True, name="difference"),
-        Column(f"{100 * level:g} % CI", numeric=True),
+        head("ci", level),
         *([Column(better, drawn=True)] if axis else []),
-        *columns(">p", ">p (Holm)", ">Items", ">Groups", *([">One side only"] if axis else [])),
+        *(head(name) for name in ("p", "p_holm", "n", "groups")),
+        *columns(*([">One side only"] if axis else [])),
     )
     rows: list[Row] = []
     for comparison in compared:
@@ -104,25 +121,20 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
     `turned` the second run, the baseline, is in the rows, as usual in papers."""
     blocks: list[Block] = [] if comparison.table is None else [_contingency(comparison, metric, turned=turned)]
     each = comparison.difference
-    test = f"p {p_value(each.p)}, Holm {p_value(comparison.p_holm)}"
-    if comparison.undecided:
-        test += ", undecided: the two readings point different ways"
-    elif each.p is not None and not comparison.decides:
-        test = p_words(each.p, each.groups, comparison.level)
     named = "" if comparison.table is not None else f"{metric.label} ({comparison.scorer}): "
     blocks.append(
         Prose(
             f"{named}{comparison.first} minus {comparison.second} {difference_of(metric, comparison)} "
-            f"({100 * comparison.level:g} % CI {interval(metric, each.ci_low, each.ci_high)}), {test}; "
+            f"({100 * comparison.level:g} % CI {interval(metric, each.ci_low, each.ci_high)}), {significance_words(comparison)}; "
             f"{count_of(each.n, 'item')} in {count_of(each.groups, 'group')}."
         )
     )
     notes = []
     if comparison.recovered is not None and comparison.recovered[1]:
         (right, wrong), share = comparison.recovered, comparison.recovery
-        rate = f"Recovery rate {right / wrong:.0%}"
-        if share is not None and share.ci_low is not None and share.ci_high is not None:
-            rate += f" ({100 * share.ci_low:.0f} to {100 * share.ci_high:.0f})"
+        rate = f"Recovery rate {percent(right / wrong)}"
+        if share is not None and share.ci_low is not None:
+            rate += f" ({interval(ACCURACY, share.ci_low, share.ci_high)})"
         where = "" if share is None else f" in {count_of(share.groups, 'group')}"
         notes.append(f"{rate}: of {wrong} wrong without the media{where}, {right} are right with them.")
     if comparison.other_levels:
@@ -134,14 +146,13 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
         notes.append(f"Not in the table: {count_of(comparison.counted_wrong, 'item')} {what}.")
     if comparison.only_first or comparison.only_second:
         where = (
-            f" in the reading without what is lacking, which has {comparison.if_excluded.n}"
+            f"The second figure is on {count_of(comparison.if_excluded.n, 'item')}; left out"
             if comparison.policy == BOTH
-            else ""
+            else "Left out"
         )
-        notes.append(
-            f"Left out: {count_of(comparison.only_first + comparison.only_second, 'item')} with a score on one side "
-            f"only ({comparison.only_first} / {comparison.only_second}){where}."
-        )
+        sides = ((comparison.only_first, comparison.first), (comparison.only_second, comparison.second))
+        alone = " and ".join(f"{count_of(count, 'item')} with a score of {side} only" for count, side in sides if count)
+        notes.append(f"{where}: {alone}.")
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 
@@ -212,7 +223,7 @@ def _scores(source: Source, key: Key, anchor: str) -> Figure:
         systems,
         [Panel("", dots, None if chance is None else (chance, "chance"))],
         value_axis(source.metric(key.metric), *source.axis(key)),
-        series=[ChartSeries(name, source.marks[name]) for name in conditions],
+        series=[ChartSeries(name, source.numbers[name]) for name in conditions],
         caption=f"{title}, with intervals. The leaderboard has the numbers.",
     )
 
@@ -232,9 +243,8 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     dots = [[compared.get((system, name), Dot()) for name in conditions] for system in systems]
     title = f"{source.label(key)}: difference to {pairs.baseline}"
     table = differences_table(
-        f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the "
-        f"{count_of(len(comparisons), 'comparison')} of "
-        "this table; differences that hold then are set in bold. The intervals are not adjusted.",
+        f"Paired differences to {pairs.baseline}. {unadjusted_line(comparisons)} Differences that hold then are set in "
+        "bold.",
         metric,
         sorted(comparisons, key=lambda comparison: source.systems.index(comparison.first.system)),
         {
@@ -251,7 +261,7 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
         systems,
         [Panel("", dots, (0.0, "no difference"))],
         axis,
-        series=[ChartSeries(f"{name} − {pairs.baseline}", source.marks[name]) for name in conditions],
+        series=[ChartSeries(f"{name} − {pairs.baseline}", source.numbers[name]) for name in conditions],
         caption=f"{title}, on the items that both have a score for. Right of zero, the value is higher than under "
         f"{pairs.baseline}.",
         numbers=table,
@@ -302,7 +312,7 @@ def gains_section(source: Source) -> Section | None:
         key="gains",
         title=f"What {condition} gains over {pairs.baseline}, by kind of question",
         lead=f"Each dot is the mean over the same items of the score under {condition} minus that under "
-        f"{pairs.baseline}, the line its interval. Holm's p counts all differences of one metric and facet together.",
+        f"{pairs.baseline}, the line its interval. p (Holm) is adjusted for all differences of one metric and facet.",
         blocks=blocks,
         count=count_of(sum(isinstance(block, str) for block in blocks), "facet"),
     )

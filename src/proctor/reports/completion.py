@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from proctor.core import DASH, Cell, Row, Table, columns, count_of, dollars, plain_name, seconds, thousands
 from proctor.reports.blocks import Block, Folded, Prose, Section
-from proctor.reports.figures import HATCHED, Axis, ChartSeries, Panel, Stack
+from proctor.reports.figures import RIGHT, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
 from proctor.reports.subgroups import rows_figure
-from proctor.runs import FAILED_POLICIES, Consumption, Run, policies
+from proctor.runs import FAILED_POLICIES, Consumption, Run, RunCost, policies
 
 _STATUSES = (
-    ChartSeries("answered", 0),
+    ChartSeries("answered", RIGHT),
     *(
-        ChartSeries(name, HATCHED + number)
+        ChartSeries(name, -1 - number)
         for number, name in enumerate(
             ("unreadable", "not submitted", "refused", "timed out", "error", "failed", "not asked", "unsupported")
         )
@@ -130,6 +130,22 @@ def cost_words(consumption: Consumption) -> str:
         return "unknown"
     partly = f" and unknown for {count_of(consumption.unpriced, 'answer')}" if consumption.unpriced else ""
     return f"{dollars(consumption.cost_usd)}{partly}"
+
+
+def cost_lines(costs: Sequence[RunCost]) -> list[str]:
+    """What each run cost so far, and about what all of its items will cost, for people.
+
+    >>> spent = Consumption({}, 3, 14_000, 360, 0, 0.0021, 0, 3)
+    >>> cost_lines([RunCost("m", "video", spent, 3, 100)])
+    ['Cost of m / video: $0.0021 for 3 answers; all 100: about $0.0700.']
+    """
+    lines = []
+    for one in costs:
+        so_far = f"Cost of {one.system} / {one.condition}: {cost_words(one.consumption)} for {count_of(one.answers, 'answer')}"
+        rest = one.items > one.answers and one.whole_usd is not None
+        whole = f"; all {thousands(one.items)}: about {dollars(one.whole_usd or 0.0)}" if rest else ""
+        lines.append(f"{so_far}{whole}.")
+    return lines
 
 
 def _times(found: list[tuple[str, str, Consumption]]) -> Table:

@@ -24,7 +24,7 @@ _NEAR = 0.01  # of the axis: a baseline as near to chance has no line of its own
 _RANKS = (
     "The rank is 1 plus the number of systems that are significantly better, and never better than that of a system with a "
     "higher score. Under it stands its confidence interval: all of them together hold the true ranks with {level} confidence "
-    "(paired tests, Holm). “Places in samples” is the spread of a system's place over bootstrap samples of the groups, not a "
+    "(paired tests, Holm). “Place in 95 % of resamples” is the spread of a system's place over bootstrap samples of the groups, not a "
     "confidence interval."
 )
 
@@ -79,7 +79,7 @@ def _places(source: Source) -> list[core.Table]:
         for row in board.rows
         if row.place_low is not None
     ]
-    heads = core.columns("System", ">Places in samples")
+    heads = core.heads("system", "places")
     caption = f"{board.metric.label}, {board.condition}."
     return [core.Table(caption, heads, tuple(rows), title=caption)] if rows else []
 
@@ -204,7 +204,7 @@ class _Board:
         metric, result = self.source.metric(self.key.metric), self.results[condition][name]
         row = self.ranked[condition].get(name)
         named = condition if len(self.results) > 1 else ""
-        mark = self.source.marks[condition]
+        mark = self.source.numbers[condition]
         if row is None:
             return Lane(named, None, mark=mark, score="no score")
         # A score over the same items is shown as everywhere else, so that its interval has the same draws.
@@ -267,7 +267,7 @@ class _Board:
         missing = any(map(_remarks, self.every))
         units = core.plain_name(metric.per).capitalize() if metric.per else "Items"
         heads = (
-            *core.columns("System", "Condition", ">Rank", ">95 % CI of the rank"),
+            *core.heads("system", "condition", "rank", "rank_ci"),
             core.Column(metric.label, numeric=True, name="value"),
             core.Column(f"{100 * self.source.options.level:g} % CI", numeric=True),
             *(

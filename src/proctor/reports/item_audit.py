@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit, Together
-from proctor.core import ACCURACY, Cell, Column, Row, Table, columns, count_of, interval, p_value, percent, plain_name
+from proctor.core import (
+    ACCURACY,
+    Cell,
+    Column,
+    Row,
+    Table,
+    columns,
+    count_of,
+    interval,
+    number,
+    p_value,
+    percent,
+    plain_name,
+)
 from proctor.core.formats import option_letters
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import draw_columns
@@ -164,8 +177,8 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
         rows = tuple(
             (
                 Cell(option_contrast.label),
-                f"{option_contrast.right:.2f}",
-                f"{option_contrast.wrong:.2f}",
+                number(option_contrast.right),
+                number(option_contrast.wrong),
                 p_value(option_contrast.p_holm),
             )
             for option_contrast in telling

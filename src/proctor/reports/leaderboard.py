@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from proctor.reports.source import Source
     from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
 
+RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
+"""What a range means."""
+
 DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
 
 
@@ -43,10 +46,7 @@ def policy_line(failed: core.FailedPolicy | None, card: BenchmarkCard) -> str:
     """How items without a score are counted, and how to choose it."""
     chosen = policies(failed, card)
     if len(chosen) > 1:
-        return (
-            "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left "
-            "out. Run the same command again to ask them, or choose --failed wrong or exclude."
-        )
+        return f"{RANGE} Run the same command again to ask the missing items, or choose --failed wrong or exclude."
     whose = "" if failed else " (the benchmark's rule)"
     return f"--failed {chosen[0]}{whose}: {FAILED_POLICIES[chosen[0]]}."
 
@@ -63,7 +63,7 @@ def remarks(lacking: Lacking) -> list[str]:
         (lacking.failed, "{} failed"),
         (lacking.unresolved, "{} unresolved"),
         (lacking.unmarked, "{} not marked"),
-        (lacking.unsupported, "{} not supported"),
+        (lacking.unsupported, "{} unsupported"),
         (lacking.untimed, "no latency {}"),
     )
     return [text.format(count) for count, text in counts if count]
@@ -82,7 +82,7 @@ _COUNTS = {
     "decided": "Decided by a person",
     "unmarked": "Unmarked",
     "missing": "Not asked",
-    "unsupported": "Unsupported format",
+    "unsupported": "Unsupported",
 }
 
 _ALWAYS = {"answered", "failed"}
@@ -95,9 +95,11 @@ def _counts(rows: Sequence[Result]) -> list[str]:
 
 def _tail(metric: core.Metric, counts: Sequence[str]) -> tuple[core.Column, ...]:
     """The columns with the numbers of items, groups and answers behind a score."""
-    units = core.Column(core.plain_name(metric.per).capitalize() if metric.per else "Items", numeric=True, name="n")
+    units = (
+        core.Column(core.plain_name(metric.per).capitalize(), numeric=True, name="n") if metric.per else core.head("n")
+    )
     named = (core.Column(_COUNTS[name], numeric=True, name=name) for name in counts)
-    return (units, core.Column("Groups", numeric=True, name="groups"), *named)
+    return (units, core.head("groups"), *named)
 
 
 def results_tables(found: Results) -> list[core.Table]:
@@ -129,11 +131,9 @@ def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[
     title += "" if chance is None else f" (chance {core.value(metric, chance)})"
     counts = _counts(rows)
     heads = (
-        core.Column("System", name="system"),
-        core.Column("Condition", name="condition"),
+        *core.heads("system", "condition"),
         *(core.Column(core.plain_name(facet).capitalize(), name=facet) for facet in by),
-        core.Column("Score", numeric=True, name="value"),
-        core.Column(f"{100 * found.options.level:g} % CI", numeric=True),
+        *core.heads("value", "ci", level=found.options.level),
         *_tail(metric, counts),
     )
     cells: list[core.Row] = [
@@ -176,10 +176,7 @@ def levels_table(
     return core.Table(caption, core.columns(*lead, *(f">{level}" for level in levels)), tuple(cells), title=title)
 
 
-RANGE_LINE = (
-    "A range is the score of an incomplete run: its failed, unasked and unresolved items counted as wrong … left out. It has a "
-    "rank only if these items can't change any."
-)
+RANGE_LINE = f"{RANGE} Such a run has a rank only if its missing items can't change any."
 
 LACKING_LINE = "A system without a score for every item has no rank."
 
@@ -206,12 +203,12 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
             row.system,
             *(score(board.metric, row), core.interval(board.metric, row.ci_low, row.ci_high)),
             core.rank_range(row.rank_low, row.rank_high),
-            core.DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
+            core.percent(row.p_best),
             row_badge(row) or ("" if row.rank else ", ".join(_why_unranked(row))),
         )
         for row in board.rows
     )
-    heads = core.columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
+    heads = (*core.heads("rank", "system", "value", "ci", "rank_ci", "p_best"), core.Column(""))
     return core.Table(title, heads, rows, title=title)
 
 
@@ -251,10 +248,7 @@ def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Resu
     notes = (
         (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
         (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
-        (
-            unsupported,
-            f"Items whose answer format a baseline does not support: {unsupported}. It is shown on the others, not ranked.",
-        ),
+        (unsupported, f"Unsupported items: {unsupported}. Such a system is shown on the others, and not ranked."),
         (
             any(row.rank is None and row.policy != BOTH and not (row.doubtful or row.undefined) for row in contestants),
             LACKING_LINE,

@@ -289,7 +289,8 @@ def _matrix(source: AuditSource, language: str, key: str) -> Figure:
 
 
 def _two_digits(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+    """A correlation in a cell of a drawing, where three digits have no room; the tables have them."""
+    return number(value, 2)
 
 
 def raters_section(source: AuditSource) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proctor.audits import AS_GIVEN, LeadRow, MetricComparison, MetricRanking, Part, Power, PowerTable, RankedMetric
-from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value
+from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value, percent
 from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
 from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis
 from proctor.reports.figures import Axis, Dot, signed_axis
@@ -343,12 +343,7 @@ def power_tables(power: PowerTable) -> list[Table]:
     tables = []
     for language in dict.fromkeys(row.language for row in power.rows):
         rows: list[Row] = [
-            (
-                number(row.lead),
-                "2" if row.seconds else "1",
-                *(f"{chance:.0%}" for chance in row.chances),
-                _needed_cell(row),
-            )
+            (number(row.lead), "2" if row.seconds else "1", *map(percent, row.chances), _needed_cell(row))
             for row in power.rows
             if row.language == language
         ]

@@ -9,6 +9,7 @@ from typing import Any
 from proctor.core import (
     ACCURACY,
     DASH,
+    HEADS,
     Cell,
     FailedPolicy,
     Row,
@@ -22,8 +23,9 @@ from proctor.core import (
     percent,
     plain_name,
     rank_range,
+    signed,
 )
-from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Figure, Folded, Prose, Section, recorded_figure
+from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Figure, Folded, Prose, Section, Units, recorded_figure
 from proctor.reports.comparisons import p_words
 from proctor.reports.figures import (
     Box,
@@ -50,16 +52,19 @@ def board_tables(board: Board, *, title: str = "") -> list[Table]:
             (Cell(run.name), percent(run.low), percent(run.high), ", ".join(remarks(run.lacking)))
             for run in board.unranked
         ]
-        caption = "Incomplete runs whose place depends on what they lack: the pre-evaluation score as a range."
+        caption = (
+            "Incomplete runs whose place depends on what they lack, and systems that do not support some questions: the "
+            "mean over buckets as a range."
+        )
         heads = columns("System", ">Lacking items wrong", ">Lacking items left out", "Remarks")
-        tables.append(Table(caption, heads, tuple(rows), title="Not ranked: incomplete"))
+        tables.append(Table(caption, heads, tuple(rows), title="Not ranked"))
     if board.baselines:
         rows = [
             (Cell(run.name, badge="baseline"), percent(run.mean), ", ".join(remarks(run.lacking)))
             for run in board.baselines
         ]
         caption = "Baselines, each on the questions that it answers: in no test and no pairwise comparison."
-        heads = columns("System", ">Pre-evaluation score", "Remarks")
+        heads = columns("System", f">{HEADS['mean']}", "Remarks")
         tables.append(Table(caption, heads, tuple(rows), title="Baselines: not ranked, in no test"))
     return tables
 
@@ -67,34 +72,41 @@ def board_tables(board: Board, *, title: str = "") -> list[Table]:
 def _ranked_table(board: Board, title: str) -> Table:
     standings = board.standings
     heads = columns(
-        *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", ">Pre-evaluation score"),
-        *(">Rank by it (95 % CI)", ">Win rate (all)", ">Win rate (tied)", ">Places in samples", ">First in samples"),
-        "Remarks",
+        *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", f">{HEADS['mean']}"),
+        *(f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
+        *(f">{HEADS['places']}", f">{HEADS['p_first']}", "Remarks"),
     )
     groups = count_of(standings.groups, "group")
     caption = (
         f"{count_of(board.items, 'question')} in {groups}, {count_of(len(standings.buckets), 'bucket')}. Won, lost "
-        "and tied are pairwise comparisons with each other system; the pre-evaluation score is the mean of the "
-        "accuracies in the buckets, beside it the rank by that score with its simultaneous 95 % confidence interval "
+        "and tied are pairwise comparisons with each other system (left out where all are equal); the mean over buckets is "
+        "that of the accuracies in them, beside it the rank by that mean with its simultaneous 95 % confidence interval "
         "from the paired tests. A win rate is the share of bootstrap samples in which a system is best of all systems or, "
         f"of those that share one of the first three places by the rule, best of the tied; {standings.ties} decides. "
-        "Places in samples is the spread of the place over bootstrap samples, not a "
-        "confidence interval; first in samples is the share of them in which it is first."
+        "The place in 95 % of resamples is the spread of the place over bootstrap samples of the groups, not a "
+        "confidence interval; first in resamples is the share of them in which it is first."
     )
     shown = title or f"{board.title} ({board.items} in {groups})"
-    return Table(caption, heads, tuple(map(_ranked_row, board.runs)), title=shown)
+    rows = [_ranked_row(run) for run in board.runs]
+    alike = {k for k in _RULE_COLUMNS if len({str(row[k]) for row in rows}) < 2}  # they tell nobody apart
+    kept = [k for k in range(len(heads)) if k not in alike]
+    return Table(
+        caption, tuple(heads[k] for k in kept), tuple(tuple(row[k] for k in kept) for row in rows), title=shown
+    )
+
+
+_RULE_COLUMNS = (2, 3)  # the score of the rule, and the pairwise comparisons
 
 
 def _ranked_row(run: RankedRun) -> Row:
     standing, stability = run.standing, run.standing.stability
     notes = ["tie broken"] if standing.tie_broken else []
     notes += ["not above every baseline"] if run.below else []
-    even = float(standing.score).is_integer()
     low, high = standing.rank_low, standing.rank_high
     return (
         Cell(standing.name),
         Cell(str(standing.place), strong=True),
-        f"{standing.score:+g}".replace("-", "−") if even else number(standing.score),
+        signed(standing.score, 0 if float(standing.score).is_integer() else 3),
         "–".join(str(count) for count in wins_of(standing)),
         percent(standing.mean),
         _rank_by_mean(standing.mean_rank, low, high),
@@ -104,6 +116,11 @@ def _ranked_row(run: RankedRun) -> Row:
         DASH if stability is None else percent(stability.chances[0]),
         ", ".join([*notes, *remarks(run.lacking)]),
     )
+
+
+def _score(score: float) -> str:
+    """The score of a rule: whole numbers as such, others with three digits."""
+    return number(score, 0 if float(score).is_integer() else 3)
 
 
 def _rank_by_mean(rank: int | None, low: int | None, high: int | None) -> str:
@@ -118,9 +135,9 @@ def detail_tables(board: Board) -> list[Table]:
         return []
     rule_values = rule_rows([board])
     rules = list(dict.fromkeys(row["rule"] for row in rule_values))
-    cells = {(row["system"], row["rule"]): f"{row['place']} ({row['score']:.4g})" for row in rule_values}
+    cells = {(row["system"], row["rule"]): f"{row['place']} ({_score(row['score'])})" for row in rule_values}
     names = [run.standing.name for run in board.runs]
-    by_rule: list[Row] = [(Cell(name), *(cells[name, rule].replace("-", "−") for rule in rules)) for name in names]
+    by_rule: list[Row] = [(Cell(name), *(cells[name, rule] for rule in rules)) for name in names]
     rule_caption = "Place (score) under every rule, ties not broken: how far the rule decides."
     rule_title = "Place (score) under every rule, ties not broken"
     by_bucket: list[Row] = []
@@ -182,7 +199,7 @@ def _tie_tables(board: Board) -> list[Table]:
 
 def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """The significance of a system's lead by bucket; one table for each system that it is compared with."""
-    heads = columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", ">p adjusted", "Verdict")
+    heads = columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", f">{HEADS['p_adjusted']}", "Verdict")
     tables = []
     for other in dict.fromkeys(row["against"] for row in rows):
         here = [row for row in rows if row["against"] == other]
@@ -198,6 +215,9 @@ def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
             )
             for row in here
         ]
+        tested = [row for row in here if row["bucket"] != "all" and row["p"] is not None]
+        if any(row["p"] != row["p_adjusted"] for row in tested):
+            title += f"; p is adjusted for the {count_of(len(tested), 'bucket')}, and over all questions it is not"
         tables.append(Table(f"{title}.", heads, tuple(cells), title=title))
     return tables
 
@@ -210,7 +230,7 @@ def board_notes(board: Board) -> list[str]:
         notes.append(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
     groups = dict(zip(standings.buckets, standings.bucket_groups, strict=True))
     few = [
-        f"{name} ({count_of(groups[name], 'group')}, smallest adjusted p {p_value(least)})"
+        f"{name} ({count_of(groups[name], 'group')}, smallest p {p_value(least)} adjusted for all pairs)"
         for name, least in board.powerless.items()
     ]
     if few:
@@ -228,10 +248,10 @@ def board_notes(board: Board) -> list[str]:
         )
     if standings.tau is not None and standings.tau_low is not None:
         equal = standings.tau_equal
-        compared = "" if equal is None else f"; systems that are all equal would give {equal:.2f}"
+        compared = "" if equal is None else f"; systems that are all equal would give {number(equal)}"
         notes.append(
-            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below "
-            f"{standings.tau_low:.2f}{compared}."
+            f"Kendall's tau to the ranking of each sample: mean {number(standings.tau)}, 2.5 % below "
+            f"{number(standings.tau_low)}{compared}."
         )
     first = [one.name for one in standings.systems if one.place == 1]
     notes += [*tie_lines(standings.tie_orders, standings.ties), *removal_lines(standings.removals, first)]
@@ -281,10 +301,17 @@ def _policy_notes(board: Board) -> list[str]:
     lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
     notes = []
     waiting = [run.name for run in board.unranked if run.lacking.unmarked]
-    unscored = [run.name for run in board.unranked if run.name not in waiting and not run.lacking.incomplete]
-    others = [run.name for run in board.unranked if run.name not in (*waiting, *unscored)]
+    never = [run for run in board.unranked if run.lacking.unsupported and run.name not in waiting]
+    apart = [*waiting, *(run.name for run in never)]
+    unscored = [run.name for run in board.unranked if run.name not in apart and not run.lacking.incomplete]
+    others = [run.name for run in board.unranked if run.name not in (*apart, *unscored)]
     if waiting:
         notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score marks them).")
+    if never:
+        each = ", ".join(f"{run.name} ({count_of(run.lacking.unsupported, 'question')})" for run in never)
+        notes.append(
+            f"Not ranked, since the system does not support some questions: {each}. Its score leaves them out."
+        )
     if unscored:
         notes.append(f"Not ranked, since no answer has a score: {', '.join(unscored)}.")
     if others:
@@ -359,7 +386,7 @@ def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
     )
     name = f"rules-{board.name}"
     drawn = draw_rank_lines(name, f"Places by rule: {board.title}", names, rules, ranks)
-    return recorded_figure(name, "Places under other rules", drawn, caption, rows)
+    return recorded_figure(name, "Places under other rules", drawn, caption, rows, units=Units())
 
 
 def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure:
@@ -419,9 +446,11 @@ def tau_figure(analysis: Analysis) -> Figure | None:
         return None
     shown = []
     for row in rows:
-        equal = "" if row["mean_if_equal"] is None else f"equal systems {row['mean_if_equal']:.2f}, "
+        equal = "" if row["mean_if_equal"] is None else f"equal systems {number(row['mean_if_equal'])}, "
         box = Box(row["p2_5"], row["q1"], row["median"], row["q3"], row["p97_5"])
-        shown.append((f"{row['board']} board", box, f"mean {row['mean']:.2f}, {equal}median {row['median']:.2f}"))
+        shown.append(
+            (f"{row['board']} board", box, f"mean {number(row['mean'])}, {equal}median {number(row['median'])}")
+        )
     axis = plain_axis(min([0.0, *(row["p2_5"] for row in rows)]), 1.0)
     drawn = draw_list("tau", "Kendall's τ", shown, axis, head="Kendall's τ (1: the same order)")
     caption = (
@@ -429,7 +458,7 @@ def tau_figure(analysis: Analysis) -> Figure | None:
         "samples, the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own "
         "benchmark even where all systems are equal: what the mean would be then stands beside it."
     )
-    return recorded_figure("tau", "Agreement with rankings of samples", drawn, caption, rows)
+    return recorded_figure("tau", "Agreement with rankings of samples", drawn, caption, rows, units=Units())
 
 
 def ranking_section(source: Source) -> Section | None:

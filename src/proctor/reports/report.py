@@ -9,7 +9,7 @@ from typing import Any
 
 import proctor
 from proctor.audits.items import ItemAudit
-from proctor.core import InputError, Item, write_whole
+from proctor.core import PAGES, InputError, Item, output_file, write_whole
 from proctor.reports.analysis import analysis_section
 from proctor.reports.blocks import Section, Story
 from proctor.reports.browser import RATED, Limits, Shown, browser_data, rated_data
@@ -141,7 +141,7 @@ def _page(
     )
     return ReportSummary(
         path=out,
-        bytes=write_whole(out, page),
+        bytes=write_whole(output_file(out, PAGES), page),
         sections=tuple(section.key for section in kept),
         items=shown.items,
         answers=shown.answers,

@@ -27,9 +27,9 @@ from proctor.core import (
     Score,
     natural,
 )
-from proctor.judges import FLAG_METRICS
+from proctor.judges import JUDGE_FLAGS
 from proctor.metrics import chance_level
-from proctor.reports.figures import condition_marks
+from proctor.reports.figures import condition_numbers
 from proctor.stats import Resampling
 
 BASELINE = "text-only"
@@ -120,6 +120,11 @@ class Source:
         return known + sorted(there - set(known))
 
     @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each condition, from which its colour and shape follow."""
+        return condition_numbers(self.conditions)
+
+    @cached_property
     def systems(self) -> list[str]:
         """The systems, best first by the headline under the first condition."""
         metric = self.metric(self.card.headline)
@@ -133,20 +138,15 @@ class Source:
         return sorted(there, key=lambda name: (name not in found, sign * found.get(name, 0.0), name))
 
     @cached_property
-    def marks(self) -> dict[str, int]:
-        """The number of the colour and marker of each condition."""
-        return condition_marks([*self.card.conditions, *self.conditions])
-
-    @cached_property
     def keys(self) -> list[Key]:
         """Metrics with the scorers that gave them, in the benchmark's order, the headline first. Flags of judges are no
         metrics, and what waits for a judge has no values (see `flags`, `unmarked`)."""
-        return [key for key in self._all_keys if key.scorer and key.metric not in FLAG_METRICS]
+        return [key for key in self._all_keys if key.scorer and key.metric not in JUDGE_FLAGS]
 
     @property
     def flags(self) -> list[Key]:
         """The flags of judges' replies."""
-        return [key for key in self._all_keys if key.scorer and key.metric in FLAG_METRICS]
+        return [key for key in self._all_keys if key.scorer and key.metric in JUDGE_FLAGS]
 
     @property
     def unmarked(self) -> list[Key]:
@@ -313,7 +313,9 @@ class Source:
         by_name = self._by_name
         if first not in by_name or second not in by_name or not self._share_a_metric(by_name[first], by_name[second]):
             return None
-        comparisons = runs.compare_runs(self._store, self.benchmark, [(by_name[first], by_name[second])], self.options)
+        pair = [(by_name[first], by_name[second])]
+        options = replace(self.options, by=())
+        comparisons = runs.compare_runs(self._store, self.benchmark, pair, options, metrics=(key.metric,))
         return next(
             (
                 comparison

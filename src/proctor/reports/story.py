@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proctor.audits import LengthSlope, RankedMetric
-from proctor.core import (
-    AudioClip,
-    VideoClip,
-    count_of,
-    difference,
-    interval,
-    number,
-    number_interval,
-    p_value,
-    signed,
-    value,
-)
+from proctor.core import AudioClip, VideoClip, count_of, difference, interval, number, number_interval, signed, value
 from proctor.reports.blocks import Answer, Story
-from proctor.reports.comparisons import p_words
+from proctor.reports.comparisons import significance_words
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.source import BASELINE, AuditSource, Key, Source
@@ -153,17 +142,32 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     if leader.rank is None:
         return f"Not known: no system has a rank (the leaderboard says why). {reached}."
     tied = [row.system for row in rivals if row.rank is not None and row.rank == leader.rank]
+    ranked = [row.system for row in rivals if row.rank is not None]
     unranked = sum(row.rank is None for row in rivals)
     others = f"; {count_of(unranked, 'system')} can't be ranked" if unranked else ""
+    lead = _lead_words(source, key, leader, [*tied, *ranked][:1])
     if tied:
-        does = "does" if len(tied) == 1 else "do"
-        return f"{verdict} The lead is not sure: {_first_names(tied)} {does} not score significantly less{others}."
+        more = f"; nor over {_first_names(tied[1:])}" if len(tied) > 1 else ""
+        return f"{verdict} Its lead over {tied[0]} is not significant{lead}{more}{others}."
     if unranked == len(rivals):
         return f"{reached}. No other system has a rank to compare it with (see the leaderboard)."
     if leader.rank_high == 1:
-        return f"{verdict} It is significantly better than every other {'ranked ' if unranked else ''}system{others}."
+        rest = f"every other {'ranked ' if unranked else ''}system"
+        over = f"; over {ranked[0]}{lead.replace(':', '', 1)}" if lead else ""
+        return f"{verdict} It is significantly better than {rest}{over}{others}."
     high = f" to {leader.rank_high}" if leader.rank_high else ""
     return f"{verdict} It ranks first alone, but the 95 % CI of its rank is 1{high}{others}."
+
+
+def _lead_words(source: Source, key: Key, leader: LeaderboardRow, names: Sequence[str]) -> str:
+    """The difference of the leader and the first of these systems, with its interval and test, after a colon; empty if
+    they were not compared."""
+    condition = source.conditions[0]
+    for name in names:
+        comparison = source.compared((leader.system, condition), (name, condition), key)
+        if comparison is not None:
+            return f": {_words(source, key, comparison)}"
+    return ""
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -203,20 +207,24 @@ def _higher(source: Source, key: Key, comparison: Comparison) -> bool | None:
 def _words(source: Source, key: Key, comparison: Comparison) -> str:
     metric, each = source.metric(key.metric), comparison.difference
     ends = interval(metric, each.ci_low, each.ci_high)
-    test = f"adjusted p {p_value(comparison.p_holm)}"
-    if each.p is not None and not comparison.decides:
-        test = p_words(each.p, each.groups, comparison.level)
-    return f"{difference(metric, comparison.drawn)} ({_ci(source)} {ends}, {test})"
+    return f"{difference(metric, comparison.drawn)} ({_ci(source)} {ends}), {significance_words(comparison)}"
 
 
 def _gain(source: Source, key: Key, comparison: Comparison) -> str:
-    begin, verb = {
-        True: ("Yes", "scores higher"),
-        False: ("No", "scores lower"),
-        None: ("Not shown", "does not score significantly higher"),
-    }[_higher(source, key, comparison)]
-    than = f"with {_media(source)} {comparison.first.system} {verb} than on the text alone"
-    return f"{begin}: {than}, by {_words(source, key, comparison)}."
+    metric, each, name = source.metric(key.metric), comparison.difference, comparison.first.system
+    higher, drawn = _higher(source, key, comparison), comparison.drawn or 0.0
+    if higher is not None:
+        begin, verb = ("Yes", "scores higher") if higher else ("No", "scores lower")
+        shown = _words(source, key, comparison)
+        return f"{begin}: with {_media(source)} {name} {verb} than on the text alone, by {shown}."
+    amount = difference(metric, abs(drawn)).removeprefix("+")
+    seen = f"Not shown: with {_media(source)} {name} scores {amount} {'lower' if drawn < 0 else 'higher'} than on the text alone"
+    seen += f" ({_ci(source)} {interval(metric, each.ci_low, each.ci_high)})"
+    if each.p is not None and not comparison.decides:
+        are = "is" if each.groups == 1 else "are"
+        few = f"{count_of(each.groups, 'group')} {are} too few for any difference to be significant"
+        return f"{seen}, but {few}."
+    return f"{seen}, which is not significant: {significance_words(comparison)}."
 
 
 def _best_blind(source: Source, key: Key, leader: LeaderboardRow) -> tuple[str, float] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from proctor.core import Cell, Row, Table, columns, count_of, interval, plain_name, thousands, value, whole_percent
+from proctor.core import Cell, Row, Table, columns, count_of, interval, percent, plain_name, thousands, value
 from proctor.metrics.ordering import place_confusion
 from proctor.reports.blocks import Block, Figure, Folded, Section
 from proctor.reports.figures import Axis, ChartSeries, Dot, Matrix, Panel, draw_matrix, draw_rows, value_axis
@@ -131,10 +131,12 @@ def _figure(source: Source, facet: str, key: Key, cells: Cells, table: Table, an
         chance = source.chance(key, facet, name)
         dots = [dot_of(cells.get((system, name))) for system in systems]
         line = None if chance is None else (chance, "chance")
-        panels.append(Panel(f"{name} ({many})", dots, line, source.marks[source.conditions[0]]))
+        panels.append(Panel(f"{name} ({many})", dots, line, source.numbers[source.conditions[0]]))
     title = f"{source.label(key)} by {plain_name(facet)}, {source.conditions[0]}"
     axis = value_axis(metric, *source.axis(key), lines=2)
-    return rows_figure(anchor, title, systems, panels, axis, numbers=table)
+    condition = source.conditions[0]
+    series = [ChartSeries(condition, source.numbers[condition])]
+    return rows_figure(anchor, title, systems, panels, axis, series=series, numbers=table)
 
 
 def _table(source: Source, facet: str, key: Key, condition: str, cells: Cells) -> Table:
@@ -208,10 +210,10 @@ def _places(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
         caption,
         columns("System", *(f">{head}" for head in heads), ">Items"),
         tuple(
-            (system, *map(whole_percent, row), int(tables[system][0].sum()))
+            (system, *map(percent, row), int(tables[system][0].sum()))
             for system, row in zip(tables, shares, strict=True)
         ),
-        (_CHANCE, *([whole_percent(1 / frames)] * frames), ""),
+        (_CHANCE, *([percent(1 / frames)] * frames), ""),
     )
     first, *others = (_instead(system, counts, heads) for system, counts in tables.items())
     more = [Folded(count_of(len(others), "more system"), tuple(others))] if others else []

@@ -100,11 +100,13 @@ if TYPE_CHECKING:
     from proctor.runs.report_data import (
         Consumption,
         OrderedRun,
+        RunCost,
         load_answers,
         load_consumption,
         load_orders,
         load_scores,
         newest_run,
+        run_costs,
         status_counts,
     )
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
@@ -198,6 +200,7 @@ __all__ = [
     "Result",
     "Results",
     "Run",
+    "RunCost",
     "RunEstimate",
     "RunLostError",
     "RunTakenError",
@@ -291,6 +294,7 @@ __all__ = [
     "results_of_recorded",
     "revise_benchmark",
     "rule_rows",
+    "run_costs",
     "run_settings",
     "score_answers",
     "score_changed",

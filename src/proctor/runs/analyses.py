@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, safe_cell, whole_file
+from proctor.core import ACCURACY, FailedPolicy, count_of, safe_cell, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
 from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
 from proctor.runs.performance import (
@@ -297,8 +297,8 @@ def _gap(sums: Floats) -> Floats:
 
 def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     """The difference of accuracies for every pair of systems, and of every system and baseline, on the questions that both
-    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines. `decides` is
-    false if no p could be significant with so few groups."""
+    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines;
+    `adjusted_for` says it in words. `decides` is false if no p could be significant with so few groups."""
     ranked = data.submissions
     baselines = [entry for entry in data.entries if entry.baseline]
     families = {
@@ -310,6 +310,10 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     for family, pairs in families.items():
         found = [known.get((one.name, other.name)) or _difference(data, one, other) for one, other in pairs]
         adjusted = holm_known([difference.p for difference in found])
+        size = sum(difference.p is not None for difference in found)
+        whole = f"the {count_of(size, 'pair')} of {count_of(len(ranked), 'system')}"
+        if family == "baselines":
+            whole = f"the {count_of(size, 'pair')} of a system and a baseline"
         rows += [
             {
                 "family": family,
@@ -322,6 +326,7 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
                 "ci_high": one.ci_high,
                 "p": one.p,
                 "p_holm": p_holm,
+                "adjusted_for": whole if size > 1 else "",
                 "decides": can_decide(one.groups, data.plan.level),
                 "only_first_right": one.wins,
                 "only_second_right": one.losses,

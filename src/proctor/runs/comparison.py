@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
+from proctor.judges import JUDGE_FLAGS
+from proctor.runs.families import BLIND, Families, PairTest, both_readings
 from proctor.runs.results import Options, check_metrics, items_outside
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, load_run_sums, policies, policy_of
+from proctor.runs.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
-from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, holm_known, mean_interval
+from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels, named_facets
+from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, mean_interval
 
-BLIND = "text-only"
 _PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
 _RIGHT_OR_WRONG = ("correct", "incorrect")
 
@@ -44,8 +45,11 @@ class Comparison:
 
     `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second, both in the order
     of `levels`). Not in the table are `other_levels` items with another outcome on a side (`other_outcomes`), and
-    `counted_wrong` items without an outcome on a side, where they count as wrong by the policy. `only_first` and `only_second` count items with a score on one side only, which are left out; `p_holm`
-    is adjusted over all comparisons of the call. `facets` name the part of the items, where they are split.
+    `counted_wrong` items without an outcome on a side, where they count as wrong by the policy. `only_first` and `only_second` count items with a score on one side only, which are left out. `p_holm`
+    is adjusted for the comparisons that `family` names, `family_size` in number: of two systems under one condition for all
+    pairs of systems there, of a condition and text-only for all such comparisons, whatever was asked for, so that a pair
+    has the same p wherever it stands; for the comparisons of the call otherwise. `facets` name the part of the items, where
+    they are split.
 
     Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
     then `difference` has no value, an interval that covers both readings, and the larger p unless they have different
@@ -71,6 +75,8 @@ class Comparison:
     if_excluded: Difference
     declared: Metric
     p_holm: float | None = None
+    family: str = ""
+    family_size: int = 1
     facets: dict[str, str] = field(default_factory=dict)
     level: float = 0.95
     recovery: Estimate | None = None
@@ -110,13 +116,14 @@ class Comparison:
             "facets": self.facets,
             "n": difference.n,
             "groups": difference.groups,
-            "only_first": self.only_first,
-            "only_second": self.only_second,
+            "scored_only_first": self.only_first,
+            "scored_only_second": self.only_second,
             "difference": difference.value,
             "ci_low": difference.ci_low,
             "ci_high": difference.ci_high,
             "p": difference.p,
             "p_holm": self.p_holm,
+            "adjusted_for": self.family,
             "decides": self.decides,
             "levels": list(self.levels),
             "table": self.table,
@@ -162,7 +169,8 @@ def compare(
     exactly one. Names like SYSTEM/CONDITION compare these runs. If nothing is named and no system has two conditions,
     the systems that are no baselines are compared.
 
-    `options` choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
+    Flags of a judge (`JUDGE_FLAGS`) are no scores of a system: they are compared only if `metrics` names them. `options`
+    choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
     `InputError` where nothing is left to compare.
     """
     card = store.card(benchmark)
@@ -181,7 +189,9 @@ def compare(
         pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
-    found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
+    every = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
     outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
     compared = {(comparison.first, comparison.second) for comparison in found}
     without = [(Side.of(one), Side.of(other)) for one, other in pairs]
@@ -251,9 +261,11 @@ def compare_runs(
     options: Options = Options(),
     *,
     metrics: Sequence[str] = (),
+    alone: bool = False,
 ) -> list[Comparison]:
-    """Compares pairs of runs on every metric and scorer that both have, with p adjusted by Holm per metric and scorer.
-    `options` choose items, facets to split by, the policy for lacking scores, draws and seed.
+    """Compares pairs of runs on every metric and scorer that both have, with p adjusted by Holm per metric and scorer for
+    the family of each pair (see `Comparison`). `options` choose items, facets to split by, the policy for lacking scores,
+    draws and seed. With `alone`, p is adjusted for these pairs only, and no other run is read.
 
     Pairs without a metric by the same scorer are left out. Raises `InputError` if all are, and for an unknown facet or
     metric.
@@ -261,11 +273,13 @@ def compare_runs(
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
     runs = list({run.id: run for pair in pairs for run in pair}.values())
-    scores = {run.id: load_run_scores(store, run, items, card) for run in runs}
+    families = Families([] if alone else store.runs(benchmark), card, pairs, options)
+    scores = {run.id: load_run_scores(store, run, items, card) for run in [*runs, *families.others(runs)]}
     if metrics:
         many = load_run_sums(store, runs, items, card, metrics)
         over = {run_sums.metric.name: run_sums.metric for some in many.values() for run_sums in some}
-        check_metrics(store, metrics, {one.metric.name for some in scores.values() for one in some}, items, over)
+        own = {one.metric.name for run in runs for one in scores[run.id]}
+        check_metrics(store, metrics, own, items, over)
     parts: list[tuple[dict[str, str], NDArray[np.bool_]]] = [({}, np.ones(len(items), dtype=np.bool_))]
     if options.by:
         parts = facet_cells(items, options.by, store.shown)
@@ -281,7 +295,19 @@ def compare_runs(
         }
         compared = _on_items(store, card, part, pairs, options, scored)
         found += [replace(one, facets=facets) for one in compared if one.difference.n or not facets]
-    return _adjusted(found)
+    by_name = {(run.system, run.condition): run for run in runs}
+    tests = [
+        PairTest(
+            by_name[one.first.system, one.first.condition],
+            by_name[one.second.system, one.second.condition],
+            *(one.metric, one.scorer, 1.0 if one.undecided else one.difference.p),
+        )
+        for one in found
+    ]
+    return [
+        replace(one, **vars(adjusted) | ({"p_holm": None} if one.undecided else {}))
+        for one, adjusted in zip(found, families.adjusted(tests, scores, items), strict=True)
+    ]
 
 
 _Scored = dict[int, dict[tuple[str, str], RunScores]]
@@ -350,11 +376,7 @@ def _compare(
 ) -> Comparison:
     first, second = (side.marked for side in sides)
     metric = first.metric
-    policy = policy_of(not (first.settled and second.settled), chosen)
-
-    excluded = first.difference(second, FailedPolicy.EXCLUDE, items, options.plan(metric))
-    wrong = first.difference(second, FailedPolicy.WRONG, items, options.plan(metric)) if policy else excluded
-    difference = {BOTH: _either(wrong, excluded), FailedPolicy.WRONG.value: wrong}.get(policy, excluded)
+    policy, difference, wrong, excluded = both_readings(first, second, items, chosen, options.plan(metric))
     shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
     values = [side.marked.values(shown) for side in sides]
     a, b = (~np.isnan(value) for value in values)
@@ -405,25 +427,3 @@ def _recovery(
     blind = conditions.index(BLIND)
     rows = [row for row, pair in enumerate(pairs) if pair[blind] == wrong]
     return mean_interval([float(pairs[row][1 - blind] == right) for row in rows], groups[rows], plan.within(0, 1))
-
-
-def _either(wrong: Difference, excluded: Difference) -> Difference:
-    """Both readings in one: no value, an interval that covers both, the larger p unless they point different ways."""
-    low, high = both_ends(wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
-    apart = (wrong.value or 0) * (excluded.value or 0) < 0
-    p = None if apart or wrong.p is None or excluded.p is None else max(wrong.p, excluded.p)
-    return replace(wrong, value=None, ci_low=low, ci_high=high, p=p)
-
-
-def _adjusted(found: list[Comparison]) -> list[Comparison]:
-    """With p adjusted by Holm over all comparisons of one metric and scorer. An undecided one was tested, too: it counts
-    with p 1, or a run that lacks scores would make the adjustment of the others smaller."""
-    families: dict[tuple[str, str], list[int]] = {}
-    for k, one in enumerate(found):
-        families.setdefault((one.metric, one.scorer), []).append(k)
-    result = list(found)
-    for family in families.values():
-        adjusted = holm_known([1.0 if found[k].undecided else found[k].difference.p for k in family])
-        for k, p in zip(family, adjusted, strict=True):
-            result[k] = replace(found[k], p_holm=None if found[k].undecided else p)
-    return result

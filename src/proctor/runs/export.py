@@ -16,15 +16,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Table, insert, select
 
-from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, json_line, safe_cell, when_gone, whole_file
+from proctor.core import (
+    NO_ANSWER,
+    Answer,
+    InputError,
+    Item,
+    Metric,
+    Status,
+    generator,
+    json_line,
+    safe_cell,
+    when_gone,
+    whole_file,
+)
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
 from proctor.runs.schema import BenchmarkCard, Ruling
+from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, CODE, ItemTable, Series, chosen_runs, load_items, load_series
 
-ExportFormat = Literal["jsonl", "csv", "parquet"]
+ExportFormat = Literal["jsonl", "csv", "parquet", "xlsx"]
 
 COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s", "extra")
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
@@ -43,8 +56,10 @@ def export(
     """Writes the rows of all runs, or of some systems and conditions, to `out` and returns their number. The file appears
     only when it is complete.
 
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe, since answers are untrusted text.
-    Raises `InputError` for an unknown system or condition, and if `out` can't be written.
+    In an Excel workbook the one sheet is "answers"; texts stay texts, and a text with more than 32,767 characters, the most
+    that a cell holds, is cut off with "…". In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe, since answers are untrusted text.
+    Raises `InputError` for an unknown system or condition, if `out` can't be written, and for more rows than a workbook
+    holds.
     """
     card = store.card(benchmark)
     chosen = chosen_runs(store, benchmark, systems, conditions)
@@ -60,6 +75,8 @@ def write_rows(
     with whole_file(out) as part:
         if form == "parquet":
             return _write_parquet(part, columns, rows, numbers)
+        if form == "xlsx":
+            return _write_workbook(out, part, columns, rows)
         return (_write_jsonl if form == "jsonl" else _write_csv)(part, columns, rows)
 
 
@@ -141,6 +158,39 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
     return count
 
 
+_MAX_ROWS, _MAX_TEXT = 1_048_576, 32_767  # of Excel
+
+
+def _write_workbook(out: Path, part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]]) -> int:
+    """A workbook with one sheet. A cell holds a number or a text, and never a formula."""
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("answers")
+
+    def cell(value: Any) -> Any:
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+            return value
+        text = ILLEGAL_CHARACTERS_RE.sub("\ufffd", str(value))
+        text = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+        made = WriteOnlyCell(sheet, value=text)
+        made.data_type = "s"
+        return made
+
+    count = 0
+    sheet.append([cell(name) for name in columns])
+    for count, row in enumerate(rows, start=1):
+        if count >= _MAX_ROWS:
+            raise InputError(
+                out, found=f"more than {_MAX_ROWS - 1:,} rows", expected="a file that holds them: .csv or .parquet"
+            )
+        sheet.append([cell(row.get(name)) for name in columns])
+    book.save(part)
+    return count
+
+
 def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]], numbers: Collection[str]) -> int:
     import pyarrow as pa
     from pyarrow import parquet
@@ -162,7 +212,7 @@ def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, 
 _CHUNK = 1000
 _WITHHELD = "withheld"
 _MEMBERS = re.compile(r"(?P<kind>[^\[\]]+)\[(?P<members>.*)\]", re.DOTALL)
-_PUBLIC_SETTINGS = {ORACLE, "budget_s"}
+_PUBLIC_SETTINGS = {ORACLE, UNSUPPORTED, "budget_s"}
 
 Row = dict[str, Any]
 Change = Callable[[Row], Row]

@@ -26,17 +26,7 @@ from proctor.runs.run_scores import (
 )
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import (
-    BASELINES,
-    CODE,
-    FacetSlices,
-    ItemTable,
-    Series,
-    chosen_runs,
-    load_items,
-    load_outcomes,
-    load_series,
-)
+from proctor.runs.table import CODE, FacetSlices, ItemTable, Series, chosen_runs, load_items, load_outcomes, load_series
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]
@@ -49,7 +39,7 @@ class LeaderboardRow:
     is its simultaneous confidence interval. `place_low` to `place_high` is the spread of its place over samples, and
     `p_best` the share of samples in which it is first: no confidence interval (see `proctor.stats.Rank`). `missing`
     items were not asked, `failed` ones ended with an infrastructure error, `unresolved` ones have no verdict by the judge,
-    `unmarked` ones wait for it, `unsupported` ones have a format that a baseline does not answer; `lacking` ones are all
+    `unmarked` ones wait for it, `unsupported` ones are not supported by the system; `lacking` ones are all
     of these. An `oracle_baseline` uses the reference answers: it is shown without a rank and enters no test.
 
     `policy` says how lacking items count: "wrong", "exclude", or "both" where no policy is chosen: then there is no
@@ -168,8 +158,8 @@ def leaderboard(
     `wrong`; under `exclude` a system with lacking items has a score and no rank. Without a policy such a system has a
     rank only if all ranks are the same whether these items have the worst or the best score. The same holds for answers
     without a value (late, refused, unreadable) where a metric over many items penalises them less than wrong ones:
-    precision, F1, Matthews' correlation (`LeaderboardRow.doubtful`). An answer that waits for a judge, and an item that a
-    baseline does not support, leave a system without a rank under any policy.
+    precision, F1, Matthews' correlation (`LeaderboardRow.doubtful`). An answer that waits for a judge, and an item that the
+    system does not support, leave a system without a rank under any policy.
 
     The metric may be one over many items (see `load_run_sums`). A system on whose answers it is undefined (always the
     same answer, or never the class) has no rank, and the others are ranked without it. A system that the scorer has not
@@ -250,7 +240,7 @@ def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: 
     own = Series(metric.name, scorer, next(known, np.full(len(items), np.nan)))
     nothing, outcomes = np.zeros(len(items), dtype=np.bool_), load_outcomes(store, run, items)
     scorable = items.scorable(metric, scorer)
-    return run_scores(metric, own, scorable, outcomes, nothing, baseline=run.system in BASELINES)
+    return run_scores(metric, own, scorable, outcomes, nothing)
 
 
 @dataclass(frozen=True)

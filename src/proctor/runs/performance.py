@@ -96,7 +96,7 @@ def numbers(estimate: Estimate) -> AnalysisRow:
     return {name: getattr(estimate, name) for name in ("n", "groups", "value", "ci_low", "ci_high")}
 
 
-UNSUPPORTED = "not supported"
+UNSUPPORTED = "unsupported"
 """The cause of an item whose format the system does not answer."""
 
 
@@ -104,7 +104,7 @@ def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
     """The number of questions per system, format and cause, whatever the policy. The cause is the label of the score, by
     code or by the judge of the ranking (right, wrong, unreadable, timed out, refused, error, missing; unresolved for a
     panel without a majority); right or wrong for a score without a label, "not marked" without a score, "failed" after an
-    infrastructure error, and "not supported" if the system does not answer the format."""
+    infrastructure error, and "unsupported" if the system does not answer the format."""
     column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
     forms = [values[0] if values else "" for values in column]
     rows = []
@@ -297,7 +297,7 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
     everyone = sorted(own, key=lambda name: (-float(own[name].mean()) if here else 0.0, name))
     made = [(BEST, everyone[:1], own[everyone[0]])]
     for name, size in ((f"vote of the best {_FEW}", _FEW), (VOTE_OF_ALL, len(voters))):
-        if size > 1 and (size < len(voters) or name == VOTE_OF_ALL):
+        if size > 2 and (size < len(voters) or name == VOTE_OF_ALL):  # two have no majority
             chosen = everyone[:size]
             made.append((name, chosen, _voted(data, here, chosen)))
     made.append((BOUND, everyone, np.max(list(own.values()), axis=0)))

@@ -36,7 +36,7 @@ from proctor.runs.database import outlasting
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.housekeeping import rejected_items
 from proctor.runs.leases import RunTakenError
-from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, scorer_settings
+from proctor.runs.settings import CODE_HASHES, UNSUPPORTED, changed_settings, same_run, scorer_settings
 from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
@@ -193,8 +193,10 @@ class _Asking:
     def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
         """The settings of a system's run."""
         options = self.options
-        drawn: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
-        return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | drawn
+        more: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
+        if never := unsupported_items(system, self.benchmark.items):
+            more[UNSUPPORTED] = never
+        return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | more
 
     def run(self, system: System, condition: str) -> Run:
         """The run of a system, new or to be resumed."""
@@ -241,6 +243,21 @@ def _check_sound(
                 f"openai-chat:gpt-audio, "
                 "an OpenAI-compatible server with --base-url, a function with a parameter sounds)"
             )
+
+
+def unsupported_items(system: System, items: Sequence[Item]) -> dict[str, JsonValue]:
+    """The questions that a system does not support: answer `formats` of which it supports none, and the ids of other
+    `items`. Empty if it supports all, and for a built-in baseline, of which its name says so."""
+    if system.name in BASELINES:
+        return {}
+    never = [item for item in items if not system.supports(item)]
+    refused = {item.id for item in never}
+    some = {item.answer.kind for item in items if item.id not in refused}
+    found: dict[str, list[JsonValue]] = {
+        "formats": [*sorted({item.answer.kind for item in never} - some)],
+        "items": [item.id for item in never if item.answer.kind in some],
+    }
+    return {what: names for what, names in found.items() if names}
 
 
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
@@ -353,7 +370,7 @@ class RunEstimate:
     """One system under one condition: the numbers of items answered `already` and of `items` to ask, and their cost.
 
     `pictures` is an upper bound; `tokens` are input tokens. Both are 0 for systems without a model, and those of one call
-    for methods with several calls per item.
+    for methods with several calls per item. `input_usd` is their cost; None if the price is unknown.
     """
 
     system: str
@@ -362,6 +379,7 @@ class RunEstimate:
     items: int
     pictures: int
     tokens: int
+    input_usd: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -397,7 +415,11 @@ def estimate_runs(
             heard = sum(spoken[item.id] for item in left) if under.sees and under.hears and asks else 0.0
             words = sum(_words(item) for item in left) if asks else 0
             tokens = words + shown * PICTURE_TOKENS + math.ceil(heard * _SOUND_TOKENS)
-            found.append(RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens))
+            price = getattr(system, "price", None)
+            input_usd = price[0] * tokens / 1_000_000 if asks and price is not None else None
+            found.append(
+                RunEstimate(system.name, condition, len(mine) - len(left), len(left), shown, tokens, input_usd)
+            )
     return found
 
 

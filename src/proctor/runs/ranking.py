@@ -14,7 +14,7 @@ from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
 from proctor.runs.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items, load_timed
+from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, facets_meant, load_items, load_timed
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
 DEFAULT_BASELINES = ("random", "majority")
@@ -51,7 +51,7 @@ class Contest:
 class Lacking:
     """The numbers of questions of a board without a score. The run's file has no answer to `missing` ones, which are wrong;
     `failed` ones ended with an infrastructure error; `unresolved` ones have no verdict by the judge, `unmarked` ones wait
-    for it; `unsupported` ones have a format that a baseline does not answer; `untimed` answers have no latency, where it
+    for it; `unsupported` ones are not supported by the system; `untimed` answers have no latency, where it
     counts."""
 
     missing: int = 0
@@ -97,9 +97,10 @@ class Entry:
         right = self.marked.values(policy)
         if self.timed:
             right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
-        # For a system an unsupported format is wrong; a baseline is shown on what it answers.
+        # Of a system a format that its run lacks is wrong, unless it says that it does not support it.
         here = self.unsupported & self.marked.scorable
         right[here] = np.nan if self.baseline else ACCURACY.worst
+        right[self.marked.unsupported] = np.nan
         return replace(self, right=right)
 
     def filled(self, value: float) -> NDArray[np.float64]:
@@ -107,9 +108,10 @@ class Entry:
         return np.where(self.marked.lacking, value, self.right)
 
     def rankable(self, here: Mask, *, counting_lacking: bool) -> bool:
-        """Whether any of the items `here` has a score (or lacks it, if that counts) and none waits for the judge."""
+        """Whether any of the items `here` has a score (or lacks it, if that counts), none waits for the judge, and the
+        system supports all of them."""
         known = ~np.isnan(self.right) & (counting_lacking | ~self.marked.lacking)
-        return bool(np.any(known & here)) and not np.any(self.marked.waiting & here)
+        return bool(np.any(known & here)) and not np.any((self.marked.waiting | self.marked.unsupported) & here)
 
     def supported(self) -> Entry:
         """A copy without the items whose format the system does not answer."""
@@ -117,10 +119,10 @@ class Entry:
 
     def lacking(self, here: Mask) -> Lacking:
         """The counts of items without a score among those `here`."""
-        own = self.unsupported & here if self.baseline else np.zeros_like(here)
+        own = (self.unsupported if self.baseline else self.marked.unsupported) & here
         return Lacking(
             missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
-            not_asked=int(np.sum((self.marked.not_asked | self.marked.unsupported) & here & ~own)),
+            not_asked=int(np.sum(self.marked.not_asked & here & ~own)),
             failed=int(np.sum(self.marked.failed & here)),
             unresolved=int(np.sum(self.marked.unresolved & here)),
             unmarked=int(np.sum(self.marked.waiting & here)),
@@ -227,8 +229,9 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class UnrankedRun:
-    """An incomplete run without a rank, since lacking items may change a place: its mean if they are wrong (`low`) and if
-    they are left out (`high`)."""
+    """A run without a rank: an incomplete one whose lacking items may change a place, or one of a system that does not
+    support some questions. Its mean if lacking items are wrong (`low`) and if they are left out (`high`); unsupported ones
+    are left out of both."""
 
     name: str
     low: float | None
@@ -484,6 +487,7 @@ def _buckets(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """The names of all buckets, and the bucket of each item; −1 without a tag, or with two values of it."""
     known = items.facet_names()
+    by = facets_meant(known, by)
     for tag in by:
         if tag not in known:
             raise InputError(shown, found=f"no facet {tag!r}", expected=one_of(known, tag))

@@ -26,7 +26,7 @@ from proctor.runs import schema
 from proctor.runs.bulk import driver_rows, in_parts
 from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
@@ -60,6 +60,27 @@ class Consumption:
     cached_tokens: int | None
     cost_usd: float | None
     unpriced: int
+    priced: int = 0
+    """The answers whose price is known."""
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """What a run cost so far. `answers` were asked with requests, of `items` that its system supports."""
+
+    system: str
+    condition: str
+    consumption: Consumption
+    answers: int
+    items: int
+
+    @property
+    def whole_usd(self) -> float | None:
+        """The cost of all items, at the price of those asked so far; None if any price is unknown."""
+        spent = self.consumption
+        if spent.cost_usd is None or spent.unpriced or not spent.priced:
+            return None
+        return spent.cost_usd / spent.priced * self.items
 
 
 def newest_run(store: Store, benchmark: str) -> str | None:
@@ -133,22 +154,38 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
         cached_tokens=tokens("cached"),
         cost_usd=sum(costs) if costs else None,
         unpriced=int(asked.sum()) - len(costs),
+        priced=len(costs),
     )
+
+
+def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunCost, ...]:
+    """What each run with requests to models cost, on these items."""
+    answers = schema.answers
+    found = []
+    for run in runs:
+        with store.reading() as connection:
+            query = select(answers.c.item).where(answers.c.run == run.id, answers.c.requests > 0).limit(1)
+            if connection.execute(query).first() is None:
+                continue
+        spent, outcomes = load_consumption(store, run, items), load_outcomes(store, run, items)
+        supported = len(items) - int(np.sum(outcomes.unsupported))
+        found.append(RunCost(run.system, run.condition, spent, spent.priced + spent.unpriced, supported))
+    return tuple(found)
 
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     """The number of items of one run by outcome: `readable` and `unreadable` answers, those that a submission lacks
-    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (a format that a baseline
-    does not answer)."""
+    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (the system
+    does not support them)."""
     outcomes: Outcomes = load_outcomes(store, run, items)
-    answered, without = outcomes.where(Status.ANSWERED), int(np.sum(~outcomes.asked))
+    answered = outcomes.where(Status.ANSWERED)
     return {
         "readable": int(np.sum(answered & outcomes.readable)),
         "unreadable": int(np.sum(answered & ~outcomes.readable & outcomes.submitted)),
         "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
         **{status.value: int(np.sum(outcomes.where(status))) for status in _ENDINGS},
-        "not_asked": 0 if run.system in BASELINES else without,
-        "unsupported": without if run.system in BASELINES else 0,
+        "not_asked": int(np.sum(~outcomes.asked & ~outcomes.unsupported)),
+        "unsupported": int(np.sum(outcomes.unsupported)),
     }
 
 

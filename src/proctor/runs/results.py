@@ -37,12 +37,13 @@ from proctor.runs.run_scores import (
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.served import served_notes
 from proctor.runs.store import Run, Store
-from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
+from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, facets_meant, load_items, load_labels
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.metrics.text import Encoder
+    from proctor.runs.report_data import RunCost
 
 Mask = NDArray[np.bool_]
 
@@ -79,7 +80,7 @@ class Result:
     Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
     file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unmarked`
     (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
-    were not asked; `unsupported` ones have a format that a baseline does not answer. `levels` counts scores by label,
+    were not asked; `unsupported` ones are not supported by the system. `levels` counts scores by label,
     where the metric has named levels.
 
     A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these count: "wrong",
@@ -136,6 +137,8 @@ class Results:
     outside: int = 0
     served: tuple[str, ...] = ()
     """Where a model of another name answered than the one asked for (`served_notes`)."""
+    costs: tuple[RunCost, ...] = ()
+    """What each run cost, where that was asked for (`run_costs`)."""
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -147,6 +150,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     card = store.card(benchmark)
     prepare_intervals()
     items = load_items(store, card, all_items=options.all_items)
+    options = replace(options, by=facets_meant([*items.facet_names(), GUESSABLE], options.by))
     if GUESSABLE in options.by and GUESSABLE not in items.flags:
         derive_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
         items = load_items(store, card, all_items=options.all_items)
@@ -285,7 +289,7 @@ class PartResults:
             "unresolved": part.unresolved,
             "decided": self.decided,
             "unmarked": part.waiting,
-            "missing": ~outcomes.asked & ~part.unsupported,
+            "missing": ~outcomes.asked & ~outcomes.unsupported,
             "unsupported": part.unsupported,
         }
         return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}

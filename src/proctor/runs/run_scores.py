@@ -24,17 +24,7 @@ from proctor.judges import UNRESOLVED
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.settings import refuse_out_of_range
 from proctor.runs.store import Run, Store
-from proctor.runs.table import (
-    BASELINES,
-    CODE,
-    FacetSlices,
-    Ints,
-    ItemTable,
-    Outcomes,
-    Series,
-    load_outcomes,
-    load_series,
-)
+from proctor.runs.table import CODE, FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
 from proctor.stats import (
     Difference,
     Estimate,
@@ -84,7 +74,7 @@ class RunScores:
 
     `scorable` are the items that the metric applies to. Each has a score in `scores` or is in exactly one of the masks:
     `failed` (an infrastructure error), `not_asked`, `unresolved` (no verdict by the judge), `waiting` (for the judge) and
-    `unsupported` (a baseline does not answer its format). The last two are neither right nor wrong under any policy.
+    `unsupported` (the system does not support it). The last two are neither right nor wrong under any policy.
     """
 
     metric: Metric
@@ -191,26 +181,20 @@ class RunScores:
         return ranks
 
 
-def run_scores(
-    metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask, *, baseline: bool = False
-) -> RunScores:
-    """A series of a run with its lacking items; `unresolved` are the answers without a verdict by its judge.
-
-    A `baseline` is asked everything that it supports, so items that it was not asked are unsupported.
-    """
+def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask) -> RunScores:
+    """A series of a run with its lacking items; `unresolved` are the answers without a verdict by its judge."""
     without = scorable & ~series.marked
-    answered, not_asked = outcomes.answered & without, ~outcomes.asked & without
-    nothing = np.zeros_like(without)
+    answered = outcomes.answered & without
     return RunScores(
         metric=metric,
         scorer=series.scorer,
         scores=series.values,
         scorable=scorable,
         failed=outcomes.where(Status.FAILED) & without,
-        not_asked=nothing if baseline else not_asked,
+        not_asked=~outcomes.asked & ~outcomes.unsupported & without,
         unresolved=answered & unresolved,
         waiting=answered & ~unresolved,
-        unsupported=not_asked if baseline else nothing,
+        unsupported=outcomes.unsupported & without,
         outcomes=outcomes,
     )
 
@@ -247,7 +231,7 @@ def load_run_scores(
     """
     outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
     unresolved = _unresolved(series)
-    nothing, baseline = np.zeros(len(items), dtype=np.bool_), run.system in BASELINES
+    nothing = np.zeros(len(items), dtype=np.bool_)
     found = []
     for one in series:
         metric = card.metric(one.metric)
@@ -255,16 +239,14 @@ def load_run_scores(
             ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
             refuse_out_of_range(store, card.name, metric, one.scorer, *ends)
         open_ones = unresolved.get(one.scorer, nothing)
-        found.append(
-            run_scores(metric, one, items.scorable(metric, one.scorer), outcomes, open_ones, baseline=baseline)
-        )
+        found.append(run_scores(metric, one, items.scorable(metric, one.scorer), outcomes, open_ones))
     for metric in card.metrics if unscored else ():
         for scorer in (CODE, "") if metric.name == ACCURACY.name else ("",):
             spoken_for = np.logical_or.reduce([nothing, *(part.scorable for part in found)])
             waiting = items.scorable(metric, scorer) & ~spoken_for
             if np.any(waiting & outcomes.asked):
                 empty = Series(metric.name, scorer, np.full(len(items), np.nan))
-                found.append(run_scores(metric, empty, waiting, outcomes, nothing, baseline=baseline))
+                found.append(run_scores(metric, empty, waiting, outcomes, nothing))
     return found
 
 
@@ -308,7 +290,7 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
         own = of_run[run.id].get(judge) or of_run[run.id].get(CODE, none)
         open_ones = _unresolved(series[run.id]).get(judge, nothing)
         outcomes = load_outcomes(store, run, items)
-        found[run.id] = run_scores(metric, own, scorable, outcomes, open_ones, baseline=run.system in BASELINES)
+        found[run.id] = run_scores(metric, own, scorable, outcomes, open_ones)
     return found
 
 
@@ -494,10 +476,10 @@ def load_run_sums(
                     replace(item_sums, part=", ".join(filter(None, (kind, item_sums.part)))) if others else item_sums
                 )
                 if wanted & {item_sums.metric.name, shown.named.name}:
-                    nothing, baseline, own_rows = np.zeros_like(scorable), run.system in BASELINES, scorable
+                    nothing, own_rows = np.zeros_like(scorable), scorable
                     if item_sums.statistic is not None:  # a mean leaves out items without a value in this run
                         own_rows = np.isin(np.arange(len(scorable)), rows[item_sums.there])
-                    base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
+                    base = run_scores(shown.named, given, own_rows, outcomes, nothing)
                     own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": item_sums.named.name}
                     found[run.id].append(RunSums(**own, wrong=base.lacking))
     return found

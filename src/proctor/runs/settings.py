@@ -32,11 +32,13 @@ _SERVERS = "servers"
 _FILE = "recorded"
 CODE_HASHES = "code"
 """The setting with the hashes of code from outside Proctor. Runs and scorers of older stores have none."""
+UNSUPPORTED = "unsupported"
+"""The setting with the questions that a system does not support: whole answer `formats`, and single `items`."""
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings are equal except for addresses of servers, the names of models that answered, and the name of
-    the file of recorded answers.
+    """Whether two settings are equal except for addresses of servers, the names of models that answered, the name of the
+    file of recorded answers, and the list of unsupported questions, which runs of older stores lack.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
@@ -86,7 +88,7 @@ def _identity(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     if isinstance(system, dict) and isinstance(theirs, dict) and "orders" in theirs:
         plain["system"] = {"orders": "text", **system}
     known, others = plain.get(CODE_HASHES) or {}, other.get(CODE_HASHES) or {}
-    kept = {name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES}}
+    kept = {name: value for name, value in plain.items() if name not in {_FILE, SERVED, CODE_HASHES, UNSUPPORTED}}
     return kept | {CODE_HASHES: {name: one for name, one in known.items() if name in others}}
 
 

@@ -27,6 +27,7 @@ from proctor.runs.bulk import (
     whole_numbers,
 )
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import Run, Store
 
 CODE = "code"
@@ -189,6 +190,34 @@ class FacetSlices:
         return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
 
 
+def named_facets(
+    store: Store, card: BenchmarkCard, names: Sequence[str], *, all_items: bool = False
+) -> tuple[str, ...]:
+    """The facets that are meant: each by its own name, or by one that differs from it in case, blanks and underscores
+    only. Unknown names stay as they are."""
+    return facets_meant(load_items(store, card, all_items=all_items).facet_names(), names) if names else ()
+
+
+def facets_meant(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """`named_facets` of known names.
+
+    >>> facets_meant(["Topic", "question_type"], ["topic", "Question type", "other"])
+    ('Topic', 'question_type', 'other')
+    """
+    alike: dict[str, list[str]] = {}
+    for name in known:
+        alike.setdefault(_plain(name), []).append(name)
+    meant = (name if name in known else alike.get(_plain(name), []) for name in names)
+    return tuple(
+        one if isinstance(one, str) else one[0] if len(one) == 1 else name
+        for one, name in zip(meant, names, strict=True)
+    )
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", " ")
+
+
 def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
     """Each combination of the facets' values, in natural order, with a mask of its items."""
     slices = FacetSlices.of(items, by, shown)
@@ -208,16 +237,20 @@ def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]
 @dataclass(frozen=True)
 class Outcomes:
     """The status of each item of the table (`STATUS_CODES`; -1: not asked). `submitted` is False for placeholders of
-    answers that a submission lacks, `cut_off` is True for unreadable answers that the model's token limit ended."""
+    answers that a submission lacks, `cut_off` is True for unreadable answers that the model's token limit ended.
+    `unsupported` items were not asked, since the system does not support them: it never will be."""
 
     status: Ints
     readable: NDArray[np.bool_]
     submitted: NDArray[np.bool_]
     cut_off: NDArray[np.bool_]
+    unsupported: NDArray[np.bool_]
 
     def among(self, kept: NDArray[np.bool_]) -> Outcomes:
         """The same of a subset of the items."""
-        return Outcomes(self.status[kept], self.readable[kept], self.submitted[kept], self.cut_off[kept])
+        return Outcomes(
+            self.status[kept], self.readable[kept], self.submitted[kept], self.cut_off[kept], self.unsupported[kept]
+        )
 
     def where(self, status: Status) -> NDArray[np.bool_]:
         """The items with this status."""
@@ -344,7 +377,23 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     readable[position] = rows // 100 % 10
     submitted[position] = rows // 10 % 10 == 0
     cut_off[position] = rows % 10
-    return Outcomes(status, readable, submitted, cut_off)
+    unsupported = (status == _ABSENT) & _never_asked(run, items)
+    return Outcomes(status, readable, submitted, cut_off, unsupported)
+
+
+_TOLD = ("formats", "items")
+
+
+def _never_asked(run: Run, items: ItemTable) -> NDArray[np.bool_]:
+    """The items that a run does not ask, since its system does not support them. A baseline is asked everything that it
+    supports; any other run has a list of what its system does not (`UNSUPPORTED`)."""
+    if run.system in BASELINES:
+        return np.ones(len(items), dtype=np.bool_)
+    listed = run.settings.get(UNSUPPORTED)
+    told = listed if isinstance(listed, dict) else {}
+    formats, names = ({*map(str, told[what])} if isinstance(told.get(what), list) else set() for what in _TOLD)
+    never = np.array([name in formats for name in items.formats], dtype=np.bool_)[items.format]
+    return never | np.array([name in names for name in items.ids], dtype=np.bool_) if names else never
 
 
 def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:

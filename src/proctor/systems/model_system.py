@@ -225,6 +225,11 @@ class ModelSystem:
         return self._prompt
 
     @property
+    def price(self) -> tuple[float, float] | None:
+        """The price of a million input and of a million output tokens in US dollars, if it was given."""
+        return self._client.spec.price
+
+    @property
     def takes_sound(self) -> bool:
         """Whether the model accepts sound."""
         return self._client.takes_audio

@@ -4,7 +4,6 @@ from proctor.reports.figures.canvas import (
     MAX_SERIES,
     Axis,
     SvgCanvas,
-    condition_marks,
     plain_axis,
     ratio_axis,
     signed_axis,
@@ -12,6 +11,7 @@ from proctor.reports.figures.canvas import (
     value_axis,
 )
 from proctor.reports.figures.lines import MAX_ON_PODIUM, Curve, draw_columns, draw_curves, draw_podium, draw_rank_lines
+from proctor.reports.figures.marks import GREYS, RIGHT, WRONG, condition_numbers, plot_style
 from proctor.reports.figures.matrices import (
     Matrix,
     Verdicts,
@@ -20,23 +20,12 @@ from proctor.reports.figures.matrices import (
     draw_verdict_panels,
     draw_verdicts,
 )
-from proctor.reports.figures.rows import (
-    GREY,
-    HATCHED,
-    SHARES,
-    Box,
-    ChartSeries,
-    Dot,
-    Mark,
-    Panel,
-    Stack,
-    draw_list,
-    draw_rows,
-)
+from proctor.reports.figures.pictures import PICTURES, write_picture
+from proctor.reports.figures.rows import SHARES, Box, ChartSeries, Dot, Mark, Panel, Stack, draw_list, draw_rows
 
 __all__ = [
-    "GREY", "HATCHED", "MAX_ON_PODIUM", "MAX_SERIES", "SHARES", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
-    "Panel", "Stack", "SvgCanvas", "Verdicts", "condition_marks", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
+    "GREYS", "MAX_ON_PODIUM", "MAX_SERIES", "PICTURES", "RIGHT", "SHARES", "WRONG", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
+    "Panel", "Stack", "SvgCanvas", "Verdicts", "condition_numbers", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
     "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
-    "plain_axis", "ratio_axis", "signed_axis", "standalone", "value_axis",
+    "plain_axis", "plot_style", "ratio_axis", "signed_axis", "standalone", "value_axis", "write_picture",
 ]  # fmt: skip

@@ -13,25 +13,17 @@ from html import escape
 from itertools import islice
 
 from proctor.core import Metric, clean, shorten, value
+from proctor.reports.figures.marks import LIGHT, LIGHT_GREYS, series_colour, series_shape
 
-_SERIES = ("#0072b2", "#d55e00", "#009e73", "#a9487f", "#2a8bc0", "#b57800", "#7a5195", "#767676")
-"""The colour-blind safe colours of Okabe and Ito, three of them darker so that marks have a contrast of 3:1, and two
-more; each series also has its own marker."""
-
-COLOURS = {
-    "ink": "#1c1f23",
-    "faint": "#59626d",
-    "grid": "#dfe3e8",
-    "paper": "#ffffff",
-    "dark": "#101418",
-    "m0": "#6b7580",
-    "m1": "#868e97",  # what is missing
-    **{f"s{number}": colour for number, colour in enumerate(_SERIES)},
-}
+COLOURS = (
+    {"ink": "#1c1f23", "faint": "#59626d", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"}
+    | {f"s{number}": colour for number, colour in enumerate(LIGHT)}
+    | {f"m{number}": colour for number, colour in enumerate(LIGHT_GREYS)}
+)
 """The light colours of the design tokens (`assets/shared/tokens.css`) by name, for files outside a page; `dark` is the
 same in light and dark mode, for text on light colours."""
 
-MAX_SERIES = len(_SERIES)
+MAX_SERIES = len(LIGHT)
 WIDE, SLIM = 960, 380
 """The width of drawings for screens, and for phones."""
 
@@ -58,35 +50,6 @@ SHAPES = {
     "hexagon": tuple((math.sin(k * math.pi / 3), -math.cos(k * math.pi / 3)) for k in range(6)),
 }  # fmt: skip
 """Outlines in a box from −1 to 1, with y downwards."""
-
-MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "left")
-"""The marker of each series."""
-
-_CONDITIONS = {
-    "video": 0,
-    "text-only": 1,
-    "black": 2,
-    "shuffled": 3,
-    "single-frame": 4,
-    "reversed": 5,
-    "other-video": 6,
-}
-
-
-def condition_marks(names: Sequence[str]) -> dict[str, int]:
-    """The number of the colour and marker of each condition, the same in every figure of every report. Conditions of
-    other packages take the free numbers in their order.
-
-    >>> condition_marks(["text-only", "of-a-package", "video"])
-    {'text-only': 1, 'of-a-package': 7, 'video': 0}
-    """
-    free = iter(range(len(_CONDITIONS), len(_CONDITIONS) + len(names)))
-    return {name: _CONDITIONS[name] if name in _CONDITIONS else next(free) for name in dict.fromkeys(names)}
-
-
-def series_colour(number: int) -> str:
-    """The colour of the series with this number."""
-    return f"s{number % MAX_SERIES}"
 
 
 class SvgCanvas:
@@ -169,7 +132,7 @@ class SvgCanvas:
 
     def marker(self, x: float, y: float, number: int, size: float = 8) -> None:
         """The marker of the series with this number, in its colour."""
-        kind = MARKERS[number % MAX_SERIES]
+        kind = series_shape(number)
         if kind == "circle":
             self.circle(x, y, size / 2, series_colour(number), edge="paper", width=1.2)
         else:

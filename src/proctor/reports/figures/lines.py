@@ -6,22 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.core import count_of, shorten
-from proctor.reports.figures.canvas import (
-    LABEL,
-    WIDE,
-    Axis,
-    SvgCanvas,
-    label_width,
-    legend_height,
-    plain_axis,
-    series_colour,
-)
+from proctor.reports.figures.canvas import LABEL, WIDE, Axis, SvgCanvas, label_width, legend_height, plain_axis
+from proctor.reports.figures.marks import series_colour
 from proctor.reports.figures.rows import Dot
 
 _WIDTH = 760
 _ROW = 23
 _DASHES = ("", "12 4", "4 4")
-_LIGHT = {3, 4, 5, 7}  # series whose colour needs dark text
+_LIGHT = {4, 5, 7}  # series whose colour needs dark text
 
 
 def draw_rank_lines(
@@ -136,7 +128,7 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
     drawing.line([(at_x, y(dot.value or 0.0)) for at_x, dot in known], "s0")
     for at_x, dot in known:
         if dot.low is not None and dot.high is not None:
-            drawing.line([(at_x, y(dot.low)), (at_x, y(dot.high))], "s0", 2, opacity=0.55)
+            drawing.line([(at_x, y(dot.low)), (at_x, y(dot.high))], "s0", 2)
         drawing.marker(at_x, y(dot.value or 0.0), 0, 7)
 
 

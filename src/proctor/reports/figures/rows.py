@@ -16,8 +16,8 @@ from proctor.reports.figures.canvas import (
     SvgCanvas,
     label_width,
     legend_height,
-    series_colour,
 )
+from proctor.reports.figures.marks import LIGHT_GREYS, series_colour
 
 
 @dataclass(frozen=True)
@@ -56,20 +56,16 @@ class Stack:
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """A series of markers or parts of bars: its name, the number of its colour (`GREY`: the faintest; from `HATCHED` on
-    hatched greys), and a letter for use where the name does not fit."""
+    """A series of markers or parts of bars: its name, its number (see `proctor.reports.figures.marks`), and a letter for
+    use where the name does not fit."""
 
     name: str
     number: int
     letter: str = ""
 
 
-GREY = 8
-HATCHED = 10
-"""The first number of the hatched greys, which stand for what is missing."""
-
-_DEEP = {0, 3, 6, 7}  # series whose colour needs light text
-_HATCHES = ("", "/", "\\", "x")  # the strokes over a grey, from hatched grey to hatched grey
+_DEEP = {"s0", "s3", "s6"}  # colours that need light text
+_HATCHES = ("/", "\\", "x")  # the strokes over greys
 
 Mark = Dot | Box | Stack | Sequence[Dot] | None
 """The content of a row; several dots are one per series."""
@@ -227,20 +223,15 @@ class _Field:
             start += size
 
 
-def _part_colour(series: ChartSeries) -> str:
-    if series.number >= HATCHED:
-        return f"m{(series.number - HATCHED) % 2}"
-    return "grid" if series.number == GREY else series_colour(series.number)
-
-
 def _part(drawing: SvgCanvas, x: float, y: float, size: tuple[float, float], series: ChartSeries) -> None:
-    """A part of a bar; what is missing is hatched."""
+    """A part of a bar; what is missing is hatched, each kind in its way."""
     wide, high = size
-    drawing.rect(x, y, wide, high, _part_colour(series), edge="paper")
-    if series.number < HATCHED:
+    drawing.rect(x, y, wide, high, series_colour(series.number), edge="paper")
+    if series.number >= 0:
         return
-    kind = _HATCHES[(series.number - HATCHED) // 2 % len(_HATCHES)]
-    for up in [sign for sign in "/\\" if sign in kind or kind == "x"]:
+    place = -series.number - 1
+    kind = _HATCHES[(place + place // len(LIGHT_GREYS)) % len(_HATCHES)]
+    for up in [sign for sign in "/\\" if kind in {sign, "x"}]:
         for start in range(-int(high), int(wide), 5):
             drawing.line(_stroke(x, y, size, float(start), rising=up == "/"), "paper", 1)
 
@@ -255,15 +246,13 @@ def _stroke(x: float, y: float, size: tuple[float, float], start: float, *, risi
 
 def _letter(drawing: SvgCanvas, x: float, y: float, text: str, series: ChartSeries) -> None:
     """A letter on a part; over hatching it has a ground of its own."""
-    if series.number >= HATCHED:
-        drawing.rect(x - 5, y - 6, 10, 12, _part_colour(series))
+    if series.number < 0:
+        drawing.rect(x - 5, y - 6, 10, 12, "paper")
     drawing.text(x, y, text, fill=_on(series), size=10, anchor="middle")
 
 
 def _on(series: ChartSeries) -> str:
-    if series.number >= HATCHED:
-        return "paper"
-    return "paper" if series.number in _DEEP else "ink" if series.number == GREY else "dark"
+    return "ink" if series.number < 0 else "paper" if series_colour(series.number) in _DEEP else "dark"
 
 
 def _stack_entries(series: Sequence[ChartSeries], width: float) -> list[tuple[float, float, ChartSeries]]:

@@ -418,27 +418,52 @@ def _judged(found: _Found, item: core.Item, result: NativeResult, location: core
 
 
 def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> tuple[str, ...]:
-    lines = (
-        ("recorded calls failed, for reasons that may be the server's; they have no score", found.failed),
-        ("recorded calls were rejected for their content; they are wrong", found.errors),
-        ("recorded marks of choices are not ours (the last declared answer counts)", found.read_differently),
-        ("answers have no mark, since the recorded judge's call failed", found.unjudged),
-        ("judge ratings are inconsistent; they are kept as given", found.contradictions),
-    )
-    notes = [_note(text, ids, counted) for text, ids in lines if ids]
+    notes = [_note(*line, counted) for line in _lines(found) if line[-1]]
     if found.unscored:
-        notes.append(f"{len(found.unscored)} free responses are not scored yet (proctor score)")
+        are = "is" if len(found.unscored) == 1 else "are"
+        notes.append(f"{core.count_of(len(found.unscored), 'free response')} {are} not scored yet (proctor score)")
     notes += [f"no {_KIND_NAMES[kind]} here" for kind in KINDS if kind not in kinds]
     if missing:
-        notes.append(f"{missing} questions have no recorded answer")
+        has = "has" if missing == 1 else "have"
+        notes.append(f"{core.count_of(missing, 'question')} {has} no recorded answer")
     return tuple(notes)
 
 
-def _note(text: str, ids: list[str], counted: set[str]) -> str:
-    if len(ids) == 1:
-        text = text.replace("marks of choices are", "mark of a choice is")
+def _lines(found: _Found) -> list[tuple[str, str, list[str]]]:
+    """What there is to know of recorded answers: in the singular, in the plural, and of which items."""
+    return [
+        (
+            "recorded call failed, for a reason that may be the server's; it has no score",
+            "recorded calls failed, for reasons that may be the server's; they have no score",
+            found.failed,
+        ),
+        (
+            "recorded call was rejected for its content; it is wrong",
+            "recorded calls were rejected for their content; they are wrong",
+            found.errors,
+        ),
+        (
+            "recorded mark of a choice is not ours (the last declared answer counts)",
+            "recorded marks of choices are not ours (the last declared answer counts)",
+            found.read_differently,
+        ),
+        (
+            "answer has no mark, since the recorded judge's call failed",
+            "answers have no mark, since the recorded judge's call failed",
+            found.unjudged,
+        ),
+        (
+            "judge rating is inconsistent; it is kept as given",
+            "judge ratings are inconsistent; they are kept as given",
+            found.contradictions,
+        ),
+    ]
+
+
+def _note(one: str, several: str, ids: list[str], counted: set[str]) -> str:
     inside = [item for item in ids if item in counted]
     beside = len(ids) - len(inside)
+    text = one if (len(inside) or beside) == 1 else several
     if not inside:
         return f"{beside} {text}, in items that do not count"
     more = f"; {beside} more in items that do not count" if beside else ""
