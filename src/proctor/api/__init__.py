@@ -90,7 +90,7 @@ if TYPE_CHECKING:
         score_predictions,
     )
     from proctor.api.sources import Evaluation, join_stores, name_in, open_store
-    from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
+    from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, DrawnTable, RankingTable, ResultsTable
     from proctor.api.training import (
         AnswererOptions,
         AnswererTable,
@@ -117,7 +117,7 @@ else:
 __all__ = [
     "PLAIN_FORMATS", "AgreementOptions", "AllItems", "AnalysisTables", "AnalyzeOptions", "AnswererOptions",
     "AnswererTable", "AuditOptions", "AuditTable", "BenchmarkName", "BenchmarkSource", "Cache", "CheckTable",
-    "ChooseOptions", "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "ComparisonTable", "Draws",
+    "ChooseOptions", "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "ComparisonTable", "DrawnTable", "Draws",
     "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
     "FunctionMetric", "FunctionSystem", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeFunction",
     "JudgeGrid", "LatencyRule", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "ParityOptions", "PerturbationTable",

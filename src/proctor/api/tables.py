@@ -183,7 +183,9 @@ class ResultsTable(DrawnTable):
 @dataclass(frozen=True, repr=False)
 class ComparisonTable(DrawnTable):
     """A row for each metric of each pair of runs: the paired difference (first minus second), its interval, p and p
-    adjusted by Holm. `data` is what `proctor.runs` computes (see `proctor.runs.Comparison`)."""
+    adjusted by Holm, with what it is adjusted for. `right_wrong` counts items that the first run has right and the second
+    wrong, and so on (None for metrics that are not right or wrong); `scored_only_first` items with a score of the first
+    run only, which are left out. `data` is what `proctor.runs` computes (see `proctor.runs.Comparison`)."""
 
     data: Comparisons
 
@@ -196,8 +198,9 @@ class ComparisonTable(DrawnTable):
                 **{f"{side}_{what}": row[side][what] for side in ("first", "second") for what in row[side]},
                 **row["facets"],
                 **_without(row, "first", "second", "facets", "levels", "table"),
+                **_two_by_two(comparison),
             }
-            for row in plain
+            for comparison, row in zip(self.data.comparisons, plain, strict=True)
         ]
 
     @property
@@ -441,6 +444,17 @@ class AuditTable(FrameLike):
     def notes(self) -> tuple[str, ...]:
         """Notes from reading the scores."""
         return tuple(f"{metric.name}: {note}" for metric in self.data.metrics for note in metric.notes)
+
+
+_OUTCOMES = ("right_right", "right_wrong", "wrong_right", "wrong_wrong")
+
+
+def _two_by_two(comparison: Comparison) -> Record:
+    """The counts of the table of right and wrong answers: the first run's outcome, then the second's."""
+    table = comparison.table
+    if table is None or comparison.levels != ("correct", "incorrect"):
+        return dict.fromkeys(_OUTCOMES)
+    return dict(zip(_OUTCOMES, (count for line in table for count in line), strict=True))
 
 
 def _html(table: Table) -> str:

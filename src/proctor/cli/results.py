@@ -39,7 +39,7 @@ from proctor.core import Option, UsageError, count_of, plain_table, shell_word, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.api.tables import DrawnTable
+    from proctor.api import DrawnTable
     from proctor.core import Table
     from proctor.runs import Board, Results, Store
 

@@ -15,7 +15,8 @@ from proctor.core.words import DASH, thousands
 @dataclass(frozen=True)
 class Span:
     """An interval and its value as shares of an axis (0 left, 1 right), drawn beside the numbers. `mark` is a line
-    across the axis, such as the chance level.
+    across the axis, such as the chance level; `series` the number from which colour and shape follow (that of a
+    condition: `proctor.reports.figures.marks`).
 
     >>> Span(0.2, 0.5, 0.8).mark is None
     True
@@ -25,6 +26,7 @@ class Span:
     value: float
     high: float | None
     mark: float | None = None
+    series: int = 0
 
 
 @dataclass(frozen=True)

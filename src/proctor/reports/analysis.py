@@ -34,6 +34,7 @@ from proctor.reports.figures import (
     Matrix,
     Panel,
     Stack,
+    condition_numbers,
     draw_list,
     draw_matrix,
     draw_podium,
@@ -171,8 +172,11 @@ def _panels(
     caption: str,
     rows: Sequence[AnalysisRow],
     facet: str = "",
+    condition: str = "",
 ) -> Figure:
-    drawn, narrow = both_widths(name, title, order, panels, _AXIS)
+    """Panels of accuracies; dots under a `condition` have its colour and shape."""
+    series = [ChartSeries(name, number) for name, number in condition_numbers([condition]).items()] if condition else ()
+    drawn, narrow = both_widths(name, title, order, panels, _AXIS, series)
     return recorded_figure(name, title, drawn, caption, rows, facet=facet, narrow=narrow)
 
 
@@ -201,7 +205,7 @@ def _capabilities(analysis: Analysis, order: Sequence[str], chance: Chance) -> F
     title = f"Accuracy by {plain_name(analysis.labels)}"
     panels = _by_value(rows, "label", names, order, partial(chance, analysis.labels))
     caption = f"{title}: on all questions that carry the label, with 95 % intervals over groups."
-    return _panels("capabilities", title, order, panels, caption, rows, analysis.labels)
+    return _panels("capabilities", title, order, panels, caption, rows, analysis.labels, analysis.condition)
 
 
 def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
@@ -259,7 +263,7 @@ def _length(analysis: Analysis, order: Sequence[str], chance: Chance) -> Figure 
         f"Accuracy by length of the context ({plain_name(factor)}), from short to long, with 95 % intervals over "
         f"groups."
     )
-    return _panels("length", "Length of the context", order, panels, caption, rows, factor)
+    return _panels("length", "Length of the context", order, panels, caption, rows, factor, analysis.condition)
 
 
 def _signed(rows: Sequence[AnalysisRow], *columns: str) -> Axis:

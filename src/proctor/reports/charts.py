@@ -154,7 +154,9 @@ def _row(chart: LeaderboardChart, row: ChartRow, *, named: bool) -> str:
 def _lane(chart: LeaderboardChart, lane: Lane, *, later: bool, named: bool) -> str:
     number = lane.mark % MAX_SERIES
     sign = (
-        f'<svg class="c{number}" aria-hidden="true"><svg x="50%" y="50%">{_marker(lane.mark)}</svg></svg>' if named else ""
+        f'<svg class="c{number}" aria-hidden="true"><svg x="50%" y="50%">{_marker(lane.mark)}</svg></svg>'
+        if named
+        else ""
     )
     kinds = ["lane", *(["later"] if later else []), *(["open"] if lane.is_open else [])]
     return (

@@ -17,10 +17,12 @@ from rich.markup import escape
 from proctor.core import Table, clean, thousands
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
 from proctor.reports.charts import LeaderboardChart, chart_html
+from proctor.reports.figures import SvgCanvas
 from proctor.reports.packing import BrowserData, compact
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 _GAP = 2
 
@@ -217,12 +219,21 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.filters |= {"clean": clean, "thousands": thousands, "chart": chart_html}
+    environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker, "chart": chart_html}
     environment.tests |= {
         kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind)
         for kind in (Prose, Table, Figure, LeaderboardChart)
     }
     return environment.from_string(_asset("report.html.j2"))
+
+
+def _marker(x: float, series: int) -> Markup:
+    """The marker of a series in a row that is 16 pixels high."""
+    from markupsafe import Markup
+
+    canvas = SvgCanvas(140, 16)
+    canvas.marker(x, 8, series, 7)
+    return Markup(canvas.inner)  # noqa: S704  # numbers and names of colours alone
 
 
 @cache

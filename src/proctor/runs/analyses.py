@@ -55,12 +55,14 @@ _FACTORS = ("distribution", "clinical", "context")
 @dataclass(frozen=True)
 class Analysis:
     """The tables by name, each a list of rows with the same columns, and the boards of the ranking. `labels` is the tag of
-    capabilities, `reference` the reference category of each factor, and the reference system, in the regression."""
+    capabilities, `reference` the reference category of each factor, and the reference system, in the regression;
+    `condition` is the one that the systems answered under."""
 
     tables: dict[str, list[AnalysisRow]]
     boards: list[Board]
     labels: str
     reference: dict[str, str]
+    condition: str = "video"
 
 
 def analyse(
@@ -119,7 +121,7 @@ def analyse(
         "marks": mark_rows(data),
         "settings": _settings(plan, stability, boards[0], policy),
     }
-    return Analysis(tables, boards, labels, reference_values(data))
+    return Analysis(tables, boards, labels, reference_values(data), contest.condition)
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:

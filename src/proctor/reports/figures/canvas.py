@@ -149,6 +149,11 @@ class SvgCanvas:
                 at += 30 + CHARACTER * len(name)
             y += 18
 
+    @property
+    def inner(self) -> str:
+        """The shapes so far, as markup."""
+        return "".join(self._parts)
+
     def svg(self, key: str, title: str, rows: Iterable[tuple[str, Iterable[str]]], note: str = "") -> str:
         """The drawing as inline SVG. `key` is unique on the page. The title and the description (`rows` with their
         names and parts) are for screen readers."""
