@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import Status
+from proctor.core import HEADS, Status
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 from tests.support.program import proctor
 
@@ -78,7 +79,7 @@ def minus(text: str) -> str:
 
 
 def points(one: float) -> str:
-    return minus(f"{100 * one:+.1f} pts")
+    return minus(f"{100 * one:+.1f} pts") if one else "0.0 pts"
 
 
 def ends(row: Mapping[str, Any]) -> str:
@@ -88,7 +89,9 @@ def ends(row: Mapping[str, Any]) -> str:
 def p_of(p: float | None) -> str:
     if p is None:
         return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    if p < 0.001:
+        return "< 0.001"
+    return "1.00" if p >= 0.995 else f"{p:.{1 - math.floor(math.log10(float(f'{p:.1e}')))}f}"
 
 
 COUNTS = {
@@ -147,16 +150,15 @@ def test_comparison_of_two_runs(store: Path) -> None:
         ["incorrect", str(c), str(d), str(c + d)],
         ["Total", str(a + c), str(b + d), str(a + b + c + d)],
     ]
-    span = f"{points(one['difference_if_wrong'])} … {points(one['difference_if_excluded'])}"
+    wrong, excluded = points(one["difference_if_wrong"]), points(one["difference_if_excluded"])
     assert (
-        f"strong / video minus weak / video {span} (95 % CI {ends(one)}), p {p_of(one['p'])}, Holm "
-        f"{p_of(one['p_holm'])}; "
+        f"strong / video minus weak / video {wrong} (missing = wrong), {excluded} (missing left out) "
+        f"(95 % CI {ends(one)}), p {p_of(one['p'])}; {p_of(one['p_holm'])} adjusted for the 6 pairs of 4 systems; "
         f"{one['n']} items in {one['groups']} groups."
     ) in out
-    assert (one["only_first"], one["only_second"]) == (5, 0)
-    assert "Left out: 5 items with a score on one side only (5 / 0)" in out
+    assert (one["scored_only_first"], one["scored_only_second"]) == (5, 0)
     assert (one["n"], a + b + c + d) == (120, 115)
-    assert "(5 / 0) in the reading without what is lacking, which has 115." in out
+    assert "The second figure is on 115 items; left out: 5 items with a score of strong / video only." in out
     assert one["difference_if_wrong"] == pytest.approx((a + b + 5 - 5 - (a + c)) / ITEMS, abs=0.05)
 
 
@@ -206,14 +208,14 @@ def test_ranking(ranked: tuple[str, Any]) -> None:
         {
             "System": row["system"],
             "Place": str(row["place"]),
-            "Score (copeland)": minus(f"{row['score']:+g}"),
+            "Score (copeland)": minus(f"{row['score']:+g}") if row["score"] else "0",
             "Won, lost, tied": f"{row['won']}–{row['lost']}–{row['tied']}",
-            "Pre-evaluation score": share(row["mean"]),
-            "Rank by it (95 % CI)": f"{row['rank_by_mean']} ({span(row['rank_low'], row['rank_high'])})",
+            "Mean over buckets": share(row["mean"]),
+            "Rank by mean (95 % CI)": f"{row['rank_by_mean']} ({span(row['rank_low'], row['rank_high'])})",
             "Win rate (all)": share(row["win_rate"]),
             "Win rate (tied)": share(row["win_rate_tied"]),
-            "Places in samples": span(row["place_low"], row["place_high"]),
-            "First in samples": share(row["p_first"]),
+            "Place in 95 % of resamples": span(row["place_low"], row["place_high"]),
+            "First in resamples": share(row["p_first"]),
             "Remarks": remarks(row),
         }
         for row in board["systems"]
@@ -270,19 +272,47 @@ def test_leads(ranked: tuple[str, Any]) -> None:
             "Lead": points(row["lead"]),
             "95 % CI": ends(row),
             "p": p_of(row["p"]),
-            "p adjusted": p_of(row["p_adjusted"]),
+            "p (adjusted)": p_of(row["p_adjusted"]),
             "Verdict": row["verdict"],
         }
         for row in board["leads"]
     ]
-    assert table(out, "fair compared with base") == expected(wanted)
+    title = "fair compared with base; p is adjusted for the 2 buckets, and over all questions it is not"
+    assert table(out, title) == expected(wanted)
 
 
-def cell(one: Any) -> str:
+TESTS, DIFFERENCES = ("p", "p_holm"), ("difference", "gain")
+SHARES = ("value", "lowest", "whisker_low", "q1", "median", "q3", "whisker_high", "highest")
+
+
+def cell(name: str, one: Any, percent: bool) -> str:
     """A value of an analysis as its tables show it."""
     if one is None or isinstance(one, bool):
         return {None: "–", True: "yes", False: "no"}[one]
-    return minus(f"{one:.4g}") if isinstance(one, float) else str(one)
+    if not isinstance(one, float):
+        return str(one)
+    if name in TESTS:
+        return p_of(one)
+    if percent and name in DIFFERENCES:
+        return points(one)
+    if percent and name == "sd":
+        return f"{100 * one:.1f} pts"
+    return share(one) if percent and name in SHARES else minus(f"{one:.3f}")
+
+
+def shown_row(name: str, row: Mapping[str, Any]) -> dict[str, str]:
+    """A row with the heads of its columns; both ends of an interval are one column."""
+    percent, found = name != "regression", {}
+    for key, value in row.items():
+        if key.endswith("_low") and key != "whisker_low":
+            low, high = (row[f"{key.removesuffix('low')}{end}"] for end in ("low", "high"))
+            digits = (lambda end: f"{100 * end:.1f}") if percent else (lambda end: f"{end:.3f}")
+            found[HEADS["gain_ci" if key == "gain_low" else "ci"]] = (
+                "–" if low is None or high is None else minus(f"{digits(low)} to {digits(high)}")
+            )
+        elif not (key.endswith("_high") and key != "whisker_high") and key != "adjusted_for":
+            found[HEADS.get(key, key.replace("_", " ").capitalize())] = cell(key, value, percent)
+    return found
 
 
 def test_analysis(store: Path) -> None:
@@ -290,12 +320,15 @@ def test_analysis(store: Path) -> None:
     titles = {
         "regression": "Adjusted odds ratios for a correct answer (p is not adjusted)",
         "videos": "Variation between groups",
-        "pairs": "Paired differences",
+        "pairs": (
+            "Paired differences; p (Holm) is adjusted for the 3 pairs of 3 systems, and apart for the 3 pairs of a system and a "
+            "baseline"
+        ),
         "ensembles": "Ensembles (p is not adjusted)",
     }
     for name, title in titles.items():
         rows = [row for row in tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
-        shown = [{key.replace("_", " "): cell(value) for key, value in row.items()} for row in rows]
+        shown = [shown_row(name, row) for row in rows]
         assert table(out, title) == expected(shown), name
     assert tables["gaps"] == []
 

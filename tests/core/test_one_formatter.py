@@ -27,6 +27,7 @@ KNOWN = {
     ("reports/analysis.py", "100 *"): "cells of a drawing in percent, as its caption says",
     ("reports/subgroups.py", "100 *"): "cells of a drawing in percent, as its caption says",
     ("reports/figures/matrices.py", "100 *"): "the description of a drawing",
+    ("reports/figures/lines.py", "value:"): "the description of a drawing",
     ("cli/report.py", ":.1f}"): "megabytes",
 }
 

@@ -23,6 +23,7 @@ from proctor.challenges.settings import ChallengeSettings, Phase, ResultsPolicy
 from proctor.challenges.states import SubmissionState
 from proctor.core import (
     ACCURACY,
+    HEADS,
     PAGES,
     Cell,
     InputError,
@@ -63,8 +64,8 @@ _KEPT = (
     *("baseline", "below_line", "advances", "mean_if_wrong", "mean_if_excluded"),
 )
 _HEADS = (
-    *("Team", ">Place", ">Mean", ">95 % CI", ">Rank by it (95 % CI)", ">Win rate (all)", ">Win rate (tied)"),
-    *(">Places in samples", ">First in samples", ">Seconds (median)", "Remarks"),
+    *("Team", ">Place", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
+    *(f">{HEADS['places']}", f">{HEADS['p_first']}", ">Seconds (median)", "Remarks"),
 )
 _OPTIONAL = (
     *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
@@ -79,8 +80,8 @@ _PLAIN = Metric("mean", "Mean")
 _CAPTION = (
     "Mean is that of the accuracies in the buckets, with its 95 % interval over whole groups; beside it the rank by the "
     "mean with its simultaneous interval. A win rate is the share of bootstrap samples in which a system is best of all or, of "
-    "those that share one of the first three places by the rule, best of the tied. Places in samples is the spread of the place over bootstrap samples of groups, "
-    "no confidence interval; first in samples is the share of them in which it is first. Baselines have no place."
+    "those that share one of the first three places by the rule, best of the tied. The place in 95 % of resamples is the spread of the place over bootstrap samples of groups, "
+    "no confidence interval; first in resamples is the share of them in which it is first. Baselines have no place."
 )
 
 
@@ -493,6 +494,6 @@ def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
         *("" if row.get(name) is None else percent(row[name]) for name in ("win_rate", "win_rate_tied")),
         "" if row.get("place_low") is None else rank_range(row["place_low"], row["place_high"]),
         "" if row.get("p_first") is None else percent(row["p_first"]),
-        "" if seconds is None else f"{seconds['median']:.1f}{'' if seconds['measured'] else ' (said)'}",
+        "" if seconds is None else f"{seconds['median']:.1f}{'' if seconds['measured'] else ' (self-reported)'}",
         "; ".join(remarks),
     )

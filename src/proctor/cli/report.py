@@ -20,7 +20,7 @@ from proctor.cli.output import (
     show,
     show_steps,
 )
-from proctor.core import Option, count_of, number, number_interval, plain_table, shell_word, store_word
+from proctor.core import Option, count_of, number, number_interval, plain_table, shell_word, store_word, thousands
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -175,7 +175,7 @@ def pool(
             pooled_metric.metric,
             pooled_metric.scorer,
             system,
-            f"{mean.n:,}",
+            thousands(mean.n),
             str(mean.groups),
             number(mean.value),
             number_interval(mean.ci_low, mean.ci_high),
@@ -207,7 +207,11 @@ def pool(
         for row in pooled_metric.rows()
     ]
     tables = [plain_table(title, heads, rows)]
-    tables += [plain_table("Differences", between, pairs)] if pairs else []
+    tables += (
+        [plain_table("Differences; p (Holm) is adjusted for all pairs of systems under a condition", between, pairs)]
+        if pairs
+        else []
+    )
     show(output, records, *tables)
     out = {f"{name} under {pooled_metric.condition}" for pooled_metric in found for name in pooled_metric.left_out}
     note(*([f"Not in every file, left out: {', '.join(apart)}"] if apart else []))

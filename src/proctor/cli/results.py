@@ -34,7 +34,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word
+from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word, thousands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +188,7 @@ def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFo
         found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
     heads = ("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
     rows = [
-        (run.system, run.condition, f"{run.answers:,}", f"{run.failed:,}", f"{run.scores:,}", run.sha256)
+        (run.system, run.condition, thousands(run.answers), thousands(run.failed), thousands(run.scores), run.sha256)
         for run in found.runs
     ]
     title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"

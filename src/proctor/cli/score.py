@@ -111,15 +111,18 @@ async def _score(
             return
         told |= scored.by
         note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
-    _tell_metrics(api.open_store(store).shown, told, output)
+    opened = api.open_store(store)
+    _tell_metrics(opened.shown, told, output, [name for name in opened.scorers(benchmark) if not told.get(name, 1)])
 
 
-def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> None:
+def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat, there: Sequence[str]) -> None:
+    """Print how many answers each metric scored now; `there` are those that had scored all of them before."""
     if output is OutputFormat.JSON:
         print_json([{"scorer": name, "scored": count} for name, count in told.items()])
         return
     rows = [(name, str(count)) for name, count in told.items()]
     print_blocks(plain_table(f"Answers scored in {store}", ("scorer", ">answers"), rows))
+    note(*(f"{name}: nothing new; its scores are there already" for name in there))
 
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import Output, OutputFormat, at_work, note, say, show
-from proctor.core import Option, UsageError, count_of, plain_table
+from proctor.core import Option, UsageError, count_of, plain_table, thousands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,9 +146,9 @@ def merge(
     rows = [
         (
             *(getattr(merged_rows, name) for name in named),
-            f"{merged_rows.taken:,}",
-            f"{merged_rows.same:,}",
-            f"{merged_rows.refused:,}",
+            thousands(merged_rows.taken),
+            thousands(merged_rows.same),
+            thousands(merged_rows.refused),
         )
         for merged_rows in found
     ]

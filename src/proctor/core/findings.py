@@ -14,7 +14,7 @@ from proctor.core.blocks import Table
 from proctor.core.errors import InputError
 from proctor.core.registry import PluginReport
 from proctor.core.tables import TableFault
-from proctor.core.words import count_of
+from proctor.core.words import count_of, thousands
 
 _SHOWN = 3
 
@@ -73,8 +73,8 @@ def _rank(group: Sequence[Finding]) -> tuple[int, bool]:
 
 def _summary(group: Sequence[Finding], option: str) -> str:
     first = group[0]
-    head = f"{first.kind}: {len(group):,} times"
-    more = f"{len(group) - _SHOWN:,} more{option and f' ({option})'}"
+    head = f"{first.kind}: {thousands(len(group))} times"
+    more = f"{thousands(len(group) - _SHOWN)} more{option and f' ({option})'}"
     if len({finding.found for finding in group}) > 1:
         examples = "; ".join(": ".join(filter(None, (finding.place, finding.found))) for finding in group[:_SHOWN])
         return f"{head}: expected {first.expected}; found {examples}; and {more}"
@@ -117,7 +117,7 @@ def error_of_faults(source: Path, faults: Sequence[tuple[Path, TableFault]]) -> 
     """
     if len(faults) == 1:
         return faults[0][1].error(faults[0][0])
-    error = InputError(source, found=f"{len(faults):,} faults", expected="none (see above)")
+    error = InputError(source, found=f"{thousands(len(faults))} faults", expected="none (see above)")
     for line in by_cause(table_findings(faults), option=""):
         error.add_note(line)
     return error
@@ -162,7 +162,7 @@ class FileCheck:
     def summary(self) -> str:
         """The numbers in one line."""
         counted = " to ".join(count_of(size, noun) for noun, size in self.sizes.items())
-        wrong = f"{self.wrong:,} counted as wrong, " if self.wrong else ""
+        wrong = f"{thousands(self.wrong)} counted as wrong, " if self.wrong else ""
         told = f"{count_of(self.errors, 'error')}, {wrong}{count_of(self.warnings, 'warning')}"
         return f"{counted}{': ' if counted else ''}{told}"
 

@@ -286,7 +286,7 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
             (row["system"], _dot(row), points(ACCURACY, row["value"], row["ci_low"], row["ci_high"])) for row in rows
         ]
         axis = _signed(rows, "value", "ci_low", "ci_high")
-        drawn = draw_list(name, title, shown, axis, head="gap (95 % interval)", line=(0.0, "no gap"))
+        drawn = draw_list(name, title, shown, axis, head="gap (95 % CI)", line=(0.0, "no gap"))
         caption = (
             f"Accuracy where {plain_name(factor)} is “{second}” less that where it is “{first}”, in points, on "
             f"{count_of(rows[0]['n'], 'question')} in {count_of(rows[0]['groups'], 'group')}. Filled dot: the 95 % CI "
@@ -359,7 +359,7 @@ def _regression(analysis: Analysis) -> Figure | None:
         ratio, low, high = (row[name] for name in ("odds_ratio", "ci_low", "ci_high"))
         text = f"{number(ratio)} ({number_interval(low, high)}), p {p_value(row['p'])}"
         terms.append((plain_name(row["term"]), Dot(_log(ratio), _log(low), _log(high)), text))
-    head = "odds ratio (95 % interval)"
+    head = "odds ratio (95 % CI)"
     drawn = draw_list("regression", "Odds ratios", terms, axis, head=head, line=(0.0, "no effect"))
     base = ", ".join(f"{plain_name(name)} {shorten(value, 40)}" for name, value in analysis.reference.items())
     caption = (
@@ -404,7 +404,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
             for row in shown
         ],
         _signed(shown, "difference", "ci_low", "ci_high"),
-        head="difference (95 % interval)",
+        head="difference (95 % CI)",
         line=(0.0, "equal"),
     )
     counts = sorted({row["n"] for row in rows})
@@ -499,7 +499,7 @@ def _ensembles(analysis: Analysis) -> Figure | None:
         ends = [row[name] for name in gain]
         dot, said = (Dot(0.0, None, None), "") if row is best else (Dot(*ends), points(ACCURACY, *ends))
         lines.append((f"{row['ensemble']}: {percent(row['value'])}", dot, said))
-    head = "gain over the best alone (95 % interval)"
+    head = "gain over the best alone (95 % CI)"
     drawn = draw_list("ensembles", "Ensembles", lines, _signed(shown, *gain[1:]), head=head, line=(0.0, "best alone"))
     left_out = best["left_out"]
     out = f" Not voted on: {count_of(left_out, 'question')} (free text, or a mark is missing)." if left_out else ""

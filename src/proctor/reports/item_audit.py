@@ -79,7 +79,7 @@ def _format_blocks(format_audit: FormatAudit, anchor: str, most: int) -> list[Bl
             )
             for facet in format_audit.selected.facets
         ]
-        heads = columns("Items with", ">Accuracy", ">95 % interval", ">Chance", ">Items")
+        heads = columns("Items with", ">Accuracy", ">95 % CI", ">Chance", ">Items")
         table = Table("The selected baselines, facet by facet.", heads, tuple(rows))
         blocks.append(Folded("Best text-only accuracy by facet", (table,)))
     return blocks
@@ -95,7 +95,7 @@ def _verdict(format_audit: FormatAudit) -> str:
     found = format_audit.selected
     shown, ends = _accuracy(found.accuracy)
     said = f"The best text-only accuracy is {shown}"
-    said += "" if found.accuracy.ci_low is None else f" (95 % interval {ends})"
+    said += "" if found.accuracy.ci_low is None else f" (95 % CI {ends})"
     if found.chance is None:
         return f"{said}; the best constant answer scores {percent(format_audit.constant_share)}."
     against = f"chance is {percent(found.chance)}"
@@ -112,7 +112,7 @@ def _pools(format_audit: FormatAudit) -> list[Block]:
         Prose(
             "Wrong options are right answers of other items, exchanged within "
             f"{count_of(format_audit.pools.pools, 'pool')} of groups. Who knows the right answers of all other groups reaches "
-            f"{shown} (95 % interval {ends}) by elimination; so folds keep a pool together, as training and test parts must."
+            f"{shown} (95 % CI {ends}) by elimination; so folds keep a pool together, as training and test parts must."
             f"{_together(format_audit.pools.together)}"
         )
     ]
@@ -149,11 +149,11 @@ def _baselines(format_audit: FormatAudit, most: int) -> Table:
         )
     more = len(format_audit.baselines) - len(rows)
     heads = (
-        *columns("Text-only baseline", "Kind", ">Accuracy", ">95 % interval"),
+        *columns("Text-only baseline", "Kind", ">Accuracy", ">95 % CI"),
         Column("0 to 100 %", drawn=True),
         *columns(">p above chance (Holm)"),
     )
-    caption = "Ways to answer without looking, best first; bold where significantly above chance."
+    caption = "Ways to answer without looking, best first; bold where significantly above chance. p is adjusted for all of them."
     return Table(f"{caption} {count_of(more, 'weaker one')} left out." if more > 0 else caption, heads, tuple(rows))
 
 
@@ -184,7 +184,11 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
             for option_contrast in telling
         )
         heads = columns("Feature", ">Right options", ">Wrong options", ">p (Holm)")
-        table = Table("What significantly separates right options from wrong ones: means of each.", heads, rows)
+        table = Table(
+            "What significantly separates right options from wrong ones: means of each. p is adjusted for all features.",
+            heads,
+            rows,
+        )
         blocks.append(Folded(f"Features that tell ({len(telling)})", (table,)))
     return blocks
 

@@ -191,6 +191,11 @@ UNDEFINED_LINE = (
 )
 
 
+ORACLE_LINE = (
+    "An oracle baseline knows the answers (it uses the references): it is shown, and enters neither ranks nor tests."
+)
+
+
 def row_badge(row: LeaderboardRow) -> str:
     return "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
 
@@ -221,6 +226,7 @@ def leaderboard_notes(board: Leaderboard) -> list[str]:
         (any(row.policy != BOTH for row in open_ones), LACKING_LINE),
         (any(row.doubtful for row in unranked), DOUBTFUL_LINE),
         (any(row.undefined for row in unranked), UNDEFINED_LINE),
+        (any(row.oracle_baseline for row in board.rows), ORACLE_LINE),
         (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
     )
     return [note for there, note in notes if there]
@@ -257,10 +263,7 @@ def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Resu
         (any(row.undefined for row in contestants), UNDEFINED_LINE),
         (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
-        (
-            any(row.oracle_baseline for row in board.rows),
-            "An oracle baseline uses the reference answers: it is shown, and enters neither ranks nor tests.",
-        ),
+        (any(row.oracle_baseline for row in board.rows), ORACLE_LINE),
         (
             any(row.unresolved for row in results.values()),
             (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proctor.audits import AS_GIVEN, LeadRow, MetricComparison, MetricRanking, Part, Power, PowerTable, RankedMetric
-from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value, percent
+from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value, percent, thousands
 from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
 from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis
 from proctor.reports.figures import Axis, Dot, signed_axis
@@ -334,8 +334,12 @@ def _needed_cell(row: Power) -> Cell:
     """The number of groups for a power of 80 %, with its interval."""
     if row.needed is None or row.needed_low is None:
         return Cell(DASH)
-    ends = f"{row.needed_low:,} to {row.needed_high:,}" if row.needed_high else f"{row.needed_low:,} or more"
-    return Cell(f"{row.needed:,} ({ends})", raw=row.needed)
+    ends = (
+        f"{thousands(row.needed_low)} to {thousands(row.needed_high)}"
+        if row.needed_high
+        else f"{thousands(row.needed_low)} or more"
+    )
+    return Cell(f"{thousands(row.needed)} ({ends})", raw=row.needed)
 
 
 def power_tables(power: PowerTable) -> list[Table]:
@@ -349,7 +353,10 @@ def power_tables(power: PowerTable) -> list[Table]:
         ]
         title = f"{spoken_language(language)}: chance to tell {power.first} from {power.second}"
         heads = columns(
-            "True lead", ">Ratings", *(f">{size:,} groups" for size in power.plan.sizes), ">80 % with (95 % CI)"
+            "True lead",
+            ">Ratings",
+            *(f">{thousands(size)} groups" for size in power.plan.sizes),
+            ">80 % with (95 % CI)",
         )
         tables.append(Table(f"{title}, two-sided test at {power.plan.level:g}.", heads, tuple(rows), title=title))
     return tables

@@ -311,7 +311,9 @@ class Source:
     def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> runs.Comparison | None:
         """Compare two runs, each (system, condition), by one metric. None if they have no item in common."""
         by_name = self._by_name
-        if first not in by_name or second not in by_name or not self._share_a_metric(by_name[first], by_name[second]):
+        if first not in by_name or second not in by_name:
+            return None
+        if not all(key in self._scored.get(run, ()) for run in (first, second)):
             return None
         pair = [(by_name[first], by_name[second])]
         options = replace(self.options, by=())

@@ -145,7 +145,9 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     ranked = [row.system for row in rivals if row.rank is not None]
     unranked = sum(row.rank is None for row in rivals)
     others = f"; {count_of(unranked, 'system')} can't be ranked" if unranked else ""
-    lead = _lead_words(source, key, leader, [*tied, *ranked][:1])
+    lead, significant = _lead_words(source, key, leader, [*tied, *ranked][:1])
+    if tied and significant:  # on other items than those of the board
+        return f"{verdict} It shares rank 1 with {_first_names(tied)}: on the items that all have, nobody is better{others}."
     if tied:
         more = f"; nor over {_first_names(tied[1:])}" if len(tied) > 1 else ""
         return f"{verdict} Its lead over {tied[0]} is not significant{lead}{more}{others}."
@@ -159,15 +161,15 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     return f"{verdict} It ranks first alone, but the 95 % CI of its rank is 1{high}{others}."
 
 
-def _lead_words(source: Source, key: Key, leader: LeaderboardRow, names: Sequence[str]) -> str:
+def _lead_words(source: Source, key: Key, leader: LeaderboardRow, names: Sequence[str]) -> tuple[str, bool]:
     """The difference of the leader and the first of these systems, with its interval and test, after a colon; empty if
-    they were not compared."""
+    they were not compared. And whether it is significant."""
     condition = source.conditions[0]
     for name in names:
         comparison = source.compared((leader.system, condition), (name, condition), key)
         if comparison is not None:
-            return f": {_words(source, key, comparison)}"
-    return ""
+            return f": {_words(source, key, comparison)}", _higher(source, key, comparison) is not None
+    return "", False
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -348,7 +348,7 @@ def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[Table, ...]:
     whole = scored.slices[0]
     marks = plain_table(
         f"{predictions.name}: {count_of(whole.items, 'item')}",
-        ("metric", ">value", ">95 % interval", ">chance"),
+        ("Metric", ">Score", ">95 % CI", ">Chance"),
         (
             *(
                 (
