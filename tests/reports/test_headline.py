@@ -114,13 +114,12 @@ def test_a_flag_of_the_judge_is_no_metric_and_what_waits_is_a_line(tmp_path: Pat
     )
     lines = [getattr(block, "text", "") for block in headline_section(source).blocks]
     assert [line for line in lines if line.startswith("Not marked by")] == [
-        "Not marked by Accuracy: answers 14 of waits (proctor score marks them).",
         "Not marked by Helpful (0–2): answers 2 of waits (proctor score marks them).",
     ]
 
 
 def test_the_finding_is_one_sentence(written: ReportSummary) -> None:
-    assert written.story.headline == "looker leads, but not significantly; it uses the video"
+    assert written.story.headline == "looker leads; it does not beat guesser, which sees only the text"
 
 
 @pytest.mark.parametrize(
