@@ -54,14 +54,15 @@ def statuses_section(source: Source) -> Section | None:
     blocks: list[Block | str] = [
         Prose(f"Every run answered all {count_of(sum(counts[0]), 'item')}.") if whole else figure
     ]
-    flags = _flags(source)
+    if flags := _flags(source):
+        blocks += ["Flags of the judges' replies", flags]
     return Section(
         key="statuses",
         title=title,
         lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
         "are the system's own failures and count as wrong. Failed ones are infrastructure errors: they are not "
         "answers, and are asked again when the run is resumed.",
-        blocks=[*blocks, *(["Flags of the judges' replies", flags] if flags else [])],
+        blocks=blocks,
         finding=lacking or "all answered",
         count="" if not lacking else thousands(sum(sum(found[1:]) for found in counts)),
     )

@@ -383,7 +383,7 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     lead = Prose(f"Only a dimension that was rated in several languages tells them apart: {shared}.")
     shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in biases]
     title = "Residual of the score by language"
-    return ["By language", lead, _residuals("bias-language", title, shown, table, "The numbers")]
+    return ["By language", lead, _residuals(title, shown, table, "The numbers")]
 
 
 _DIGITS = 2

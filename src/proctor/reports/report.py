@@ -12,9 +12,10 @@ from proctor.audits.items import ItemAudit
 from proctor.core import PAGES, InputError, Item, output_file, write_whole
 from proctor.reports.analysis import analysis_section
 from proctor.reports.blocks import Section, Story
-from proctor.reports.browser import RATED, Limits, Shown, browser_data, rated_data
+from proctor.reports.browser import RATED, browser_data, rated_data
 from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
 from proctor.reports.completion import consumption_section, provenance_section, statuses_section
+from proctor.reports.content import Limits, Shown
 from proctor.reports.headline import headline_section
 from proctor.reports.item_audit import audit_section
 from proctor.reports.leaderboard import published_section

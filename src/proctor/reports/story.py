@@ -358,9 +358,11 @@ def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None
 
 def _length(source: AuditSource, language: str) -> str:
     slope_of = _slope(source, language)
-    if slope_of is None or slope_of[1].slope.value is None:
+    if slope_of is None:
         return "not known."
     name, slope = slope_of[0], slope_of[1].slope
+    if slope.value is None:
+        return "not known."
     far = f"{number(abs(slope.value), 2)} SD {'higher' if slope.value >= 0 else 'lower'}"
     shown = f"an answer twice as long scores {far} at the same rating"
     if slope.ci_low is None or slope.ci_high is None:

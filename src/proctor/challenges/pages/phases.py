@@ -250,8 +250,8 @@ def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
     if seen is None:
         raise HTTPException(404)
     how = partial(BoardText, digits=phase.results.digits)
-    shown = {"phase": phase, "seen": seen, "prizes": prizes, "how": how, "in_order": in_order, "draw": _drawn}
-    return page(request, "board", **shown)
+    drawing: dict[str, Any] = {"how": how, "in_order": in_order, "draw": _drawn}
+    return page(request, "board", phase=phase, seen=seen, prizes=prizes, **drawing)
 
 
 def _drawn(board: dict[str, Any], rows: list[dict[str, Any]], how: BoardText, *, organiser: bool) -> str:
