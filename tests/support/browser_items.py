@@ -18,10 +18,12 @@ def data_of(page: str) -> Any:
     """The data of a page with all items and votes, as its script reads them."""
     (head,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
     data = json.loads(head)
+    votes = dict(enumerate(data["votes"]))
     for block in blocks_of(page):
         part = json.loads(gzip.decompress(base64.b64decode(block)))
         data["items"] += part["items"]
-        for number, vote in sorted((int(number), vote) for number, vote in part["votes"].items()):
-            assert number >= len(data["votes"]), "each vote once"
-            data["votes"] += [None] * (number - len(data["votes"])) + [vote]
+        own = {int(number): vote for number, vote in part["votes"].items()}
+        assert not own.keys() & votes.keys(), "each vote stands in one block"
+        votes |= own
+    data["votes"] = [votes[number] for number in range(len(votes))]
     return data
