@@ -369,8 +369,11 @@ def seen_boards(challenge: Challenge, phase: str, visitor: Visitor) -> dict[str,
 
 def board_tables(content: dict[str, Any]) -> list[Table]:
     """One table per board, best first, baselines last."""
-    note = f" ({_OUTDATED[0].lower()}{_OUTDATED[1:-1]})" if content.get("outdated") else ""
-    return [replace(table, title=table.title + note) for table in map(_table, content["boards"])]
+    return [replace(table, title=table.title + _outdated(content)) for table in map(_table, content["boards"])]
+
+
+def _outdated(content: Mapping[str, Any]) -> str:
+    return f" ({_OUTDATED[0].lower()}{_OUTDATED[1:-1]})" if content.get("outdated") else ""
 
 
 def board_lines(board: Mapping[str, Any]) -> list[str]:
@@ -394,13 +397,14 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
     content, rules = seen_boards(challenge, phase, visitor), challenge.phase(phase)
     how = BoardText(digits=rules.results.digits)
     sections = [
-        _section(board, table, how) for board, table in zip(content["boards"], board_tables(content), strict=True)
+        _section(board, table, how, _outdated(content))
+        for board, table in zip(content["boards"], board_tables(content), strict=True)
     ]
     first = content["boards"][0]
     n_teams = count_of(sum(not row["baseline"] for row in first["rows"]), "team")
     told = [(how.title(board), leaders(board)) for board in content["boards"]]
     story = Story(
-        f"{n_teams} on {_size(first['facts'])}, {content['at'][:16]} UTC.",
+        f"{n_teams} on {_size(first['facts'])}, {content['at'][:16].replace('T', ' ')} UTC.",
         tuple(StoryAnswer(f"Who leads the {name[0].lower()}{name[1:]}?", said) for name, said in told),
         headline=_finding(first),
     )
@@ -408,9 +412,9 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
     return write_sections(out, story, sections, title=title)
 
 
-def _section(board: dict[str, Any], table: Table, how: BoardText) -> Section:
+def _section(board: dict[str, Any], table: Table, how: BoardText, note: str) -> Section:
     """A board as a chart, with its table folded below."""
-    chart = replace(board_chart(board, in_order(board), how), caption=f"{table.title}.", numbers=table)
+    chart = replace(board_chart(board, in_order(board), how), caption=f"{_size(board['facts'])}{note}.", numbers=table)
     notes = [*([GATE_LINE] if _gated(board) else []), *board_lines(board)]
     blocks: list[Block | str] = [chart, *([Prose("Notes:", tuple(notes), quiet=True)] if notes else [])]
     return Section(board["name"], how.title(board), "", blocks, opened=True)
@@ -422,7 +426,10 @@ def _finding(board: dict[str, Any]) -> str:
     first = [row["name"] or _NOT_LISTED for row in board["rows"] if best and row["place"] == best]
     if not first:
         return "Nobody has a place"
-    return f"{first[0]} leads" if len(first) == 1 else f"{', '.join(first)} share the first place"
+    if len(first) > 1:
+        return f"{', '.join(first)} share the first place"
+    high = next(row.get("rank_high") for row in board["rows"] if row["place"] == best)
+    return f"{first[0]} leads" if high in {None, 1} else f"{first[0]} leads, but not certainly"
 
 
 def _gated(board: Mapping[str, Any]) -> bool:

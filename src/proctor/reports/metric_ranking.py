@@ -120,7 +120,7 @@ def metrics_section(source: AuditSource) -> Section:
     """For each language the ranking over all dimensions, and folded rankings by dimension. All stand on one axis."""
     blocks: list[Block | str] = []
     for language in source.languages:
-        blocks += [spoken_language(language), _metrics_chart(source, language)]
+        blocks.append(_metrics_chart(source, language))
         if alike := _alike_line(source, language):
             blocks.append(Prose(alike))
         each = source.dimensions(language)
