@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.core import ACCURACY, DASH, Metric, rank_range
-from proctor.reports import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis
+from proctor.core import ACCURACY, DASH, Metric
+from proctor.reports import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis, rank_ends
 
 Row = Mapping[str, Any]
 Board = Mapping[str, Any]
@@ -118,7 +118,7 @@ def _chart_row(board: Board, row: Row, how: BoardText, *, organiser: bool) -> Ch
         str(row["name"] or how.text("board.unlisted")),
         (lane,),
         DASH if row.get("place") is None else str(row["place"]),
-        rank_range(row["rank_low"], row["rank_high"]) if by_mean else "",
+        rank_ends(row.get("place"), row["rank_low"], row["rank_high"]) if by_mean else "",
         " · ".join(filter(None, below)),
         tuple(how.text(f"board.{name}") for name in _badges(row, organiser=organiser)),
         is_baseline=bool(row["baseline"]),

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.reports.analysis import analysis_tables, table_units, write_pictures
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
-    from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis
+    from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis, rank_ends
     from proctor.reports.comparisons import (
         comparison_blocks,
         differences_table,
@@ -107,6 +107,7 @@ __all__ = [
     "perturbation_tables",
     "policy_line",
     "power_tables",
+    "rank_ends",
     "records_table",
     "removal_lines",
     "results_tables",

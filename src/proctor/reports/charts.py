@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from proctor.core import DASH, Metric, Table, clean
+from proctor.core import DASH, Metric, Table, clean, rank_range
 from proctor.reports.figures.canvas import MAX_SERIES, SHAPES, Axis, value_axis
 from proctor.reports.figures.marks import series_shape
 
@@ -85,6 +85,15 @@ def metric_axis(metric: Metric, *shown: float | None) -> Axis:
     low, high = min(known, default=0.0), max(known, default=1.0)
     drawn = value_axis(metric, low, high)
     return Axis((low, high) if high > low else drawn.limits, drawn.ticks, drawn.labels, metric)
+
+
+def rank_ends(rank: int | None, low: int | None, high: int | None) -> str:
+    """The interval of a rank, to stand under it: empty where it is the rank itself, or there is none.
+
+    >>> rank_ends(1, 1, 3), rank_ends(3, 3, 3), rank_ends(None, None, None)
+    ('1 to 3', '', '')
+    """
+    return "" if low is None or low == high == rank else rank_range(low, high)
 
 
 def chart_html(chart: LeaderboardChart) -> str:

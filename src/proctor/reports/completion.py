@@ -50,6 +50,7 @@ def statuses_section(source: Source) -> Section | None:
         caption="Items by how the question ended, for each run.",
         numbers=Table("Items by how the question ended, for each run.", heads, tuple(rows)),
     )
+    failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
     whole = there == [0] and len({sum(found) for found in counts}) == 1
     blocks: list[Block | str] = [
         Prose(f"Every run answered all {count_of(sum(counts[0]), 'item')}.") if whole else figure
@@ -64,7 +65,7 @@ def statuses_section(source: Source) -> Section | None:
         "answers, and are asked again when the run is resumed.",
         blocks=blocks,
         finding=lacking or "all answered",
-        count="" if not lacking else thousands(sum(sum(found[1:]) for found in counts)),
+        count=thousands(failures) if failures else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from proctor import core
 from proctor.reports.blocks import Block, Folded, Prose, Section
-from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis
+from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis, rank_ends
 from proctor.reports.leaderboard import condition_line, levels_table, remarks, row_badge, score, section_notes
 from proctor.runs import BOTH, Lacking
 
@@ -107,11 +108,21 @@ class _Board:
 
     @cached_property
     def systems(self) -> list[str]:
-        """As the first condition ranks them; then systems that were run under others alone, then baselines."""
+        """As the first condition ranks them; then systems that were run under others alone, then baselines, best
+        first."""
         places = [row.system for row in self.boards[self.first].rows] if self.results else []
         names = dict.fromkeys([*places, *self.source.systems])
         there = [name for name in names if any(name in own for own in self.results.values())]
-        return sorted(there, key=self.source.is_baseline)
+        return [
+            *(name for name in there if not self.source.is_baseline(name)),
+            *sorted(filter(self.source.is_baseline, there), key=self._best),
+        ]
+
+    def _best(self, name: str) -> float:
+        """The best score of a system under any condition; the less, the better."""
+        sign = -1.0 if self.source.metric(self.key.metric).higher_is_better else 1.0
+        drawn = [own[name].drawn for own in self.results.values() if name in own]
+        return min((sign * value for value in drawn if value is not None), default=math.inf)
 
     @property
     def first(self) -> str:
@@ -173,7 +184,8 @@ class _Board:
 
     def _row(self, name: str) -> ChartRow:
         top = self.ranked[self.first].get(name)
-        badge = "" if top is None else row_badge(top)
+        known = [rows[name] for rows in self.ranked.values() if name in rows]
+        badge = next(filter(None, map(row_badge, known)), "")
         if not badge and self.source.is_baseline(name):
             badge = "baseline"
         lanes = [self._lane(name, condition) for condition, own in self.results.items() if name in own]
@@ -181,7 +193,7 @@ class _Board:
             name,
             tuple(lanes),
             core.DASH if top is None or top.rank is None else str(top.rank),
-            "" if top is None or top.rank_low is None else core.rank_range(top.rank_low, top.rank_high),
+            "" if top is None else rank_ends(top.rank, top.rank_low, top.rank_high),
             self._below(name),
             (badge,) if badge else (),
             is_baseline=self.source.is_baseline(name),

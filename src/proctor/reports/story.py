@@ -63,8 +63,7 @@ def _lead_clause(source: Source, key: Key, leader: LeaderboardRow) -> str:
     if not rivals or leader.rank is None:
         return f"{leader.system} reaches {shown}"
     tied = any(row.rank is not None and row.rank == leader.rank for row in rivals)
-    certain = leader.rank_high == 1 and not tied
-    return f"{leader.system} leads" if certain else f"{leader.system} leads, but not significantly"
+    return f"{leader.system} leads, but not significantly" if tied else f"{leader.system} leads"
 
 
 def _verdict(source: Source, key: Key, leader: LeaderboardRow, blind: str) -> bool | None:

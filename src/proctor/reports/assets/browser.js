@@ -178,7 +178,7 @@
   function summary(item) {
     const what = differing(item);
     if (rated) return { what, beside: `${item.apart === null || item.apart === undefined ? "no gap to tell" : `disagreement ${item.apart.toFixed(2)}`} · ${item.id}` };
-    const group = item.group === item.id || what === item.group ? [] : [item.group];
+    const group = item.id.startsWith(item.group) || what === item.group ? [] : [item.group];
     return { what, beside: [item.id, ...group, item.format].join(" · "), dots: dots(item), thumbnail: thumbnail(item) };
   }
 
