@@ -45,16 +45,16 @@ def test_results_say_what_a_run_cost_and_what_all_of_it_will(tmp_path: Path, usa
     store, run = filled(tmp_path, "m", usages)
     costs = run_costs(store, [run], load_items(store, store.card("toy")))
     assert cost_lines(costs) == [said]
-    assert said in proctor.results(store, "toy", draws=10).notes
+    assert said in proctor.results(store, "toy", draws=100).notes
     store.close()
-    printed = shell("results", "toy", "--store", tmp_path / "cost.db", "--draws", "10")
+    printed = shell("results", "toy", "--store", tmp_path / "cost.db", "--draws", "100")
     assert said in printed.stderr.splitlines()
 
 
 def test_a_run_without_requests_has_no_cost(tmp_path: Path) -> None:
     store, run = filled(tmp_path, "random", [Usage()] * 3)
     assert run_costs(store, [run], load_items(store, store.card("toy"))) == ()
-    assert not [note for note in proctor.results(store, "toy", draws=10).notes if "Cost" in note]
+    assert not [note for note in proctor.results(store, "toy", draws=100).notes if "Cost" in note]
 
 
 def test_no_projection_from_a_part_whose_price_is_unknown() -> None:
@@ -64,7 +64,7 @@ def test_no_projection_from_a_part_whose_price_is_unknown() -> None:
 
 def test_an_estimate_has_the_cost_of_the_input(tmp_path: Path) -> None:
     questions = tmp_path / "mine.csv"
-    questions.write_text("question,answer,A,B\nWhich?,A,on,off\nAnd now?,B,on,off\n")
+    questions.write_text("question,answer,A,B,group\nWhich?,A,on,off,1\nAnd now?,B,on,off,2\n")
     given = ("run", questions, "--model", "openai:gpt-5.2", "--condition", "text-only", "--dry-run")
     key = {"OPENAI_API_KEY": "none"}
     priced = shell(*given, "--price", "1000000/0", **key)

@@ -61,8 +61,9 @@ def test_an_export_has_the_ending_of_its_format(store: Path, tmp_path: Path, for
 
 def test_a_fit_and_a_comparison_of_judges_are_json(store: Path, tmp_path: Path) -> None:
     out = tmp_path / "fit.txt"
-    for command in (("judge", "compare"), ("judge", "fit")):
-        done = shell(*command, "toy", "--store", store, "--out", out)
+    fit = ("fit", "--method", "calibration", "--scorer", "the-judge")
+    for command in (("compare",), fit):
+        done = shell("judge", command[0], "toy", *command[1:], "--store", store, "--out", out)
         assert "found a name that ends in .txt, expected one that ends in .json" in done.stderr, command
 
 
@@ -96,14 +97,14 @@ def test_what_looks_like_a_formula_stays_a_text_and_a_long_text_is_cut(tmp_path:
 
 
 def test_a_table_for_a_paper(store: Path) -> None:
-    shown = shell("results", "toy", "--store", store, "--draws", "50", "--format", "latex")
+    shown = shell("results", "toy", "--store", store, "--draws", "100", "--format", "latex")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count(r"\begin{table}") == shown.stdout.count(r"\end{table}") >= 2
     assert r"looker & video & " in shown.stdout
     assert r" \% " in shown.stdout
-    assert shown.stdout == proctor.results(store, "toy", draws=50).to_latex()
+    assert shown.stdout == proctor.results(store, "toy", draws=100).to_latex()
     for command in (("compare",), ("rank", "--metric", "accuracy"), ("rank",)):
-        done = shell(command[0], "toy", "--store", store, "--draws", "50", *command[1:], "--format", "latex")
+        done = shell(command[0], "toy", "--store", store, "--draws", "100", *command[1:], "--format", "latex")
         assert (done.returncode, r"\toprule" in done.stdout) == (0, True), done.stderr
     refused = shell("results", "toy", "--store", store, "--hash", "--format", "latex")
     assert (refused.returncode, "--format latex" in refused.stderr) == (2, True)
@@ -122,20 +123,20 @@ def test_names_from_outside_are_escaped() -> None:
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_a_figure_in_every_kind(store: Path, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"f.{ending}"
-    done = shell("results", "toy", "--store", store, "--draws", "50", "--figure", file)
+    done = shell("results", "toy", "--store", store, "--draws", "100", "--figure", file)
     assert done.returncode == 0, done.stderr
     first = file.read_bytes()
     assert first.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending])
-    again = proctor.results(store, "toy", draws=50).write_figure(file)
+    again = proctor.results(store, "toy", draws=100).write_figure(file)
     assert again.read_bytes() == first  # equal figures, equal bytes
 
 
 def test_a_figure_of_a_comparison_and_of_ranks(store: Path, tmp_path: Path) -> None:
     for name, *command in (("c", "compare"), ("r", "rank"), ("m", "rank", "--metric", "accuracy")):
         file = tmp_path / f"{name}.pdf"
-        done = shell(command[0], "toy", "--store", store, "--draws", "50", *command[1:], "--figure", file)
+        done = shell(command[0], "toy", "--store", store, "--draws", "100", *command[1:], "--figure", file)
         assert (done.returncode, file.read_bytes()[:4]) == (0, b"%PDF"), done.stderr
-    refused = shell("compare", "toy", "--store", store, "--draws", "50", "--figure", tmp_path / "c.jpg")
+    refused = shell("compare", "toy", "--store", store, "--draws", "100", "--figure", tmp_path / "c.jpg")
     assert "found a name that ends in .jpg, expected one that ends in .png or .pdf or .svg" in refused.stderr
 
 

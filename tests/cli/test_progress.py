@@ -74,7 +74,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     with output.show_judging(9, paid(0, None)) as update:
         update(OPEN)
     last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue()).splitlines()[-1].strip()
-    bar = re.fullmatch(r"judging (\S+) 7/9 4 marked, 1 without a verdict, 2 unresolved -:--:--", last)
+    bar = re.fullmatch(r"judging (\S+) 7/9 4 marked, 1 without a verdict, 2 unresolved +-:--:--", last)
     assert bar is not None, last
     assert len(bar[1]) == 24
 

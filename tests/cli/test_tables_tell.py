@@ -158,7 +158,7 @@ def test_comparison_of_two_runs(store: Path) -> None:
     ) in out
     assert (one["scored_only_first"], one["scored_only_second"]) == (5, 0)
     assert (one["n"], a + b + c + d) == (120, 115)
-    assert "The second figure is on 115 items; left out: 5 items with a score of strong / video only." in out
+    assert "The second figure is on 115 items; left out: 5 items with a score of strong / video alone." in out
     assert one["difference_if_wrong"] == pytest.approx((a + b + 5 - 5 - (a + c)) / ITEMS, abs=0.05)
 
 
@@ -229,11 +229,15 @@ def test_ranking(ranked: tuple[str, Any]) -> None:
     ]
 
 
+def rule_score(one: float) -> str:
+    return minus(f"{one:.0f}" if float(one).is_integer() else f"{one:.3f}")
+
+
 def test_details_of_a_ranking(ranked: tuple[str, Any]) -> None:
     out, board = ranked
     systems = [row for row in board["systems"] if not row["baseline"]]
     buckets = list(board["bucket_groups"])
-    places = {(row["system"], row["rule"]): minus(f"{row['place']} ({row['score']:.4g})") for row in board["rules"]}
+    places = {(row["system"], row["rule"]): f"{row['place']} ({rule_score(row['score'])})" for row in board["rules"]}
     rules = list(dict.fromkeys(row["rule"] for row in board["rules"]))
     assert table(out, "Place (score) under every rule, ties not broken") == [
         ["System", *rules],

@@ -38,7 +38,7 @@ def test_free_text_is_printed_once(answered: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count("Based on the frames") == 1
     assert "m / video: answered" in shown.stdout
-    assert "    is moved towards the hilum." in shown.stdout.splitlines()
+    assert "  is moved towards the hilum." in shown.stdout.splitlines()
 
 
 def test_yes_and_no_are_called_what_was_asked_for(answered: Path) -> None:
@@ -63,13 +63,13 @@ def test_one_call_was_and_two_were(ids: list[str], counted: set[str], said: str)
 
 def test_a_record_that_is_left_out_names_its_row_first() -> None:
     items = [Item(id="1", group="g", question="?", answer=BinaryFormat(), reference=Reference(answer=True))]
-    alone = [RecordedAnswer("77", "row 3")]
+    alone = [RecordedAnswer("row 3", "77")]
     assert _left_out(alone, items) == ["Row 3 left out: no question has the id '77' (the first has '1')."]
-    two = [*alone, RecordedAnswer("78", "row 4")]
+    two = [*alone, RecordedAnswer("row 4", "78")]
     assert _left_out(two, items) == ["2 records left out, since no question has the id: row 3 ('77'), row 4 ('78')."]
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 80, 160])
 def test_a_bar_shortens_its_words_and_keeps_its_numbers(width: int) -> None:
     out = io.StringIO()
     screen = Console(file=out, width=width, force_terminal=True, color_system=None, legacy_windows=False)
@@ -82,4 +82,4 @@ def test_a_bar_shortens_its_words_and_keeps_its_numbers(width: int) -> None:
     assert "1020/12345" in line
     assert "1016 answered" in line
     assert line.rstrip().endswith("--:--")  # the time that is left, in full
-    assert ("…" in line) is (width < 120)
+    assert ("…" in line) is (width < 160)

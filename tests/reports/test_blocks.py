@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from proctor.core import ACCURACY, Cell, Column, Span, Table, difference, number, p_value, percent
-from proctor.reports.blocks import Folded, Prose, Section, Story, records_table, span_of
+from proctor.reports.blocks import Folded, Prose, Section, Story, Units, records_table, span_of
 from proctor.reports.content import Shown
 from proctor.reports.renderers import render_page, show_block, show_section
 
@@ -90,13 +90,24 @@ def test_programs_get_raw_values_under_the_columns_names() -> None:
     assert second["95 % CI"] == "11.5 to 19.5"
 
 
-def test_records_are_shown_with_four_digits_and_kept_as_they_are() -> None:
-    rows = [{"name": "a", "share_of": 1 / 3, "n": 3, "known": True, "none": None}]
+def test_records_are_shown_by_the_one_formatter_and_kept_as_they_are() -> None:
+    rows = [{"name": "a", "share_of": 1 / 3, "n": 1300, "known": True, "none": None, "p": 0.0312}]
     table = records_table("Shares", rows)
-    assert [column.numeric for column in table.columns] == [False, True, True, False, False]
-    assert table.texts == [["a", "0.3333", "3", "yes", "–"]]
+    assert [column.numeric for column in table.columns] == [False, True, True, False, False, True]
+    assert [column.label for column in table.columns] == ["Name", "Share of", "Items", "Known", "None", "p"]
+    assert table.texts == [["a", "0.333", "1\u202f300", "yes", "–", "0.031"]]
     assert table.records == rows
     assert records_table("Nothing", []).columns == ()
+
+
+def test_records_of_a_metric_have_its_unit_and_one_column_for_an_interval() -> None:
+    row = {"value": 0.25, "ci_low": 0.1, "ci_high": 0.4, "difference": -0.05, "sd": 0.02, "share": 0.5, "df": 3.5}
+    table = records_table("Scores", [row], Units(ACCURACY))
+    assert [column.label for column in table.columns][:3] == ["Score", "95 % CI", "Difference"]
+    assert table.texts == [["25.0 %", "10.0 to 40.0", "−5.0 pts", "2.0 pts", "50.0 %", "3.500"]]
+    assert records_table("Gaps", [row], Units(ACCURACY, signed=("value",))).texts[0][0] == "+25.0 pts"
+    few = row | {"p": 0.25, "p_holm": 0.5, "decides": False, "groups": 3}
+    assert records_table("Pairs", [few]).texts[0][-4:-2] == ["3 groups can't decide", "–"]
 
 
 def test_sections_print_their_blocks_in_order() -> None:

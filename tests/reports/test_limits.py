@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 
 LIMITS = {
-    "cli.output:_WIDE": (220, "columns of what is no terminal"),
+    "cli.output:_WIDE": (240, "columns of what is no terminal"),
     "cli.output:_REASON": (60, "characters of a failure beside the bar"),
     "cli.output:_EVERY_S": (10.0, "seconds between lines without a terminal"),
     "cli.run:_CAUSES": (5, "causes told after a run"),

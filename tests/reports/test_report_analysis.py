@@ -89,7 +89,7 @@ def test_what_is_not_adjusted_for_many_tests_says_so(page: Path) -> None:
     captions = re.findall(r"<figcaption><bdi>(.*?)</bdi>", text, re.DOTALL)
     for start, said in (
         ("Adjusted odds ratios for a correct answer", "p is not adjusted for the number of terms"),
-        ("Accuracy of the first less", "not adjusted for many pairs; p_holm is"),
+        ("Accuracy of the first less", "not adjusted for many pairs; p (Holm) is: for the "),
         ("Accuracy, and its paired difference", "Who is best was chosen on the same questions"),
     ):
         (found,) = [one for one in captions if one.startswith(start)]
@@ -219,7 +219,9 @@ def test_what_guessing_reaches_is_a_broken_line_wherever_accuracy_is_drawn(analy
 def numbers(figures: list[Figure], name: str) -> list[dict[str, Any]]:
     (figure,) = [one for one in figures if one.name == name]
     if figure.numbers is not None:
-        return figure.numbers.records
+        return [
+            row | dict(zip(("ci_low", "ci_high"), row.get("ci", ()), strict=False)) for row in figure.numbers.records
+        ]
     cells = csv.DictReader(io.StringIO(figure.csv))
     return [{k: float(v) if re.fullmatch(r"-?[0-9.e-]+", v) else v for k, v in row.items()} for row in cells]
 

@@ -66,7 +66,7 @@ def test_cost_is_known_partly_known_or_unknown(empty: tuple[Store, Run, ItemTabl
     store.write(run, [(answered(1, requests=1, input_tokens=7, output_tokens=3, cost_usd=0.25), [])])
     store.write(run, [(answered(2, requests=1, cost_usd=0.5), []), (answered(3), [])])
     found = load_consumption(store, run, items)
-    assert found == Consumption({}, 4, 107, 13, 50, 0.75, 1)
+    assert found == Consumption({}, 4, 107, 13, 50, 0.75, 1, priced=2)
 
 
 def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:

@@ -68,8 +68,8 @@ def test_places_and_where_frames_were_put(store: Store) -> None:
     assert section is not None
     (figure,) = [block for block in section.blocks if isinstance(block, Figure)]
     assert figure.numbers is not None
-    assert texts(figure.numbers.rows[0]) == ["mine", "60 %", "60 %", "60 %", "40 %", "5"]
-    assert texts(figure.numbers.foot) == ["chance", *["25 %"] * 4, ""]
+    assert texts(figure.numbers.rows[0]) == ["mine", "60.0 %", "60.0 %", "60.0 %", "40.0 %", "5"]
+    assert texts(figure.numbers.foot) == ["chance", *["25.0 %"] * 4, ""]
     assert [word for word in re.findall(r">([^<>]+)<", figure.svg) if word.isdigit()] == ["60"] * 3 + ["40"] + [
         "25"
     ] * 4

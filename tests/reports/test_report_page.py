@@ -210,7 +210,7 @@ def test_looking_and_guessing_are_told_apart(page: Page) -> None:
     assert looker[2].startswith("+")
     assert float(looker[6]) < 0.05
     assert float(guesser[6]) > 0.05
-    assert "p (Holm) is adjusted for" in page.text_of("section", id="conditions")
+    assert "adjusted for the 9 comparisons with text-only" in page.text_of("section", id="conditions")
 
 
 def test_unknown_is_not_zero(page: Page) -> None:

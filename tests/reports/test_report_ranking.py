@@ -80,7 +80,7 @@ def test_leads_are_shown_with_both_p_and_their_interval() -> None:
     row = {"system": "mine", "against": "base", "bucket": "easy", "n": 40, "groups": 8, "lead": -0.125, "ci_low": -0.2}
     row |= {"ci_high": -0.05, "p": 0.012, "p_adjusted": 0.036, "verdict": "behind"}
     (table,) = leads_tables([row])
-    assert table.title == "mine compared with base"
+    assert table.title == "mine compared with base; p is adjusted for the 1 bucket, and over all questions it is not"
     assert dict(zip([one.label for one in table.columns], table.texts[0], strict=True)) == {
         "Bucket": "easy",
         "Questions": "40",
@@ -88,6 +88,6 @@ def test_leads_are_shown_with_both_p_and_their_interval() -> None:
         "Lead": "−12.5 pts",
         "95 % CI": "−20.0 to −5.0",
         "p": "0.012",
-        "p adjusted": "0.036",
+        "p (adjusted)": "0.036",
         "Verdict": "behind",
     }

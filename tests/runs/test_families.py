@@ -73,20 +73,20 @@ def test_parts_are_adjusted_for_what_was_asked_for(store: Store) -> None:
 
 
 def test_the_first_screen_the_comparison_and_the_analysis_agree(store: Store) -> None:
-    options = Options(draws=200)
+    options = Options(draws=1000)
     comparison = of_pair(compare(store, NAME, Options(conditions=("video",))).comparisons, "one / video", "two / video")
     words = significance_words(comparison)
     assert words.endswith(" adjusted for the 6 pairs of 4 systems")
     answers = " ".join(answer.answer for answer in story_of(Source(store, NAME, options)).answers)
     assert words in answers
-    rows = proctor.analyze(store, NAME, draws=200, baselines="none")["pairs"].to_dict("records")
+    rows = proctor.analyze(store, NAME, draws=1000, baselines="none")["pairs"].to_dict("records")
     (row,) = [row for row in rows if {row["first"], row["second"]} == {"one", "two"}]
     assert (row["p"], row["p_holm"]) == (comparison.difference.p, comparison.p_holm)
     assert row["adjusted_for"] == comparison.family
 
 
 def test_columns_of_a_frame_do_not_contradict_the_table(store: Store) -> None:
-    table = proctor.compare(store, NAME, systems=["one", "two"], conditions="video", draws=50)
+    table = proctor.compare(store, NAME, systems=["one", "two"], conditions="video", draws=100)
     row = next(row for row in table.rows if row["metric"] == "accuracy")
     comparison = next(one for one in table.data.comparisons if one.metric == "accuracy")
     assert comparison.table is not None
@@ -110,10 +110,10 @@ def test_flags_of_a_judge_are_compared_only_if_they_are_named(tmp_path: Path) ->
 
 
 def test_facets_are_found_without_case(store: Store) -> None:
-    exact = proctor.results(store, NAME, by="level", draws=20).rows
-    assert proctor.results(store, NAME, by="Level", draws=20).rows == exact
-    found = proctor.compare(store, NAME, systems=["one", "two"], conditions="video", by="LEVEL", draws=20)
+    exact = proctor.results(store, NAME, by="level", draws=100).rows
+    assert proctor.results(store, NAME, by="Level", draws=100).rows == exact
+    found = proctor.compare(store, NAME, systems=["one", "two"], conditions="video", by="LEVEL", draws=100)
     assert "level" in found.rows[0]
-    assert proctor.rank(store, NAME, by="Level", draws=20, stability=0).rows
+    assert proctor.rank(store, NAME, by="Level", draws=100, stability=0).rows
     with pytest.raises(InputError, match="no facet 'levels'"):
-        proctor.results(store, NAME, by="levels", draws=20)
+        proctor.results(store, NAME, by="levels", draws=100)

@@ -356,6 +356,7 @@ def export(
         return pd.DataFrame(list(rows))
     chosen = {"systems": where.systems, "conditions": where.conditions}
     form = given["format"] or Path(out).suffix.removeprefix(".")
+    _check_form(where, Path(out), form, named=bool(given["format"]))
     path = export_place(where, Path(out), form, given["template"])
     if form in {UNRESOLVED, DECIDED}:
         return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
@@ -393,11 +394,19 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
             raise core.InputError("--system and --condition", found=found, expected="one run")
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
+    raise core.UsageError("--format", "a format of the benchmark", found=repr(form))
+
+
+def _check_form(where: Stored, out: Path, form: str, *, named: bool) -> None:
+    """Raises `UsageError` for an unknown format, and `InputError` for an ending that is none if no format is `named`."""
     from proctor.interchange import FORMATS
 
-    own = (*reader.submission_formats, *reader.score_formats)
-    known = ", ".join((*PLAIN_FORMATS, *own, *FORMATS.written()))
-    if given["format"]:
+    reader = core.reader_or_default(where.benchmark)
+    every = (*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats, *FORMATS.written())
+    if form in every:
+        return
+    known = ", ".join(every)
+    if named:
         raise core.UsageError("--format", f"one of {known}", found=repr(form))
     found = f"a name that ends in .{form}" if form else "a name without an ending"
     endings = ", ".join(f".{name}" for name in TABLE_FORMATS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WIDE = 220  # of what is no terminal: nobody wants a table that is wrapped in a file
+_WIDE = 240  # of what is no terminal: nobody wants a table that is wrapped in a file
 
 
 class OutputFormat(StrEnum):
@@ -174,7 +174,7 @@ def bar_columns(width: int) -> tuple[ProgressColumn, ...]:
         TextColumn(
             "{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
         ),
-        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
     )
 
 

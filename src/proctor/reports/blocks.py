@@ -16,9 +16,11 @@ from proctor.core import (
     ACCURACY,
     DASH,
     Cell,
+    Column,
     Metric,
     Span,
     Table,
+    count_of,
     difference,
     head,
     interval,
@@ -26,6 +28,7 @@ from proctor.core import (
     number_interval,
     p_value,
     percent,
+    rank_range,
     safe_cell,
     thousands,
     value,
@@ -107,13 +110,14 @@ class Story:
     headline: str = ""
 
 
-_ENDS = {"ci_low": ("ci", "ci_high"), "gain_low": ("gain_ci", "gain_high")}
+_NO_INTERVAL = "whisker"
 _VALUES = {
     *("value", "mean", "median", "q1", "q3", "lowest", "highest", "whisker_low", "whisker_high", "ci_low", "ci_high"),
     *("p2_5", "p97_5"),
 }
 _SHARES = {"share", "chance", "p_first", "p_best"}
 _DIFFERENCES = {"difference", "gain", "lead"}
+_BOUNDS = {"low", "high"}  # of a metric: whole numbers, as they were declared
 _TESTS = {"p", "p_holm", "p_adjusted"}
 
 
@@ -138,6 +142,8 @@ class Units:
             return p_value(one)
         if name in _SHARES:
             return percent(one)
+        if name in _BOUNDS:
+            return f"{one:g}"
         if self.metric is None:
             return number(one)
         if name in (*_DIFFERENCES, *self.signed):
@@ -148,6 +154,8 @@ class Units:
 
     def ends(self, low: float | None, high: float | None) -> str:
         """An interval."""
+        if isinstance(low, int) and isinstance(high, int):
+            return rank_range(low, high)
         return number_interval(low, high) if self.metric is None else interval(self.metric, low, high)
 
 
@@ -155,23 +163,36 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]], units: Units = 
     """Records as a table with a column for each key, and one for both ends of an interval. `units` say what the numbers
     are; programs get the full value."""
     names = list(rows[0]) if rows else []
-    joined = {name: both for name, both in _ENDS.items() if {name, both[1]} <= set(names)}
-    second = {high for _, high in joined.values()}
-    shown = [name for name in names if name not in second]
-    columns = tuple(
-        head(joined[name][0])
-        if name in joined
-        else replace(head(name), numeric=any(_is_number(row[name]) for row in rows))
-        for name in shown
-    )
+    joined = {name: f"{name.removesuffix('_low')}_high" for name in names if name.endswith("_low")}
+    joined = {low: high for low, high in joined.items() if high in names and not low.startswith(_NO_INTERVAL)}
+    shown = [name for name in names if name not in joined.values()]
+
+    def column(name: str) -> Column:
+        if name in joined:
+            return _interval_head(name)
+        if name in units.signed:
+            return replace(head("difference"), name=name)
+        return replace(head(name), numeric=any(_is_number(row[name]) for row in rows))
 
     def cell(row: Mapping[str, Any], name: str) -> Cell:
+        if name in _TESTS and row.get("decides") is False:
+            few = f"{count_of(row['groups'], 'group')} can't decide" if name == "p" else DASH
+            return Cell(few, raw=row[name])
         if name in joined:
-            return Cell(units.ends(row[name], row[joined[name][1]]))
+            ends = [row[name], row[joined[name]]]
+            return Cell(units.ends(*ends), raw=ends)
         return Cell(units.shown(name, row[name]), raw=row[name])
 
     cells = tuple(tuple(cell(row, name) for name in shown) for row in rows)
-    return Table(title, columns, cells, title=title)
+    return Table(title, tuple(map(column, shown)), cells, title=title)
+
+
+def _interval_head(name: str) -> Column:
+    """The column of both ends of an interval, by the key of its lower one."""
+    ends = name.removesuffix("_low")
+    if ends == "ci":
+        return head("ci")
+    return Column(f"{head(ends).label}, {head('ci').label}", numeric=True, name=f"{ends}_ci")
 
 
 _MAX_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file

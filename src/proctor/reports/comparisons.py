@@ -31,12 +31,12 @@ from proctor.runs import BOTH, Comparison
 from proctor.stats import can_decide
 
 
-def difference_of(metric: Metric, comparison: Comparison) -> str:
-    """The difference of two runs, or its range if a run is incomplete and no policy is chosen."""
+def difference_of(metric: Metric, comparison: Comparison, *, short: bool = False) -> str:
+    """The difference of two runs, or its range if a run is incomplete and no policy is chosen; in a table a short one."""
     if comparison.policy != BOTH:
         return difference(metric, comparison.difference.value)
     wrong, excluded = (difference(metric, one.value) for one in (comparison.if_wrong, comparison.if_excluded))
-    return f"{wrong} (missing = wrong), {excluded} (missing left out)"
+    return f"{wrong} … {excluded}" if short else f"{wrong} (missing = wrong), {excluded} (missing left out)"
 
 
 def significance_words(comparison: Comparison) -> str:
@@ -105,7 +105,7 @@ def differences_table(
             (
                 Cell(first),
                 *others,
-                Cell(difference_of(metric, comparison), strong=significant, raw=each.value),
+                Cell(difference_of(metric, comparison, short=True), strong=significant, raw=each.value),
                 interval(metric, each.ci_low, each.ci_high),
                 *([Cell("", span=drawn)] if axis else []),
                 p_words(each.p, each.groups, level),
@@ -151,7 +151,9 @@ def comparison_blocks(comparison: Comparison, metric: Metric, *, turned: bool = 
             else "Left out"
         )
         sides = ((comparison.only_first, comparison.first), (comparison.only_second, comparison.second))
-        alone = " and ".join(f"{count_of(count, 'item')} with a score of {side} only" for count, side in sides if count)
+        alone = " and ".join(
+            f"{count_of(count, 'item')} with a score of {side} alone" for count, side in sides if count
+        )
         notes.append(f"{where}: {alone}.")
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 

@@ -219,7 +219,8 @@ def _gain(source: Source, key: Key, comparison: Comparison) -> str:
         shown = _words(source, key, comparison)
         return f"{begin}: with {_media(source)} {name} {verb} than on the text alone, by {shown}."
     amount = difference(metric, abs(drawn)).removeprefix("+")
-    seen = f"Not shown: with {_media(source)} {name} scores {amount} {'lower' if drawn < 0 else 'higher'} than on the text alone"
+    than = f"{amount} {'lower' if drawn < 0 else 'higher'} than" if amount.strip("0. pts") else "the same as"
+    seen = f"Not shown: with {_media(source)} {name} scores {than} on the text alone"
     seen += f" ({_ci(source)} {interval(metric, each.ci_low, each.ci_high)})"
     if each.p is not None and not comparison.decides:
         are = "is" if each.groups == 1 else "are"

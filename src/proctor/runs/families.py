@@ -1,6 +1,6 @@
 """The comparisons for which the p of a pair of runs is adjusted: the same ones wherever the pair is compared.
 
-Of two systems under one condition these are all pairs of systems there, as in a leaderboard; of a condition and text-only
+Of two systems under one condition these are all pairs of systems there that are no baselines, as in a ranking; of a condition and text-only
 all such comparisons. So a pair has the same adjusted p in a report, in an analysis, and compared alone.
 """
 
@@ -15,7 +15,7 @@ from proctor.runs.results import Options
 from proctor.runs.run_scores import BOTH, RunScores, both_ends, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run
-from proctor.runs.table import ItemTable
+from proctor.runs.table import BASELINES, ItemTable
 from proctor.stats import Difference, Resampling, holm_known
 
 BLIND = "text-only"
@@ -145,8 +145,9 @@ class Families:
         return []
 
     def _contests(self, run: Run) -> bool:
-        """Whether a run's system may have a rank: then it is tested against all others."""
-        return run.system not in self._card.disqualified and not run.settings.get(ORACLE, False)
+        """Whether a run is one of a system that `rank` would rank: then it is tested against all others."""
+        out = run.system in self._card.disqualified or run.system in BASELINES
+        return not out and not run.settings.get(ORACLE, False)
 
 
 def _label(kind: str, size: int, systems: int) -> str:

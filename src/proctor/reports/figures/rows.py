@@ -290,7 +290,7 @@ def _description(
                 dots = [(f"{each.name} ", dot) for each, dot in zip(series, mark, strict=True)]
             parts = [f"{name}{axis.said(dot.value)}" for name, dot in dots if dot.value is not None]
             if isinstance(mark, Box):
-                parts = [f"median {mark.median:.3g}, quartiles {mark.q1:.3g} and {mark.q3:.3g}"]
+                parts = [f"median {axis.said(mark.median)}, {_quartiles(mark, axis)}"]
             if isinstance(mark, Stack):
                 parts = [f"{count} {each.name}" for count, each in zip(mark.counts, series, strict=True) if count]
             described.append((where, parts or ["nothing"]))
@@ -336,11 +336,15 @@ def draw_list(
             field.box(top + 22, mark, 13)
         elif mark is not None:
             _compared(field, top + 22, mark, line)
-    return drawing.svg(key, title, [(name, _mark_said(mark, text)) for name, mark, text in rows])
+    return drawing.svg(key, title, [(name, _mark_said(mark, text, axis)) for name, mark, text in rows])
 
 
-def _mark_said(mark: Dot | Box | None, text: str) -> list[str]:
-    quartiles = [f"quartiles {mark.q1:.3g} and {mark.q3:.3g}"] if isinstance(mark, Box) else []
+def _quartiles(box: Box, axis: Axis) -> str:
+    return f"quartiles {axis.said(box.q1)} and {axis.said(box.q3)}"
+
+
+def _mark_said(mark: Dot | Box | None, text: str, axis: Axis) -> list[str]:
+    quartiles = [_quartiles(mark, axis)] if isinstance(mark, Box) else []
     return [*([text] if text else []), *quartiles]
 
 
