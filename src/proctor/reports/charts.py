@@ -100,7 +100,8 @@ def chart_html(chart: LeaderboardChart) -> str:
     """The chart as HTML. Every text is escaped; equal charts give equal bytes."""
     named = any(lane.name for row in chart.rows for lane in row.lanes)
     rows = "".join(_row(chart, row, named=named) for row in chart.rows)
-    kind = "chart" if any(row.rank != DASH for row in chart.rows) else "chart unranked"
+    ranked = any(row.rank != DASH for row in chart.rows)
+    kind = f"chart{'' if ranked else ' unranked'}{' compared' if chart.words.beside else ''}"
     return (
         f'<div class="{kind}" role="group" aria-label="{_text(chart.caption)}"><ol>{_head(chart)}{rows}</ol>'
         f"{_keys(chart.lines)}</div>"

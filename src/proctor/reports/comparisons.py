@@ -277,8 +277,10 @@ def gains_section(source: Source) -> Section | None:
     if pairs is None or condition == pairs.baseline:
         return None
     blocks: list[Block | str] = []
+    every: list[Comparison] = []
     for number, facet in enumerate(source.facets):
         comparisons = source.gains(facet)
+        every += comparisons
         drawn: list[Block] = []
         beside: list[Block] = []
         for place, key in enumerate(source.keys):
@@ -316,8 +318,29 @@ def gains_section(source: Source) -> Section | None:
         lead=f"Each dot is the mean over the same items of the score under {condition} minus that under "
         f"{pairs.baseline}, the line its interval. p (Holm) is adjusted for all differences of one metric and facet.",
         blocks=blocks,
+        finding=_most_and_least(source, every),
         count=count_of(sum(isinstance(block, str) for block in blocks), "facet"),
     )
+
+
+def _most_and_least(source: Source, comparisons: Sequence[Comparison]) -> str:
+    """The kinds of questions in which the first system gains most and least by the first leading metric."""
+    if not source.leading:
+        return ""
+    key, names = source.leading[0], [name for name in source.systems if not source.is_baseline(name)]
+    own = [one for one in comparisons if (one.metric, one.scorer) == (key.metric, key.scorer) and one.drawn is not None]
+    system = next((name for name in names if any(one.first.system == name for one in own)), "")
+    gains = [
+        (one.drawn or 0.0, f"{plain_name(facet)} {part}")
+        for one in own
+        if one.first.system == system
+        for facet, part in one.facets.items()
+    ]
+    if len(gains) < 2:
+        return ""
+    metric = source.metric(key.metric)
+    (most, where), (least, elsewhere) = max(gains), min(gains)
+    return f"{system}: {difference(metric, most)} in {where}, {difference(metric, least)} in {elsewhere}"
 
 
 def _gains(source: Source, facet: str, key: Key, comparisons: list[Comparison], table: Table, anchor: str) -> Figure:
