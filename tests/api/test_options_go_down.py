@@ -108,7 +108,7 @@ WAYS = {
         proctor.export,
         ExportOptions,
         "runs:export",
-        {"out": "x.jsonl"},
+        {"out": "x", "format": "jsonl"},
         {**ONE_OF_OTHERS, **OF_SCORES, "scorer": "of judgements"},
         {"format": "form"},
     ),

@@ -14,7 +14,9 @@ import proctor
 from proctor.api import leaderboard
 from proctor.api.option_values import columns_of, facets_of, texts
 from proctor.core import InputError, UsageError
+from proctor.reports import RANGE, cost_lines
 from proctor.reports.blocks import recorded_figure
+from proctor.reports.figures.marks import PLOT_SHAPES
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
 
@@ -36,7 +38,7 @@ def drawn(figure: Figure) -> Dots:
         for x, y, line in lines
         if line.get_linestyle() == "-" and len(x) == 2
     }
-    groups = [(x, y, str(line.get_label())) for x, y, line in lines if line.get_marker() == "o"]
+    groups = [(x, y, str(line.get_label())) for x, y, line in lines if line.get_marker() in PLOT_SHAPES]
     heights: dict[int, list[float]] = {}
     found: Dots = {}
     for xs, ys, group in groups:
@@ -155,10 +157,12 @@ def test_titles_and_notes(store: Any, tmp_path: Path) -> None:
     results = proctor.results(store, NAME, draws=100, seed=2, level=0.9)
     assert results.title == "Fuzzed"
     assert results.notes == (
-        "90% intervals over groups: exact for shares, bootstrap for other scores (100 draws, seed 2).",
-        "A range: what the run lacks counted as wrong … left out.",
+        "Intervals: 90 %, over groups: exact for shares, bootstrap for other scores (100 draws, seed 2).",
+        RANGE,
+        *cost_lines(results.data.costs),
     )
-    assert proctor.results(store, NAME, draws=100, failed="wrong").notes[1:] == ()
+    wrong = proctor.results(store, NAME, draws=100, failed="wrong")
+    assert wrong.notes[1:] == tuple(cost_lines(wrong.data.costs))
     assert proctor.compare(store, NAME, draws=100).title == "Fuzzed: paired differences"
     made = tmp_path / "made.db"
     for name, title, shown in (("a", "Toy", "Toy (simulated)"), ("b", "Simulated toy", "Simulated toy")):

@@ -18,6 +18,7 @@ from proctor.api.tables import LeaderboardTable
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.reports import ReportSummary, Story
+from proctor.reports.figures.marks import PLOT_SHAPES
 from proctor.runs import Store
 from tests.support.lamp_benchmark import lamps
 
@@ -111,7 +112,7 @@ def drawn(figure: Figure) -> dict[str, list[float]]:
     return {
         str(line.get_label()): sorted(round(float(value), 3) for value in np.asarray(line.get_xdata()))
         for line in axes.lines
-        if line.get_marker() == "o"
+        if line.get_marker() in PLOT_SHAPES
     }
 
 
@@ -157,7 +158,7 @@ def test_plain_text_has_the_value_with_its_interval(made: Evaluation) -> None:
     text = repr(made.results(draws=200, systems="yes", conditions="video"))
     assert "Lamps" in text
     assert "66.7 %" in text
-    assert "95% intervals over groups: exact for shares, bootstrap for other scores (200 draws, seed 0)." in text
+    assert "Intervals: 95 %, over groups: exact for shares, bootstrap for other scores (200 draws, seed 0)." in text
     narrower = repr(made.results(draws=200, systems="yes", conditions="video", level=0.8))
     assert "80 % CI" in narrower
     assert "95 % CI" not in narrower
@@ -169,8 +170,8 @@ def test_export_is_a_frame_or_a_file(made: Evaluation, tmp_path: Path) -> None:
     assert frame.groupby("system")["value"].mean().to_dict() == {"right": 1.0, "yes": pytest.approx(2 / 3)}
     assert made.export(tmp_path / "answers.csv") == 48
     assert len((tmp_path / "answers.csv").read_text("utf-8").splitlines()) == 49
-    with pytest.raises(InputError, match="format: found 'xlsx', expected one of jsonl, csv, parquet"):
-        made.export(tmp_path / "answers.xlsx")
+    with pytest.raises(InputError, match="found a name that ends in .docx, expected one that ends in .jsonl, .csv"):
+        made.export(tmp_path / "answers.docx")
 
 
 def test_items_that_do_not_count_are_exported_on_request() -> None:

@@ -25,6 +25,7 @@ from proctor.api import declared
 from proctor.cli.main import commands
 
 FORMAT = {"output": "how it is printed"}
+TABLES = {"form": "how it is printed", "figure": "drawn afterwards"}
 ASKED = {"yes": "nobody is asked first", "store": "the store itself"}
 
 
@@ -153,15 +154,15 @@ WAYS = (
         "results",
         "bench",
         f"{STORE} api:results",
-        {**FORMAT, "flags": "a list instead", "protocol": "a summary instead", "content_hash": "a hash instead"},
+        {**TABLES, "flags": "a list instead", "protocol": "a summary instead", "content_hash": "a hash instead"},
     ),
     Way(
         "results",
         "bench --protocol official",
         f"{STORE} api:official_summary",
-        {**FORMAT, "flags": "a list instead", "content_hash": "a hash instead"},
+        {**TABLES, "flags": "a list instead", "content_hash": "a hash instead"},
     ),
-    Way("compare", "bench", f"{STORE} api:compare", FORMAT),
+    Way("compare", "bench", f"{STORE} api:compare", TABLES),
     Way(
         "rank",
         "bench",
@@ -169,6 +170,7 @@ WAYS = (
         {
             **FORMAT,
             "publish": "another store",
+            "figure": "drawn afterwards",
             **dict.fromkeys(("mine", "two_level", "detail"), "after ranking"),
             **dict.fromkeys(("metric", "scorer"), "another ranking"),
         },
@@ -177,7 +179,7 @@ WAYS = (
         "analyze",
         "bench",
         f"{STORE} runs:public_copy api:analyze",
-        {**FORMAT, "publish": "another store", "out": "after"},
+        {**FORMAT, "publish": "another store", "out": "after", "pictures": "after"},
     ),
     Way("report", "bench", f"{STORE} api:report"),
     Way("export", "bench --out x.csv", f"{STORE} api:export"),

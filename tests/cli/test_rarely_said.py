@@ -29,8 +29,8 @@ from tests.support.program import proctor, within
     ("agreement", "measured", "told"),
     [
         (None, False, "Second ratings: not simulated, since nothing says how far raters agree: --rater-agreement R."),
-        (0.5, True, "Second ratings are simulated for raters that agree by r = 0.50 (as measured here)."),
-        (0.25, False, "Second ratings are simulated for raters that agree by r = 0.25 (as given)."),
+        (0.5, True, "Second ratings are simulated for raters that agree by r = 0.500 (as measured here)."),
+        (0.25, False, "Second ratings are simulated for raters that agree by r = 0.250 (as given)."),
     ],
 )
 def test_where_the_agreement_of_raters_is_from(agreement: float | None, measured: bool, told: str) -> None:

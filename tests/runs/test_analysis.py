@@ -16,6 +16,7 @@ from proctor.api import AnalysisTables
 from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
+from proctor.reports.figures.marks import PLOT_SHAPES
 from proctor.reports.source import Source
 from proctor.runs import (
     Analysis,
@@ -125,7 +126,9 @@ def test_the_plot_of_an_analysis_shows_all_questions_that_carry_a_capability(fou
     """Of the 30 counts a third is wrong for each system; of the 20 that ask of nothing else `one` has all right."""
     (axes,) = AnalysisTables(found).plot().axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    dots = {str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"}
+    dots = {
+        str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_marker() in PLOT_SHAPES
+    }
     shown = dict(zip(labels, dots["one"], strict=True))
     assert shown["aggregation"] == pytest.approx(100 * 2 / 3)
     assert shown["event_understanding"] == 0.0

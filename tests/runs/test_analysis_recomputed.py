@@ -182,7 +182,13 @@ class Expected:
                 }
                 row |= {"difference": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high, "p": one.p}
                 own.append(row | {"only_first_right": int(np.sum(a > b)), "only_second_right": int(np.sum(b > a))})
-            rows += [row | {"p_holm": p} for row, p in zip(own, holm([row["p"] for row in own]), strict=True)]
+            tests = sum(row["p"] is not None for row in own)
+            named = {
+                "systems": f"the {tests} pairs of {len(ranked)} systems",
+                "baselines": f"the {tests} pairs of a system and a baseline",
+            }
+            told = {"adjusted_for": named[family] if tests > 1 else ""}
+            rows += [row | told | {"p_holm": p} for row, p in zip(own, holm([row["p"] for row in own]), strict=True)]
         return rows
 
     def ensembles(self) -> Rows:
@@ -207,7 +213,8 @@ class Expected:
         ways = {"best": (order[:1], right[order[0]])}
         if len(voters) > 3:
             ways["vote of the best 3"] = (order[:3], voted(order[:3]))
-        ways["vote of all"] = (order, voted(order))
+        if len(voters) > 2:  # two have no majority
+            ways["vote of all"] = (order, voted(order))
         ways["any right (upper bound)"] = (order, np.max(list(right.values()), axis=0))
         groups, rows = self.groups(here), []
         for form in ("all", "binary"):
@@ -281,7 +288,7 @@ def cause(one: Given, *, baseline: bool) -> str:
     if one.unresolved == TIE:
         return "unresolved"
     state = state_of(PART, one, baseline=baseline)
-    return {"unsupported": "not supported", "failed": "failed", "missing": "missing"}.get(state, "not marked")
+    return {"unsupported": "unsupported", "failed": "failed", "missing": "missing"}.get(state, "not marked")
 
 
 def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict[str, Rows]:

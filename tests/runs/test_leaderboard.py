@@ -92,7 +92,7 @@ def test_the_report_says_who_is_shown_and_not_ranked(tmp_path: Path) -> None:
     write_run(store, "majority", [True] * QUESTIONS, oracle=True)
     write_report(store, NAME, tmp_path / "report.html", options=Options(draws=200), max_items=0)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Items whose answer format a baseline does not support: longest-option skipped 120." in page
+    assert "Unsupported items: longest-option skipped 120." in page
     assert "oracle baseline" in page
     assert "A system without a score for every item has no rank." not in page
 
@@ -123,7 +123,7 @@ def test_the_table_of_a_terminal_has_what_the_rows_have(tmp_path: Path) -> None:
             if row.rank_low != row.rank_high
             else str(row.rank_low)
         )
-        assert leads == ("–" if row.p_best is None else f"{100 * row.p_best:.0f} %")
+        assert leads == ("–" if row.p_best is None else f"{100 * row.p_best:.1f} %")
         assert note == {"majority": "oracle baseline", "unfinished": "140 not asked"}.get(row.system, "")
         if row.value is not None:
             assert value == f"{100 * row.value:.1f} %"
@@ -160,7 +160,7 @@ def test_each_system_without_a_rank_has_a_reason(tmp_path: Path) -> None:
         "never came": "24 failed",
     }
     notes = " ".join(leaderboard_notes(found))
-    assert "A range is the score of an incomplete run" in notes
+    assert "A … B: this run is incomplete." in notes
     assert "A system without a score for every item has no rank." in notes
     assert "always says the same" not in notes
 

@@ -7,7 +7,7 @@ list of numbers that comes out of it is that of `proctor.stats`, which has oracl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from proctor.core import Item, Metric, Status
@@ -323,16 +323,65 @@ def comparisons(
         here = [places[at] for at in inside]
         for first, second in pairs:
             for part in sorted(set(parts_of(first)) & set(parts_of(second)) - {("accuracy", "")}):
-                if metrics and part[0] not in metrics:
+                if part[0] not in metrics if metrics else part[0] in FLAGS:
                     continue
                 sides = [(*run, [made.runs[run][place] for place in here]) for run in (first, second)]
                 one = _pair(part, [made.items[place] for place in here], sides, failed, plan)
                 if one["n"] or not by:
                     found.append({"facets": facets} | one)
-    for key in {(one["metric"], one["scorer"]) for one in found}:
-        own = [one for one in found if (one["metric"], one["scorer"]) == key]
-        open_ones = [one["p"] is None and None not in (one["p_if_wrong"], one["p_if_excluded"]) for one in own]
-        tested = [1.0 if still else one["p"] for one, still in zip(own, open_ones, strict=True)]
-        for one, still, p in zip(own, open_ones, holm(tested), strict=True):
-            one["p_holm"] = None if still else p
+    for key in {(one["metric"], one["scorer"], _family(*_runs_of(one), by)) for one in found}:
+        own = [one for one in found if (one["metric"], one["scorer"], _family(*_runs_of(one), by)) == key]
+        asked = {frozenset(_runs_of(one)) for one in own}
+        more = []
+        for first, second in _whole(made, key[2]):
+            there = key[:2] in parts_of(first) and key[:2] in parts_of(second)
+            if there and frozenset((first, second)) not in asked:
+                sides = [(*run, [made.runs[run][place] for place in places]) for run in (first, second)]
+                more.append(_pair(key[:2], [made.items[place] for place in places], sides, failed, plan))
+        tested = [1.0 if _open(one) else one["p"] for one in [*own, *more]]
+        size = sum(p is not None for p in tested)
+        systems = {run[0] for one in [*own, *more] for run in _runs_of(one)}
+        for one, p in zip(own, holm(tested), strict=False):
+            one["p_holm"] = None if _open(one) else p
+            one["adjusted_for"] = _named(key[2], size, len(systems)) if size > 1 else ""
     return found
+
+
+FLAGS = {"unresolved", "contradiction"}
+"""What a judge's metric says of the judge alone."""
+
+Run = tuple[str, str]
+
+
+def _runs_of(one: dict[str, Any]) -> tuple[Run, Run]:
+    first, second = ((one[side]["system"], one[side]["condition"]) for side in ("first", "second"))
+    return first, second
+
+
+def _open(one: dict[str, Any]) -> bool:
+    """Whether the two readings of a pair point different ways."""
+    return one["p"] is None and None not in (one["p_if_wrong"], one["p_if_excluded"])
+
+
+def _family(first: Run, second: Run, by: Sequence[str]) -> str:
+    """What p is adjusted for: a condition of all pairs of systems, text-only, or what was asked for."""
+    if by:
+        return "asked"
+    if first[1] == second[1] and "random" not in (first[0], second[0]):
+        return f"systems under {first[1]}"
+    return "text-only" if first[0] == second[0] and "text-only" in (first[1], second[1]) else "asked"
+
+
+def _whole(made: Fuzzed, family: str) -> list[tuple[Run, Run]]:
+    if family.startswith("systems under "):
+        runs = [run for run in made.runs if run[1] == family.removeprefix("systems under ") and run[0] != "random"]
+        return list(combinations(runs, 2))
+    if family == "text-only":
+        return [(run, (run[0], family)) for run in made.runs if run[1] != family and (run[0], family) in made.runs]
+    return []
+
+
+def _named(family: str, size: int, systems: int) -> str:
+    if family.startswith("systems"):
+        return f"the {size} pairs of {systems} systems"
+    return f"the {size} comparisons {'with text-only' if family == 'text-only' else 'asked for'}"

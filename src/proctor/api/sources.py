@@ -48,8 +48,8 @@ IN_MEMORY = ":memory:"
 @dataclass(frozen=True)
 class Evaluation:
     """The result of one call of `run` or `import_answers`: `runs` of one benchmark in a store, by system and condition.
-    `outcome` says how the run ended (None for imported answers). `notes` and `done` are sentences on what to know and
-    on what was done.
+    `outcome` says how the run ended (None for imported answers). `notes`, `done` and `costs` are sentences on what to know,
+    on what was done, and on what it cost.
 
     Its methods are the functions of the same names, restricted to these runs. `proctor.results(evaluation.store)`
     covers all runs in the store, with the baselines.
@@ -61,6 +61,7 @@ class Evaluation:
     outcome: Outcome | None = None
     notes: tuple[str, ...] = field(default=())
     done: tuple[str, ...] = field(default=())
+    costs: tuple[str, ...] = field(default=())
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -139,7 +140,7 @@ class Evaluation:
         return f"Evaluation({self.benchmark!r}, store={self.store.shown!r}, runs=[{runs}])"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.done, *self.notes))
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.done, *self.costs, *self.notes))
         title = html.escape(f"{self.benchmark} in {self.store.shown}")
         return f"<p><b>{title}</b></p>{self.to_pandas().to_html(index=False)}{notes}"
 

@@ -109,6 +109,7 @@ def report_outcome(made: Evaluation) -> None:
     tally = outcome.tally
     for line in made.done:
         say(line)
+    note(*made.costs)
     _note_wrong(tally)
     note(*causes(tally), *([tally.stopped] if tally.stopped else []))
     remaining = outcome.remaining - tally.pending
