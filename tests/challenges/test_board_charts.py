@@ -88,7 +88,7 @@ def test_an_incomplete_result_is_a_range() -> None:
     [
         ("technical", "All questions", "Technical leaderboard"),
         ("clinical", "Questions of clinical relevance", "Clinical leaderboard"),
-        ("technical", "Kendall's τ", "Technical leaderboard (Kendall's τ)"),
+        ("technical", "Kendall's τ", "Kendall's τ"),
         ("speed", "All questions", "speed"),
     ],
 )

@@ -52,12 +52,13 @@ class BoardText:
 
         >>> BoardText().title({"name": "technical", "title": "All questions"})
         'Technical leaderboard'
-        >>> BoardText().title({"name": "technical", "title": "Accuracy"})
-        'Technical leaderboard (Accuracy)'
+        >>> BoardText().title({"name": "technical", "title": "Kendall's tau"})
+        "Kendall's tau"
         """
-        name = self.text(f"board.{board['name']}") if board["name"] in _TITLES else str(board["name"])
-        more = str(board["title"])
-        return name if not more or more.startswith(_GENERIC) else f"{name} ({more})"
+        title = str(board["title"])
+        if title and not title.startswith(_GENERIC):
+            return title
+        return self.text(f"board.{board['name']}") if board["name"] in _TITLES else str(board["name"])
 
     def result(self, number: float | None, *, percent: bool = True) -> str:
         """A result, in per cent where it is a share.
