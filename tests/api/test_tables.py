@@ -170,7 +170,7 @@ def test_export_is_a_frame_or_a_file(made: Evaluation, tmp_path: Path) -> None:
     assert frame.groupby("system")["value"].mean().to_dict() == {"right": 1.0, "yes": pytest.approx(2 / 3)}
     assert made.export(tmp_path / "answers.csv") == 48
     assert len((tmp_path / "answers.csv").read_text("utf-8").splitlines()) == 49
-    with pytest.raises(InputError, match="found a name that ends in .docx, expected one that ends in .jsonl, .csv"):
+    with pytest.raises(InputError, match=r"found a name that ends in \.docx, expected one that ends in \.jsonl, \.csv"):
         made.export(tmp_path / "answers.docx")
 
 

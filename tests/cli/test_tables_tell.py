@@ -304,15 +304,18 @@ def cell(name: str, one: Any, percent: bool) -> str:
     return share(one) if percent and name in SHARES else minus(f"{one:.3f}")
 
 
+def span_end(end: float, percent: bool) -> str:
+    return f"{100 * end:.1f}" if percent else f"{end:.3f}"
+
+
 def shown_row(name: str, row: Mapping[str, Any]) -> dict[str, str]:
     """A row with the heads of its columns; both ends of an interval are one column."""
     percent, found = name != "regression", {}
     for key, value in row.items():
         if key.endswith("_low") and key != "whisker_low":
             low, high = (row[f"{key.removesuffix('low')}{end}"] for end in ("low", "high"))
-            digits = (lambda end: f"{100 * end:.1f}") if percent else (lambda end: f"{end:.3f}")
             found[HEADS["gain_ci" if key == "gain_low" else "ci"]] = (
-                "–" if low is None or high is None else minus(f"{digits(low)} to {digits(high)}")
+                "–" if None in (low, high) else minus(" to ".join(span_end(end, percent) for end in (low, high)))
             )
         elif not (key.endswith("_high") and key != "whisker_high") and key != "adjusted_for":
             found[HEADS.get(key, key.replace("_", " ").capitalize())] = cell(key, value, percent)

@@ -160,7 +160,17 @@ def figures(store: Path) -> Figures:
 
 def _asked(store: Path, command: str, *options: str) -> dict[str, str]:
     """What a command prints in each format."""
-    given = (command, "toy", "--store", store, "--draws", str(DRAWS), "--seed", str(SEED), *options)
+    given: tuple[str | Path, ...] = (
+        command,
+        "toy",
+        "--store",
+        store,
+        "--draws",
+        str(DRAWS),
+        "--seed",
+        str(SEED),
+        *options,
+    )
     found = {form: shell(*given, "--format", form) for form in ("table", "json", "csv")}
     assert {one.returncode for one in found.values()} == {0}, found["table"].stderr
     return {form: one.stdout for form, one in found.items()}

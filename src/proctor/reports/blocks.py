@@ -152,8 +152,8 @@ class Units:
             return difference(self.metric, one).removeprefix("+")
         return value(self.metric, one) if name in _VALUES else number(one)
 
-    def ends(self, low: float | None, high: float | None) -> str:
-        """An interval."""
+    def ends(self, low: Any, high: Any) -> str:
+        """An interval, given its ends or None."""
         if isinstance(low, int) and isinstance(high, int):
             return rank_range(low, high)
         return number_interval(low, high) if self.metric is None else interval(self.metric, low, high)
