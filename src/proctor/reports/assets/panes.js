@@ -129,7 +129,17 @@ const panes = (() => {
       return make("li", { "aria-setsize": state.found.length, "aria-posinset": state.found.indexOf(item) + 1 }, button);
     }
 
-    const height = () => (list.firstElementChild ? list.firstElementChild.offsetHeight : 0) || 74;
+    const height = () => {
+      const row = list.querySelector("li:not(.room)");
+      return (row && row.offsetHeight) || 74;
+    };
+
+    // The room of rows that are not drawn.
+    function room(rows) {
+      const empty = make("li", { class: "room", "aria-hidden": "true" });
+      empty.style.height = `${rows * height()}px`;
+      return empty;
+    }
 
     // Of a long list only the rows around what is seen exist.
     function drawList(again) {
@@ -139,9 +149,8 @@ const panes = (() => {
       const focused = list.contains(document.activeElement) ? state.found.find((item) => item.button === document.activeElement) : null;
       for (const item of state.found.slice(state.start, state.start + WINDOW)) delete item.button;
       const shown = state.found.slice(start, start + WINDOW);
-      list.replaceChildren(...shown.map(entry));
-      list.style.paddingTop = `${start * height()}px`;
-      list.style.paddingBottom = `${(state.found.length - start - shown.length) * height()}px`;
+      const [above, below] = [room(start), room(state.found.length - start - shown.length)];
+      list.replaceChildren(above, ...shown.map(entry), below);
       Object.assign(state, { start, drawn: state.found });
       if (focused && focused.button) focused.button.focus({ preventScroll: true });
       mark();
