@@ -21,6 +21,7 @@ from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
 from proctor.runs import Options, Store, compare, import_answers, results
 from proctor.tasks.rexsonovqa import READER
+from tests.support.browser_items import data_of
 from tests.support.program import within
 
 A1 = [[97, 8], [68, 76]]  # rows: blind right, blind wrong; columns: with the video
@@ -157,9 +158,7 @@ def test_the_report_prints_the_table_as_the_paper_does_and_the_gains(store: Stor
 def test_the_browser_says_whose_letters_are_meant_and_where_the_clip_lies(store: Store, tmp_path: Path) -> None:
     written = write_report(store, "rexsonovqa", tmp_path / "r.html", options=Options(draws=100))
     text = written.path.read_text(encoding="utf-8")
-    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', text, re.DOTALL)
-    assert found is not None
-    data = json.loads(found[1])
+    data = data_of(text)
     item = next(one for one in data["items"] if one["id"] == "1st_Trimester_Scan/mcq-01")
     given = {data["runs"][one["run"]]["condition"]: one for one in item["answers"]}
     assert plain(given["video"]["text"]).startswith("Answer: D")

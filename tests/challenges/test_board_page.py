@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from proctor.challenges.publishing import board_tables, leaders, publish, seen_boards, write_boards
+from proctor.challenges.board_charts import BoardText, board_chart
+from proctor.challenges.publishing import board_tables, in_order, leaders, publish, seen_boards, write_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from proctor.challenges.uploads import submit_file
@@ -33,26 +34,27 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     found.challenge.close()
 
 
-def test_tables_say_places_means_and_who_is_not_above_the_baselines(hosted: Hosted) -> None:
+def test_tables_say_places_means_and_who_passes_the_gate(hosted: Hosted) -> None:
     technical, clinical = board_tables(seen_boards(hosted.challenge, PHASE, "public"))
     rows = {row["Team"]: row for row in technical.records}
     assert [*rows] == ["Alpha", "Beta", "plain"]
     assert (rows["Alpha"]["Place"], rows["plain"]["Place"]) == ("1", "")
-    assert (rows["Alpha"]["Remarks"], rows["Beta"]["Remarks"]) == ("", "not above every baseline")
-    assert rows["Alpha"]["Seconds (median)"] == "1.0 (said)"
-    assert technical.title == "All questions (120 questions in 6 groups)"
-    assert clinical.title.startswith("Questions of clinical relevance")
+    assert (rows["Alpha"]["Remarks"], rows["Beta"]["Remarks"]) == ("passes the gate", "")
+    assert rows["Alpha"]["Seconds (median)"] == "1.0 (self-reported)"
+    assert technical.title == "Technical leaderboard (120 questions in 6 groups)"
+    assert clinical.title.startswith("Clinical leaderboard (")
 
 
-def test_drawn_intervals_hold_the_mean_and_the_best_baseline(hosted: Hosted) -> None:
-    for row in board_tables(seen_boards(hosted.challenge, PHASE, "public"))[0].rows:
-        span = row[-1].span  # type: ignore[union-attr]
-        assert span is not None
-        assert span.low is not None
-        assert span.high is not None
-        assert span.mark is not None
-        assert 0 <= span.low <= span.value <= span.high <= 1
-        assert 0 <= span.mark <= 1
+def test_charts_hold_intervals_and_the_best_baseline_on_the_whole_axis(hosted: Hosted) -> None:
+    for board in seen_boards(hosted.challenge, PHASE, "public")["boards"]:
+        chart = board_chart(board, in_order(board), BoardText())
+        assert chart.axis.limits == (0.0, 1.0)
+        assert any(label.startswith("best baseline: plain ") for _, label in chart.lines)
+        for (lane,) in (row.lanes for row in chart.rows):
+            assert lane.low is not None
+            assert lane.value is not None
+            assert lane.high is not None
+            assert 0 <= lane.low <= lane.value <= lane.high <= 1
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monk
     assert [row["place"] for row in seen(own)["boards"][0]["rows"]] == [1, 2, None]
     assert (seen(own)["outdated"], board_tables(seen(own))[0].title) == (
         False,
-        "All questions (160 questions in 8 groups)",
+        "Technical leaderboard (160 questions in 8 groups)",
     )
     own.now.pass_by(seconds=1)  # type: ignore[attr-defined]
     with own.writing() as connection:

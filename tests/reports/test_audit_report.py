@@ -17,6 +17,7 @@ from proctor.reports import AuditSource, ReportSummary, write_audit_report
 from proctor.reports.metric_profile import _verdict
 from proctor.stats import Contrast
 from tests.support.audit_page import FEW, Tables, embedded, ends, planted_source, read, signed
+from tests.support.browser_items import data_of
 from tests.support.planted_metrics import planted
 from tests.support.program import proctor
 
@@ -194,7 +195,7 @@ def test_the_real_data(data: Path, tmp_path: Path) -> None:
     assert "Favours long answers beyond their ratings: " in page.texts["bias"]
     assert "No answer was rated by two raters on the same dimension." in page.texts["raters"]
     assert out.stat().st_size < 8e6
-    items = json.loads(page.data)["items"]
+    items = data_of(out.read_text(encoding="utf-8"))["items"]
     assert len(items) == 242
     assert all(item["question"] and item["references"] for item in items)
     assert sum(len(item["answers"]) for item in items) == 726

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from proctor.core import ACCURACY, Cell, Column, Span, Table, difference, number, p_value, percent
 from proctor.reports.blocks import Folded, Prose, Section, Story, Units, records_table, span_of
-from proctor.reports.browser import Shown
+from proctor.reports.content import Shown
 from proctor.reports.renderers import render_page, show_block, show_section
 
 HOSTILE = "team [bold]a[/bold] <b>\x1b[31m\u202e & co"

@@ -121,8 +121,9 @@ def test_the_most_failed_come_first_and_the_list_shows_what_differs(chromium: st
     beside, what = in_browser(chromium, work)
     order = [item["id"] for item in sorted(data["items"], key=lambda item: -wrong(item))]
     assert [line.split(" · ")[0] for line in beside] == order
-    assert not any(line.startswith("Which instrument is seen") for line in what)
-    assert any(line.endswith("step 12?") for line in what)
+    # Some ask otherwise: no beginning is shared by all, so that none is left out.
+    assert any(line == "Which instrument is seen in step 12?" for line in what)
+    assert any(line.startswith("Describe step") for line in what)
 
 
 def test_typing_choosing_and_clearing(chromium: str, report: Path) -> None:
@@ -175,13 +176,13 @@ def test_one_item_shows_everything(chromium: str, report: Path) -> None:
         "Judge rating by the-judge",
         "contradiction",
         "explanation: Neither half holds.",
-        "Helpful (0–2): 2, by the-judge",
+        "Scores by the-judgeHelpful (0–2)2",
         "900 tokens in, 20 out",
     ):
         assert said in free
     assert "D. clip applier ✓ key" in choice
     assert "Because: connection reset" in choice
-    assert cards == 12
+    assert cards == 8  # the baseline's letters stand in the table alone
 
 
 def test_arrows_walk_through_the_list(chromium: str, report: Path) -> None:

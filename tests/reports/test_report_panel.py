@@ -53,12 +53,9 @@ def store(tmp_path: Path) -> Store:
 
 def test_what_waits_for_a_judge_stands_last_and_says_so(store: Store) -> None:
     source = Source(store, "mixed", Options(draws=100))
-    keys = [key for key in source.keys if key.metric == "accuracy"]
-    assert [source.label(key) for key in keys] == [
-        "Accuracy, marked by code",
-        "Accuracy, marked by panel[a, b]",
-        "Accuracy, not marked yet",
-    ]
+    assert [source.label(key) for key in source.keys] == ["Accuracy, marked by code", "Accuracy, marked by panel[a, b]"]
+    assert [key.metric for key in source.unmarked] == ["accuracy"]  # has no values, and so no table and no chart
+    assert [key.metric for key in source.flags] == ["unresolved"]  # says nothing of a system: it has no rank
     assert source.chance(Key("accuracy", "code")) == 0.5  # yes or no; free text is not code's
     assert source.chance(Key("accuracy", PANEL)) is None
 
@@ -67,8 +64,10 @@ def test_the_headline_says_what_is_in_no_average(store: Store, tmp_path: Path) -
     found = write_report(store, "mixed", tmp_path / "report.html", options=Options(draws=100))
     text = found.path.read_text(encoding="utf-8")
     assert "a panel came to no majority" in text
-    for column in ("Unresolved", "Not submitted", "Unmarked"):
-        assert f"<bdi>{column}</bdi></th>" in text
+    assert "Not marked by Accuracy: answers 3 of waiting (proctor score marks them)." in text
+    assert "2 unresolved" in text
+    assert "<bdi>Not submitted</bdi></th>" in text
+    assert "2 of 3" in text.partition('<section id="statuses"')[2].partition("</section>")[0]  # the flags of the judge
     source = Source(store, "mixed", Options(draws=100))
     (row,) = [one for one in source.overall if (one.metric, one.scorer) == ("accuracy", PANEL)]
     # Three right and one wrong; under this scorer's policy of both, the two without a verdict are a matter of range.

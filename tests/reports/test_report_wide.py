@@ -1,9 +1,8 @@
-"""The report of fifty systems: its items come in pieces and are the same as at once, and every name can be read."""
+"""The report of fifty systems: its items come in packed blocks and are the same as plain ones, small, and every name can be
+read."""
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
 from proctor.runs import Options, Store
 from tests.reports.test_report_browser import in_browser
+from tests.support.browser_items import blocks_of, data_of
 from tests.support.chromium import Page
 
 SYSTEMS, ITEMS = 50, 80
@@ -65,31 +65,27 @@ def whole(wide: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pieces(wide: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packed(wide: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proctor.reports.renderers._PIECE", 100_000)
-        return written(wide, tmp_path_factory.mktemp("pieces") / "report.html").path
+        patch.setattr("proctor.reports.packing.PLAIN", 100_000)
+        return written(wide, tmp_path_factory.mktemp("packed") / "report.html").path
 
 
-def data_of(report: Path) -> tuple[dict[str, Any], list[Any]]:
-    """The data of a page, and its pieces."""
-    first, *others = re.findall(
-        r'<script (?:id="data"|class="piece") type="application/json">(.*?)</script>',
-        report.read_text(encoding="utf-8"),
-        re.DOTALL,
-    )
-    return json.loads(first), [json.loads(one) for one in others]
+def test_the_blocks_together_are_the_whole(whole: Path, packed: Path) -> None:
+    plain, opened = (one.read_text(encoding="utf-8") for one in (whole, packed))
+    assert blocks_of(plain) == []
+    assert len(blocks_of(opened)) > 3
+    assert data_of(plain) == data_of(opened)
+    assert [item["id"] for item in data_of(opened)["items"]] == [f"q{number:03d}" for number in range(ITEMS)]
 
 
-def test_the_pieces_together_are_the_whole(whole: Path, pieces: Path) -> None:
-    together, none = data_of(whole)
-    first, others = data_of(pieces)
-    assert none == []
-    assert len(others) > 3
-    items = together.pop("items")
-    assert [*first.pop("items"), *(item for piece in others for item in piece)] == items
-    assert [item["id"] for item in items] == [f"q{number:03d}" for number in range(ITEMS)]
-    assert first == together
+def test_ten_thousand_items_of_24_systems_fit_into_60_mb(packed: Path) -> None:
+    """The bytes of an answer with what belongs to it, times the answers, leave room for the page around them."""
+    text = packed.read_text(encoding="utf-8")
+    each = sum(map(len, blocks_of(text))) / (ITEMS * SYSTEMS)
+    assert each < 60  # about 40 are usual
+    assert 10_000 * 24 * each < 45e6
+    assert 1_000 * 10 * each < 1.5e6
 
 
 FOUND = """new Promise((done) => {
@@ -113,11 +109,11 @@ ADDRESSES = {
 }
 
 
-def test_filters_and_addresses_find_the_same_in_pieces(chromium: str, whole: Path, pieces: Path) -> None:
+def test_filters_and_addresses_find_the_same_in_blocks(chromium: str, whole: Path, packed: Path) -> None:
     async def work(page: Page) -> list[list[Any]]:
         found = []
         for address in ADDRESSES:
-            for report in (whole, pieces):
+            for report in (whole, packed):
                 await page.open("about:blank")
                 await page.open(report.as_uri() + address)
                 found.append(await page.evaluate(FOUND))
@@ -182,9 +178,8 @@ def test_a_leader_is_held_against_ranked_systems_alone(tmp_path: Path, third: bo
             mark = Score(item_id=item.id, metric="accuracy", value=float(place < right))
             store.write(run, [(Answer(item_id=item.id, parsed="A" if place < right else "B"), [mark])])
     said = written(store, tmp_path / "report.html").story.answers[0].answer
-    expected = (
-        "It is significantly better than every other ranked system; 1 system can't be ranked."
-        if third
-        else "No other system has a rank to compare it with (see the leaderboard)."
-    )
-    assert said.endswith(expected)
+    if third:
+        assert "It is significantly better than every other ranked system; over none +100.0 pts" in said
+        assert said.endswith("; 1 system can't be ranked.")
+    else:
+        assert said.endswith("No other system has a rank to compare it with (see the leaderboard).")

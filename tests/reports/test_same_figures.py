@@ -346,7 +346,7 @@ def _page(read: Figures, store: Path) -> None:
     write_report(Store(store, create=False), "toy", out, options=Options(draws=DRAWS, seed=SEED))
     for _, caption, row in Tables(out.read_text("utf-8")).records():
         metric = _metric_of(caption)
-        condition = next((name for name in CONDITIONS if f", {name}" in caption), "")
+        condition = row.get("Condition") or next((name for name in CONDITIONS if f", {name}" in caption), "")
         if HEADS["rank_ci"] in row and metric and METRICS[metric].label in row:
             where = (metric, row["System"].removesuffix(" baseline"), condition)
             _shown_rank(read, "page", where, row, METRICS[metric].label)

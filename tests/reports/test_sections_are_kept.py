@@ -21,9 +21,11 @@ from proctor.core import Cell, Column, FailedPolicy, Table
 from proctor.reports import AuditSource, Source
 from proctor.reports.analysis import analysis_section
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
+from proctor.reports.charts import LeaderboardChart
 from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
 from proctor.reports.completion import consumption_section, statuses_section
-from proctor.reports.leaderboard import headline_section, published_section
+from proctor.reports.headline import headline_section
+from proctor.reports.leaderboard import published_section
 from proctor.reports.metric_agreement import (
     agreement_section,
     audit_tables,
@@ -78,8 +80,24 @@ def of_block(block: Block | str) -> Iterator[str]:
         yield f"Table {block.title!r}: {block.caption}"
         lines: list[Sequence[Cell | Column | str | int]] = [block.columns, *block.rows, block.foot]
         yield from (" ; ".join(map(of_cell, line)) for line in lines if line)
+    elif isinstance(block, LeaderboardChart):
+        yield from of_chart(block)
     else:
         yield from of_figure(block)
+
+
+def of_chart(chart: LeaderboardChart) -> Iterator[str]:
+    lines = ", ".join(f"{label} at {at:.3f}" for at, label in chart.lines)
+    yield f"Chart: {chart.caption} Axis {' '.join(chart.axis.labels)}; lines: {lines}"
+    for row in chart.rows:
+        badges = "".join(f" ({badge})" for badge in row.badges)
+        yield f"  {row.rank} [{row.rank_ends}] {row.name}{badges}{' hollow' if row.is_baseline else ''}: {row.below}"
+        for lane in row.lanes:
+            drawn = " ".join("–" if one is None else f"{one:.3f}" for one in (lane.low, lane.value, lane.high))
+            state = " open" if lane.is_open else ""
+            yield f"    {lane.mark} {lane.name}: {lane.score} ; {lane.ends} ; {lane.beside} [{drawn}]{state}"
+    if chart.numbers is not None:
+        yield from (f"  {line}" for line in of_block(chart.numbers))
 
 
 def of_figure(one: Figure) -> Iterator[str]:
@@ -97,7 +115,11 @@ def of_figure(one: Figure) -> Iterator[str]:
 def text_of(sections: list[Section]) -> str:
     lines = []
     for one in sections:
-        lines += [f"# {one.title} ({one.key}{', open' if one.opened else ''})", one.lead]
+        lines += [
+            f"# {one.title} ({one.key}{', open' if one.opened else ''})",
+            one.lead,
+            f"-> {one.finding} | {one.count}",
+        ]
         lines += [line for block in one.blocks for line in of_block(block)]
         lines.append("")
     return "\n".join(line.rstrip() for line in lines)

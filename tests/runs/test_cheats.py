@@ -412,7 +412,7 @@ def in_report(store: Store, benchmark: str, system: str, folder: Path) -> Standi
         table = page[page.index(f'id="{section}"') :]
         above.append(table.index(f">{system}<") < table.index(">honest<"))
     table = page[page.index('id="leaderboard"') :]
-    row = table[table.index(f">{system}<") :].split("</tr>")[0]
+    row = table[table.index(f">{system}<") :].split("</li>")[0]
     shown = re.findall(r"([\d.]+) %<", row)
     return Standing(None if " … " in row else float(shown[0]) / 100, any(above))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from html.parser import HTMLParser
 from typing import Any
 
@@ -10,6 +9,7 @@ from proctor.audits import AuditReport, CorrelationSettings
 from proctor.core import number
 from proctor.reports import AuditSource, Question, ReportSummary
 from proctor.reports import Reference as Said
+from tests.support.browser_items import data_of
 from tests.support.planted_metrics import planted
 
 FEW = CorrelationSettings(draws=200)
@@ -32,7 +32,6 @@ class Tables(HTMLParser):
         self.sections: dict[str, list[list[list[str]]]] = {}
         self.texts: dict[str, str] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.data = page.split('<script id="data" type="application/json">')[1].split("</script>", maxsplit=1)[0]
         self._section = ""
         self._cell: list[str] | None = None
         self._quiet = 0
@@ -75,7 +74,7 @@ def read(summary: ReportSummary) -> Tables:
 
 
 def embedded(summary: ReportSummary) -> Any:
-    return json.loads(read(summary).data)
+    return data_of(summary.path.read_text(encoding="utf-8"))
 
 
 def ends(one: dict[str, Any]) -> list[str]:

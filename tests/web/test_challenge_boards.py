@@ -16,8 +16,8 @@ from sqlalchemy import delete, insert, select, update
 from proctor.challenges import schema
 from proctor.challenges.boards import BoardFigure, Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.pages.phases import in_order, scale_of
 from proctor.challenges.pages.site import ChallengeSite
+from proctor.challenges.publishing import in_order
 from proctor.challenges.receipts import issue_receipts, verify_receipt, write_public_key
 from proctor.challenges.states import SubmissionState
 from tests.support.challenge_site import HIDDEN, challenge_site, logged_in, posted, team_of_two
@@ -45,7 +45,7 @@ def scored(site: ChallengeSite, team: int, mean: float, phase: str = HIDDEN, num
     """A submission of a team with this mean, as the scorer would leave it."""
     now = site.now().isoformat()
     board = BoardFigure(name="technical", title="All questions", mean=mean, low=mean - 0.1, high=mean + 0.1, questions=20,
-                        groups=2, above=mean > 0.6)  # fmt: skip
+                        groups=2, above=mean > 0.6, percent=True)  # fmt: skip
     row = {"team": team, "account": team, "phase": phase, "number": number, "kind": "file", "name": f"try {team}",
            "upload": "0" * 64, "bytes": 9, "seed": 1, "state": SubmissionState.SCORED.value, "fault": "nobody",
            "attempted": 1, "scored": 1, "submitted": now, "changed": now}  # fmt: skip
@@ -98,10 +98,11 @@ def test_the_public_sees_teams_in_order_with_the_baseline_at_its_place(site: Cha
     assert names_on(page) == ["Hand Surgeons", "a team that is not listed", "plain", "Bone Setters"]
     assert "Tray Watchers" not in page
     assert "not eligible for awards" not in page
-    assert page.count("<svg") == 4
-    assert "0.812" in page
-    assert "0.8125" not in page
-    assert "90 %" in page
+    assert page.count('class="track c0"') == 4  # a row of the chart for each, on one axis
+    assert "81.2 %" in page
+    assert "81.25" not in page
+    assert "best baseline: plain 60.0 %" in page
+    assert "90.0 %" in page
     assert f"/board/{HIDDEN}" in browser(site).get("/").text
 
 
@@ -129,16 +130,16 @@ def test_boards_and_results_are_for_whom_the_phase_says(site: ChallengeSite, pol
         assert client.get(f"/board/{HIDDEN}").status_code == status, name
         assert (f"/board/{HIDDEN}" in client.get("/").text) == (status == 200), name
     own = logged_in(seen, "anna").get("/submission/1").text
-    assert ("0.812" in own) == (policy != "organisers")
+    assert ("81.2 %" in own) == (policy != "organisers")
     assert ("not shown yet" in own) == (policy == "organisers")
-    assert "0.8125" in logged_in(seen, "olga").get("/submission/1").text, "organisers see it as it is"
+    assert "81.25 %" in logged_in(seen, "olga").get("/submission/1").text, "organisers see it as it is"
 
 
 def test_before_its_day_organisers_alone_see_a_board(site: ChallengeSite) -> None:
     later = site.now() + timedelta(days=1)
     early = set_results(site, shown_from=later)
     assert browser(early).get(f"/board/{HIDDEN}").status_code == 404
-    assert "0.812" not in logged_in(early, "anna").get("/submissions").text
+    assert "81.2" not in logged_in(early, "anna").get("/submissions").text
     assert logged_in(early, "olga").get(f"/board/{HIDDEN}").status_code == 200
     now = replace(early, now=lambda: later, challenge=replace(early.challenge, now=lambda: later))
     assert browser(now).get(f"/board/{HIDDEN}").status_code == 200
@@ -165,8 +166,8 @@ def test_a_result_that_the_ladder_holds_back_is_not_told(site: ChallengeSite) ->
         connection.execute(insert(schema.results).values(submission=1, scorer=2, figures=held, at=""))
     anna = logged_in(site, "anna")
     for path in ("/submission/1", "/submission/1/state", "/submissions", f"/phase/{HIDDEN}"):
-        assert "0.8" not in anna.get(path).text, path
-    assert "0.8125" in logged_in(site, "olga").get("/submission/1").text
+        assert "81." not in anna.get(path).text, path
+    assert "81.25 %" in logged_in(site, "olga").get("/submission/1").text
 
 
 def test_organisers_alone_see_what_a_phase_has_given_away(site: ChallengeSite) -> None:
@@ -289,13 +290,3 @@ def test_baselines_stand_where_their_mean_puts_them() -> None:
     assert [one["name"] for one in in_order({"facts": {}, "rows": rows})] == ["y", "a", "x", "w", "b", "c", "z"]
     fewer = {"facts": {"higher_is_better": False}, "rows": [board_row("b", 0.5), board_row("a", 0.9), rows[3]]}
     assert [one["name"] for one in in_order(fewer)] == ["b", "x", "a"]
-
-
-def test_a_scale_holds_all_intervals() -> None:
-    scale = scale_of([board_row("a", 0.9), board_row("b", 0.5), board_row("c", None)])
-    assert scale is not None
-    assert 0 < scale.at(0.4) < scale.at(1.0) < 200
-    assert scale_of([board_row("c", None)]) is None
-    flat = scale_of([board_row("a", 0.5, low=None, high=None)])
-    assert flat is not None
-    assert flat.at(0.5) == 100.0

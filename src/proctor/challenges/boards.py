@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from proctor.challenges.schema import results, submissions, team_charges
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
-from proctor.metrics import chance_of
+from proctor.metrics import chance_level, chance_of
 from proctor.runs import (
     Board,
     Contest,
@@ -52,8 +52,8 @@ _RULES: tuple[Literal["all", "ladder"], ...] = ("all", "ladder")
 
 
 class BoardFigure(FrozenModel):
-    """The mean of a submission on one board with its 95 % interval. `above` says whether it beats every baseline there
-    (None without baselines)."""
+    """The mean of a submission on one board with its 95 % interval, a share where it is shown in `percent`. `above` says
+    whether it beats every baseline there (None without baselines)."""
 
     name: str
     title: str
@@ -64,6 +64,7 @@ class BoardFigure(FrozenModel):
     groups: int | None = None
     above: bool | None = None
     higher_is_better: bool = True
+    percent: bool = False
 
 
 class AnswerSeconds(FrozenModel):
@@ -209,6 +210,8 @@ class BoardMaker:
             "groups": standings.groups,
             "buckets": list(standings.buckets),
             "shares": True,
+            "percent": True,
+            "chance": self._chance(board.marks) if board.items else None,
             "rule": standings.rule,
             "ties": standings.ties,
             "tie_orders": [asdict(order) for order in standings.tie_orders],
@@ -219,6 +222,16 @@ class BoardMaker:
             "too_few_groups": list(board.powerless),
         }
         return MadeBoard(board.name, board.title, facts, tuple(rows))
+
+    def _chance(self, marks: Marks) -> float | None:
+        """The mean over the buckets of the chance level in each; None if a question has none."""
+        known = {item.id: chance_of(item) for item in self.store.items(self.benchmark)}
+        ids = load_items(self.store, self.store.card(self.benchmark)).ids
+        levels = [known[ids[place]] for place in marks.item.tolist()]
+        if not levels or None in levels:
+            return None
+        _, bucket, size = np.unique(marks.bucket, return_inverse=True, return_counts=True)
+        return float(np.mean(np.bincount(bucket, weights=np.array(levels, dtype=float)) / size))
 
     def _mean(self, right: NDArray[np.float64], marks: Any, bounds: tuple[float, float]) -> Estimate:
         """The mean over the buckets of the mean in each bucket, with its interval."""
@@ -245,6 +258,7 @@ class BoardMaker:
             "higher_is_better": ranked.metric.higher_is_better,
             "percent": ranked.metric.percent,
             "shares": self._are_shares(ranked),
+            "chance": chance_level(ranked.metric, self.store.items(self.benchmark)),
         }
         return MadeBoard("technical", ranked.metric.label or ranked.metric.name, facts, tuple(rows))
 

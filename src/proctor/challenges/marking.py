@@ -179,6 +179,7 @@ def _figure(board: MadeBoard, system: str) -> BoardFigure:
         groups=board.facts.get("groups"),
         above=None if below is None else not below,
         higher_is_better=board.facts.get("higher_is_better", True),
+        percent=board.facts.get("percent", True),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, insert, select
 
 from proctor.challenges.awards import Contender, announced_teams
+from proctor.challenges.board_charts import BoardText, board_chart
 from proctor.challenges.boards import Figures, MadeBoard, given_away, result_counts
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DESCRIBED, RULED, undescribed
@@ -25,10 +26,8 @@ from proctor.core import (
     HEADS,
     PAGES,
     Cell,
-    Column,
     InputError,
     Metric,
-    Span,
     Table,
     columns,
     count_of,
@@ -40,6 +39,7 @@ from proctor.core import (
 )
 from proctor.reports import (
     RANK_INTERVAL_LINE,
+    Block,
     Prose,
     ReportSummary,
     Section,
@@ -67,6 +67,13 @@ _HEADS = (
     *("Team", ">Place", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
     *(f">{HEADS['places']}", f">{HEADS['p_first']}", ">Seconds (median)", "Remarks"),
 )
+_OPTIONAL = (
+    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
+    "announced",
+)
+GATE_LINE = (
+    "A team passes the gate of a board if its mean is better than that of every baseline there: a rule, no test."
+)
 _READINGS = ("all", "tied", "head_to_head")
 _NOT_LISTED = "a team that is not listed"
 _PLAIN = Metric("mean", "Mean")
@@ -74,8 +81,7 @@ _CAPTION = (
     "Mean is that of the accuracies in the buckets, with its 95 % interval over whole groups; beside it the rank by the "
     "mean with its simultaneous interval. A win rate is the share of bootstrap samples in which a system is best of all or, of "
     "those that share one of the first three places by the rule, best of the tied. The place in 95 % of resamples is the spread of the place over bootstrap samples of groups, "
-    "no confidence interval; first in resamples is the share of them in which it is first. Baselines have no place; "
-    "the line across the drawing is the best of them."
+    "no confidence interval; first in resamples is the share of them in which it is first. Baselines have no place."
 )
 
 
@@ -363,8 +369,11 @@ def seen_boards(challenge: Challenge, phase: str, visitor: Visitor) -> dict[str,
 
 def board_tables(content: dict[str, Any]) -> list[Table]:
     """One table per board, best first, baselines last."""
-    note = f" ({_OUTDATED[0].lower()}{_OUTDATED[1:-1]})" if content.get("outdated") else ""
-    return [replace(table, title=table.title + note) for table in map(_table, content["boards"])]
+    return [replace(table, title=table.title + _outdated(content)) for table in map(_table, content["boards"])]
+
+
+def _outdated(content: Mapping[str, Any]) -> str:
+    return f" ({_OUTDATED[0].lower()}{_OUTDATED[1:-1]})" if content.get("outdated") else ""
 
 
 def board_lines(board: Mapping[str, Any]) -> list[str]:
@@ -386,20 +395,62 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
     replace anything but an earlier page."""
     output_file(out, PAGES)
     content, rules = seen_boards(challenge, phase, visitor), challenge.phase(phase)
+    how = BoardText(digits=rules.results.digits)
     sections = [
-        Section(
-            board["name"], table.title, "", (table, Prose("Notes:", tuple(board_lines(board)), quiet=True)), opened=True
-        )
+        _section(board, table, how, _outdated(content))
         for board, table in zip(content["boards"], board_tables(content), strict=True)
     ]
     first = content["boards"][0]
     n_teams = count_of(sum(not row["baseline"] for row in first["rows"]), "team")
+    told = [(how.title(board), leaders(board)) for board in content["boards"]]
     story = Story(
-        f"{n_teams} on {_size(first['facts'])}, {content['at'][:16]} UTC.",
-        tuple(StoryAnswer(f"Who leads ({board['title'].lower()})?", leaders(board)) for board in content["boards"]),
+        f"{n_teams} on {_size(first['facts'])}, {content['at'][:16].replace('T', ' ')} UTC.",
+        tuple(StoryAnswer(f"Who leads the {name[0].lower()}{name[1:]}?", said) for name, said in told),
+        headline=_finding(first),
     )
     title = f"{challenge.settings.title or challenge.name}: {rules.title or rules.name}"
     return write_sections(out, story, sections, title=title)
+
+
+def _section(board: dict[str, Any], table: Table, how: BoardText, note: str) -> Section:
+    """A board as a chart, with its table folded below."""
+    chart = replace(board_chart(board, in_order(board), how), caption=f"{_size(board['facts'])}{note}.", numbers=table)
+    notes = [*([GATE_LINE] if _gated(board) else []), *board_lines(board)]
+    blocks: list[Block | str] = [chart, *([Prose("Notes:", tuple(notes), quiet=True)] if notes else [])]
+    return Section(board["name"], how.title(board), "", blocks, opened=True)
+
+
+def _finding(board: dict[str, Any]) -> str:
+    """Who leads the first board, in one sentence."""
+    best = min((row["place"] for row in board["rows"] if row["place"]), default=None)
+    first = [row["name"] or _NOT_LISTED for row in board["rows"] if best and row["place"] == best]
+    if not first:
+        return "Nobody has a place"
+    if len(first) > 1:
+        return f"{', '.join(first)} share the first place"
+    high = next(row.get("rank_high") for row in board["rows"] if row["place"] == best)
+    return f"{first[0]} leads" if high in {None, 1} else f"{first[0]} leads, but not certainly"
+
+
+def _gated(board: Mapping[str, Any]) -> bool:
+    return any(row.get("below_line") is not None for row in board["rows"])
+
+
+def in_order(board: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows as they are listed: ranked rows keep their order, and each baseline comes before the first row with a
+    worse mean."""
+    sign = 1.0 if board["facts"].get("higher_is_better", True) else -1.0
+    complete = [dict.fromkeys(_OPTIONAL) | row for row in board["rows"]]
+    rows = [row for row in complete if not row["baseline"]]
+    scored = [row for row in complete if row["baseline"] and row["mean"] is not None]
+    for baseline in sorted(scored, key=lambda row: -sign * row["mean"]):
+        worse = (
+            index
+            for index, row in enumerate(rows)
+            if row["mean"] is None or (not row["baseline"] and sign * row["mean"] <= sign * baseline["mean"])
+        )
+        rows.insert(next(worse, len(rows)), baseline)
+    return rows + [row for row in complete if row["baseline"] and row["mean"] is None]
 
 
 def _size(facts: dict[str, Any]) -> str:
@@ -424,26 +475,20 @@ def leaders(board: dict[str, Any]) -> str:
 
 
 def _table(board: dict[str, Any]) -> Table:
-    rows, facts = board["rows"], board["facts"]
-    ends = [row[name] for row in rows for name in ("mean", "low", "high") if row[name] is not None]
-    axis = (min(ends), max(ends)) if ends else (0.0, 1.0)
-    baselines = [row["mean"] for row in rows if row["baseline"] and row["mean"] is not None]
-    best = max if facts.get("higher_is_better", True) else min
-    line = best(baselines) if baselines else None
+    facts = board["facts"]
     metric = ACCURACY if facts.get("percent", True) else _PLAIN
     caption = _CAPTION if "buckets" in facts else ""
     if few := facts.get("too_few_groups"):
         caption += f" Too few groups for any difference to be significant in: {', '.join(few)}."
-    heads = (*columns(*_HEADS), Column("Drawn", drawn=True))
-    cells = tuple((*_cells(row, metric), _drawn(row, axis, line)) for row in rows)
-    return Table(caption, heads, cells, title=f"{board['title']} ({_size(facts)})")
+    cells = tuple(_cells(row, metric) for row in board["rows"])
+    return Table(caption, columns(*_HEADS), cells, title=f"{BoardText().title(board)} ({_size(facts)})")
 
 
 def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
     seconds = row.get("seconds")
     ranked = row.get("rank_by_mean") is not None
     remarks = ["announced"] if row.get("announced") else []
-    remarks += ["not above every baseline"] if row.get("below_line") and not row["baseline"] else []
+    remarks += ["passes the gate"] if row.get("below_line") is False and not row["baseline"] else []
     if row.get("mean_if_wrong") is not None and row["mean"] is None:
         ends = (value(metric, row[name]) for name in ("mean_if_wrong", "mean_if_excluded"))
         remarks.append(f"incomplete: {' to '.join(ends)}")
@@ -459,16 +504,3 @@ def _cells(row: dict[str, Any], metric: Metric) -> tuple[Cell | str, ...]:
         "" if seconds is None else f"{seconds['median']:.1f}{'' if seconds['measured'] else ' (self-reported)'}",
         "; ".join(remarks),
     )
-
-
-def _drawn(row: dict[str, Any], axis: tuple[float, float], line: float | None) -> Cell:
-    """A row's interval on the axis of all rows, with a line at the best baseline."""
-    low, high = axis
-
-    def at(number: float) -> float:
-        return (number - low) / (high - low) if high > low else 0.5
-
-    if row["mean"] is None:
-        return Cell("")
-    ends = [None if row[name] is None else at(row[name]) for name in ("low", "high")]
-    return Cell("", span=Span(ends[0], at(row["mean"]), ends[1], None if line is None else at(line)))

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.reports.analysis import analysis_tables, table_units, write_pictures
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
+    from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis, rank_ends
     from proctor.reports.comparisons import (
         comparison_blocks,
         differences_table,
@@ -66,6 +67,10 @@ __all__ = [
     "RANK_INTERVAL_LINE",
     "AuditSource",
     "Block",
+    "ChartRow",
+    "ChartWords",
+    "Lane",
+    "LeaderboardChart",
     "Prose",
     "Question",
     "Reference",
@@ -81,6 +86,7 @@ __all__ = [
     "audit_tables",
     "board_notes",
     "board_tables",
+    "chart_html",
     "comparison_blocks",
     "condition_numbers",
     "contrast_cells",
@@ -94,6 +100,7 @@ __all__ = [
     "leaderboard_notes",
     "leaderboard_table",
     "leads_tables",
+    "metric_axis",
     "metric_board_table",
     "metric_pairs_table",
     "outside_line",
@@ -102,6 +109,7 @@ __all__ = [
     "perturbation_tables",
     "policy_line",
     "power_tables",
+    "rank_ends",
     "records_table",
     "removal_lines",
     "results_tables",

@@ -23,7 +23,6 @@ from proctor.core import (
 )
 from proctor.reports.blocks import Block, Figure, Prose, Section, Units, recorded_figure, records_table
 from proctor.reports.figures import (
-    GREYS,
     MAX_ON_PODIUM,
     RIGHT,
     SHARES,
@@ -126,7 +125,18 @@ def analysis_section(source: Source) -> Section | None:
         "samples of whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are "
         "folded under it, a broken line is the chance level; proctor analyze --out writes all of them as files.",
         blocks=tuple(blocks),
+        finding="" if isinstance(analysis, str) else _from_group_to_group(analysis),
+        count=count_of(sum(isinstance(block, Figure) for block in blocks), "figure"),
     )
+
+
+def _from_group_to_group(analysis: Analysis) -> str:
+    """How far the accuracy of the first system varies between groups."""
+    first = next(iter(analysis.boards[0].names), "")
+    values = [row["value"] for row in analysis.tables["groups"] if row["system"] == first and row["value"] is not None]
+    if len(values) < 2:
+        return ""
+    return f"{first}: {percent(min(values))} to {percent(max(values))} from group to group"
 
 
 def performance_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
@@ -459,18 +469,17 @@ def podium_figure(analysis: Analysis) -> Figure | None:
 _CAUSES = {
     "right": ("R", RIGHT),
     "wrong": ("W", WRONG),
-    "unreadable": ("U", 5),
-    "timed out": ("T", 3),
-    "refused": ("X", 6),
-    "error": ("E", 6),
-    "missing": ("M", GREYS[2]),
-    "failed": ("F", GREYS[3]),
-    "unresolved": ("V", GREYS[1]),
-    "not marked": ("N", GREYS[1]),
-    "unsupported": ("S", GREYS[0]),
+    **{
+        cause: (letter, -1 - place)
+        for place, (cause, letter) in enumerate(
+            (
+                *(("unreadable", "U"), ("missing", "M"), ("timed out", "T"), ("refused", "X"), ("error", "E")),
+                *(("failed", "F"), ("unresolved", "V"), ("not marked", "N"), ("unsupported", "S")),
+            )
+        )
+    },
 }
-"""The letter and colour of each cause: right in blue, wrong in orange, a system's own failures in warm colours, what is
-missing in greys; related causes share a colour."""
+"""The letter and number of each cause: right blue, wrong orange, everything that is missing a hatched grey."""
 
 
 def together_figures(analysis: Analysis) -> list[Figure]:
@@ -503,8 +512,15 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     return recorded_figure("ensembles", "Ensembles", drawn, caption, rows)
 
 
+def _has_accuracy(rows: Sequence[AnalysisRow], form: str) -> bool:
+    """Whether any answer of this format is right or wrong, or could have been."""
+    return any(row["format"] == form and row["cause"] != "not marked" for row in rows)
+
+
 def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
-    rows = analysis.tables["failures"]
+    every = analysis.tables["failures"]
+    scored = [form for form in dict.fromkeys(row["format"] for row in every) if _has_accuracy(every, form)]
+    rows = [row for row in every if row["format"] in scored]
     if not rows:
         return None
     causes = [cause for cause in _CAUSES if any(row["cause"] == cause for row in rows)]
@@ -516,10 +532,12 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         bars = [Stack(line, shares=True) for line in lines]
         panels.append(Panel(f"{plain_name(form) or 'no format'} ({count_of(size, 'question')})", bars))
     series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
-    title = "Failures by answer format"
+    title = "Failures by answer format (accuracy)"
     drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)
     caption = (
         "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones "
         "are not scored."
     )
+    others = [plain_name(form) for form in dict.fromkeys(row["format"] for row in every) if form not in scored]
+    caption += f" Not here, since accuracy does not score it: {', '.join(others)}." if others else ""
     return recorded_figure("failures", title, drawn, caption, rows, narrow=narrow)

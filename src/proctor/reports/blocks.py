@@ -1,4 +1,4 @@
-"""Blocks of output (figures, prose, folds, sections), which renderers turn into terminal text, HTML, CSV or JSON.
+"""Blocks of output (charts, figures, prose, folds, sections), which renderers turn into terminal text, HTML, CSV or JSON.
 
 Texts in here are plain and may be hostile; every renderer escapes them. Only a figure's `svg` is markup, and it is
 made by `proctor.reports.figures` alone.
@@ -33,6 +33,7 @@ from proctor.core import (
     thousands,
     value,
 )
+from proctor.reports.charts import LeaderboardChart
 
 RANK_INTERVAL_LINE = (
     "The intervals of a board contain all true ranks at once with 95 % confidence if systems fail on single questions; of "
@@ -74,19 +75,22 @@ class Folded:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Table | Figure | Folded
+Block = Prose | Table | Figure | LeaderboardChart | Folded
 
 
 @dataclass(frozen=True)
 class Section:
     """A section. `key` is its anchor, `lead` explains what it shows. Blocks that are strings are headings. Sections
-    that are not `opened` are folded on the page."""
+    that are not `opened` are folded on the page, with their `finding` beside the title; `count` stands beside the title
+    in the contents."""
 
     key: str
     title: str
     lead: str
     blocks: Sequence[Block | str] = field(default_factory=tuple)
     opened: bool = False
+    finding: str = ""
+    count: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Story:
-    """The summary at the top of a report."""
+    """The summary at the top of a report: what was evaluated, answers, and the finding in one sentence (`headline`)."""
 
     evaluated: str
     answers: tuple[Answer, ...]
-    figure: Figure | None = None
+    headline: str = ""
 
 
 _NO_INTERVAL = "whisker"
@@ -205,10 +209,23 @@ def recorded_figure(
     narrow: str = "",
     units: Units = Units(ACCURACY),
 ) -> Figure:
-    """A drawing with its records: as a table if they are few, else as CSV. `units` say what the numbers are."""
+    """A drawing with its records: as a table of the columns that vary if they are few, else as CSV. `units` say what the
+    numbers are."""
     few = len(rows) <= _MAX_ROWS
-    numbers, lines = (records_table(caption, rows, units), "") if few else (None, _csv(rows))
+    numbers, lines = (records_table(caption, _varying(rows), units), "") if few else (None, _csv(rows))
     return Figure(svg, caption, numbers, lines, narrow, name, title, facet)
+
+
+def _varying(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records without the columns that are the same in all of them.
+
+    >>> _varying([{"system": "a", "n": 5, "p": None}, {"system": "b", "n": 5, "p": None}])
+    [{'system': 'a'}, {'system': 'b'}]
+    """
+    if len(rows) < 2:
+        return [dict(row) for row in rows]
+    kept = [name for name in rows[0] if any(row[name] != rows[0][name] for row in rows)]
+    return [{name: row[name] for name in kept} for row in rows]
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

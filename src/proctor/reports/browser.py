@@ -8,11 +8,10 @@ characters.
 
 from __future__ import annotations
 
-import base64
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,103 +20,13 @@ from proctor.audits import Key, lengths
 from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.judges import UNRESOLVED
 from proctor.media import MediaSettings, encode, locate, read_image
+from proctor.reports.content import Content, Limits, Shown, as_text
 from proctor.reports.metric_agreement import spoken_language
+from proctor.reports.packing import BrowserData, compact, pack
 from proctor.reports.source import AuditSource, Question, Source
 
 Thumbnails = Callable[[core.Item], list[tuple[str, bytes]]]
 """Returns small JPEGs of an item with their labels."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of the content of a page, which states what was left out: the number of `items`, characters of each
-    `text`, bytes of each `picture` and of all `pictures`, and `characters` of all answers."""
-
-    items: int = 2000
-    text: int = 4000
-    picture: int = 128 * 1024
-    pictures: int = 24 * 1024 * 1024
-    characters: int = 48 * 1024 * 1024
-
-
-@dataclass
-class Shown:
-    """The content of the browser, and what was left out. `order` is the priority of items if not all fit."""
-
-    items: int = 0
-    items_left_out: int = 0
-    answers: int = 0
-    texts_cut: int = 0
-    pictures: int = 0
-    pictures_left_out: int = 0
-    unknown_questions: int = 0
-    pixels: int = 0
-    order: str = ""
-
-    def left_out(self, limits: Limits) -> list[str]:
-        """A sentence for each limit that was reached."""
-        sentences = []
-        if self.items_left_out:
-            sentences.append(
-                f"{core.thousands(self.items_left_out)} of {core.count_of(self.items + self.items_left_out, 'item')} are left out of the "
-                f"browser{self.order}; the numbers above count them."
-            )
-        if self.texts_cut:
-            sentences.append(
-                f"{core.count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
-            )
-        if self.pictures_left_out:
-            sentences.append(
-                f"{core.count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable."
-            )
-        if self.unknown_questions:
-            sentences.append(
-                f"{core.count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
-            )
-        return sentences
-
-
-@dataclass
-class Content:
-    """Prepares texts, pictures and judgements for the page, within the limits."""
-
-    limits: Limits
-    shown: Shown = field(default_factory=Shown)
-
-    def text(self, text: str) -> str | list[Any]:
-        """The text, or its beginning and the number of missing characters if it is too long."""
-        text = core.clean(text)
-        if len(text) <= self.limits.text:
-            return text
-        self.shown.texts_cut += 1
-        return [text[: self.limits.text], len(text) - self.limits.text]
-
-    def picture(self, name: str, jpeg: bytes | None) -> list[str]:
-        """The picture's name, and the picture itself if it is a JPEG within the limits."""
-        fits = (
-            jpeg is not None
-            and len(jpeg) <= self.limits.picture
-            and self.shown.pixels + len(jpeg) <= self.limits.pictures
-            and jpeg.startswith(b"\xff\xd8\xff")
-        )
-        if jpeg is None or not fits:
-            self.shown.pictures_left_out += 1
-            return [core.clean(name)]
-        self.shown.pictures += 1
-        self.shown.pixels += len(jpeg)
-        return [core.clean(name), base64.b64encode(jpeg).decode("ascii")]
-
-    def vote(self, vote: core.Judgement) -> dict[str, Any]:
-        """The reply of a judge."""
-        # Keys of other replies and empty values are not informative.
-        told = {name: said for name, said in vote.reply.items() if name != "votes" and said not in (None, [], {})}
-        reply = {core.clean(name): self.text(as_text(said)) for name, said in told.items()}
-        return {"judge": core.clean(vote.judge), "reply": reply, "flags": [core.clean(flag) for flag in vote.flags]}
-
-
-def as_text(value: Any) -> str:
-    """Text unchanged, any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 _LINES = json.JSONEncoder(ensure_ascii=False, separators=(",\n ", ": "))
@@ -138,7 +47,7 @@ _STRIP = 24  # labels of one order
 _LABEL = 40  # characters of one label
 
 
-def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None = None) -> tuple[dict[str, Any], Shown]:
+def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None = None) -> tuple[BrowserData, Shown]:
     """The content of the browser, and what was left out."""
     maker = _StoredMaker(source, Content(limits), thumbnails)
     shown = maker.content.shown
@@ -151,30 +60,40 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
         for place, item in enumerate(kept)
     ]
     runs = source.ordered_runs
-    answers: list[list[dict[str, Any]]] = [[] for _ in kept]
+    answers: list[list[str]] = [[] for _ in kept]
+    votes_of: list[set[int]] = [set() for _ in kept]
+    statuses: set[str] = set()
     for number, run in enumerate(runs):
         scores, given = source.scores(run, len(kept)), source.answers(run, len(kept))
         for place in sorted(given):
-            answers[place].append(maker.answer(number, kept[place], given[place], scores.get(place, [])))
-    whole = _within(answers, limits.characters)
-    shown.items = whole
-    shown.items_left_out = len(source.items) - whole
-    shown.order = " (proctor export writes all)"
+            made = maker.answer(number, kept[place], given[place], scores.get(place, []))
+            answers[place].append(compact(made))
+            statuses.add(made["status"])
+            votes_of[place].update(mark["vote"] for mark in made.get("marks", ()) if "vote" in mark)
+    texts = [f'{compact(item)[:-1]},"answers":[{",".join(own)}]}}' for item, own in zip(items, answers, strict=True)]
+    whole = _within(texts, limits.characters)
     votes = source.votes(maker.votes)
-    data = {
+    head = {
         "runs": [
             {
                 "system": core.clean(run.system),
                 "condition": core.clean(run.condition),
                 "baseline": source.is_baseline(run.system),
+                "mark": source.numbers[run.condition],
             }
             for run in runs
         ],
         "facets": [[name, core.plain_name(name), list(map(core.clean, source.values(name)))] for name in source.facets],
-        "statuses": sorted(Counter(one["status"] for given in answers[:whole] for one in given)),
-        "items": [item | {"answers": given} for item, given in zip(items[:whole], answers[:whole], strict=True)],
-        "votes": [maker.content.vote(votes[key]) if key in votes else None for key in maker.votes],
+        "statuses": sorted(statuses),
     }
+    by_number = {
+        number: maker.content.vote(votes[key]) if key in votes else None for key, number in maker.votes.items()
+    }
+    data = pack(head, texts[:whole], by_number, votes_of[:whole], limit=limits.bytes)
+    shown.items = data.kept
+    shown.answers = sum(map(len, answers[: data.kept]))
+    shown.items_left_out = len(source.items) - data.kept
+    shown.order = " (proctor export writes all)"
     return data, shown
 
 
@@ -224,7 +143,6 @@ class _StoredMaker:
 
     def answer(self, run: int, item: core.Item, answer: core.Answer, scores: list[core.Score]) -> dict[str, Any]:
         text = self.content.text
-        self.content.shown.answers += 1
         data: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
         read = "" if answer.parsed is None else _spoken(item, answer.parsed)
         if read and read != answer.text:
@@ -240,7 +158,7 @@ class _StoredMaker:
         if answer.usage.requests:
             data["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
-            data["marks"] = [self._mark(score) for score in scores]
+            data["marks"] = [self._mark(score) for score in sorted(scores, key=self._place)]
         data["outcome"] = _outcome(self.source, item, answer, scores)
         return data
 
@@ -259,6 +177,16 @@ class _StoredMaker:
             data["more"] = self.content.text(_one_a_line(extra))
         return data
 
+    def _place(self, score: core.Score) -> int:
+        """The place of a metric: those that lead first."""
+        return self.places.get(score.metric, len(self.places))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The metrics in the order in which a reader wants them."""
+        keys = [*self.source.leading, *self.source.keys]
+        return {name: place for place, name in enumerate(dict.fromkeys(key.metric for key in keys))}
+
     def _mark(self, score: core.Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
@@ -272,14 +200,14 @@ class _StoredMaker:
         return data
 
 
-def _within(answers: list[list[dict[str, Any]]], limit: int) -> int:
-    """The number of items whose answers have at most this number of characters."""
+def _within(items: Sequence[str], limit: int) -> int:
+    """The number of items that have at most this number of characters together."""
     spent = 0
-    for place, given in enumerate(answers):
-        spent += max(0, len(json.dumps(given, ensure_ascii=False)) - 2 * max(1, len(given)))  # without the list's own
+    for place, item in enumerate(items):
+        spent += len(item)
         if spent > limit:
             return place
-    return len(answers)
+    return len(items)
 
 
 def _order(labels: Any) -> list[str]:
@@ -338,13 +266,13 @@ def _outcome(source: Source, item: core.Item, answer: core.Answer, scores: list[
     return "wrong" if lacking and source.policies == (core.FailedPolicy.WRONG,) else "unmarked"
 
 
-RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024, characters=24 * 1024 * 1024)
+RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024)
 """The default limits."""
 
 _PICTURE = MediaSettings(max_side=320, quality=70)
 
 
-def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, Any], Shown]:
+def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[BrowserData, Shown]:
     """The content of the browser, and what was left out; questions with the most disagreement come first."""
     maker = _RatedMaker(source, Content(limits))
     shown = maker.content.shown
@@ -352,40 +280,38 @@ def rated_data(source: AuditSource, limits: Limits = RATED) -> tuple[dict[str, A
     first = {one.item: one for one in reversed(source.table.ratings)}
     apart = {item: _apart(given) for item, given in answers.items()}
     items: list[dict[str, Any]] = []
-    spent = 0
     for item in sorted(answers, key=lambda item: -apart[item])[: limits.items]:
         rating = first[item]
         facets = {"language": rating.language and spoken_language(rating.language), "dataset": rating.dataset}
-        one = {
-            "id": core.clean(item),
-            "group": core.clean(rating.cluster),
-            "facets": {name: [core.clean(value)] for name, value in facets.items() if value},
-            **maker.question(source.questions.get(item)),
-            "answers": answers[item],
-        }
-        spent += len(json.dumps(one, ensure_ascii=False))
-        if spent > limits.characters:
-            break
-        items.append(one)
-        shown.answers += len(answers[item])
-    shown.items = len(items)
-    shown.items_left_out = len(answers) - len(items)
-    shown.order = ", those with the least disagreement"
+        items.append(
+            {
+                "id": core.clean(item),
+                "group": core.clean(rating.cluster),
+                "facets": {name: [core.clean(value)] for name, value in facets.items() if value},
+                **maker.question(source.questions.get(item)),
+                "answers": answers[item],
+            }
+        )
+    texts = list(map(compact, items))
+    whole = _within(texts, limits.characters)
     if not source.questions:
         shown.unknown_questions = 0
     dimensions = list(dict.fromkeys(dimension for _, dimension in source.table.dimensions))
-    data = {
+    head = {
         "runs": [{"system": name, "condition": "", "baseline": False} for name in maker.systems],
         "facets": [facet for name in ("language", "dataset") if len((facet := _facet(name, items))[2]) > 1],
         "statuses": [],
-        "votes": [],
         "ratings": {
             "raters": core.clean(source.raters),
             "metrics": [core.clean(metric.name) for metric in source.found.metrics],
             "dimensions": [core.plain_name(dimension) for dimension in dimensions],
         },
-        "items": items,
     }
+    data = pack(head, texts[:whole], {}, limit=limits.bytes)
+    shown.items = data.kept
+    shown.answers = sum(len(item["answers"]) for item in items[: data.kept])
+    shown.items_left_out = len(answers) - data.kept
+    shown.order = ", those with the least disagreement"
     return data, shown
 
 

@@ -194,7 +194,22 @@ def conditions_section(source: Source) -> Section | None:
         f"keeps its score. A difference to {baseline} whose interval reaches zero is no evidence that the video is "
         f"used.",
         blocks=blocks,
+        finding=_used(source),
     )
+
+
+def _used(source: Source) -> str:
+    """How many systems score significantly higher under the first condition than under the baseline."""
+    pairs, first = source.paired, source.conditions[0]
+    if pairs is None or first == pairs.baseline or not source.leading:
+        return ""
+    key, level = source.leading[0], source.options.level
+    own = [one for one in pairs.of(key) if one.first.condition == first and not source.is_baseline(one.first.system)]
+    sign = 1 if source.metric(key.metric).higher_is_better else -1
+    higher = [
+        one for one in own if one.p_holm is not None and one.p_holm <= 1 - level and sign * (one.drawn or 0.0) > 0
+    ]
+    return f"{len(higher)} of {count_of(len(own), 'system')} significantly higher with {first}" if own else ""
 
 
 def _scores(source: Source, key: Key, anchor: str) -> Figure:
@@ -262,8 +277,10 @@ def gains_section(source: Source) -> Section | None:
     if pairs is None or condition == pairs.baseline:
         return None
     blocks: list[Block | str] = []
+    every: list[Comparison] = []
     for number, facet in enumerate(source.facets):
         comparisons = source.gains(facet)
+        every += comparisons
         drawn: list[Block] = []
         beside: list[Block] = []
         for place, key in enumerate(source.keys):
@@ -301,7 +318,29 @@ def gains_section(source: Source) -> Section | None:
         lead=f"Each dot is the mean over the same items of the score under {condition} minus that under "
         f"{pairs.baseline}, the line its interval. p (Holm) is adjusted for all differences of one metric and facet.",
         blocks=blocks,
+        finding=_most_and_least(source, every),
+        count=count_of(sum(isinstance(block, str) for block in blocks), "facet"),
     )
+
+
+def _most_and_least(source: Source, comparisons: Sequence[Comparison]) -> str:
+    """The kinds of questions in which the first system gains most and least by the first leading metric."""
+    if not source.leading:
+        return ""
+    key, names = source.leading[0], [name for name in source.systems if not source.is_baseline(name)]
+    own = [one for one in comparisons if (one.metric, one.scorer) == (key.metric, key.scorer) and one.drawn is not None]
+    system = next((name for name in names if any(one.first.system == name for one in own)), "")
+    gains = [
+        (one.drawn or 0.0, f"{plain_name(facet)} {part}")
+        for one in own
+        if one.first.system == system
+        for facet, part in one.facets.items()
+    ]
+    if len(gains) < 2:
+        return ""
+    metric = source.metric(key.metric)
+    (most, where), (least, elsewhere) = max(gains), min(gains)
+    return f"{system}: {difference(metric, most)} in {where}, {difference(metric, least)} in {elsewhere}"
 
 
 def _gains(source: Source, facet: str, key: Key, comparisons: list[Comparison], table: Table, anchor: str) -> Figure:
@@ -355,4 +394,21 @@ def crossings_section(source: Source) -> Section | None:
         lead="Rows say how an item went in the one run (of two conditions: the baseline), columns how it went in the "
         "other; on the diagonal both agree. Off it stands what one run could do and the other could not.",
         blocks=blocks,
+        finding=_off_diagonal(found[0]),
+        count=count_of(len(found), "pair"),
+    )
+
+
+def _off_diagonal(comparison: Comparison) -> str:
+    """What the first pair of a section differs in, if its outcomes are two."""
+    if comparison.table is None or len(comparison.table) != 2:
+        return ""
+    same = comparison.first.system == comparison.second.system
+    first, second = (run.condition if same else run.system for run in (comparison.first, comparison.second))
+    who, best = f"{comparison.first.system}: " if same else "", comparison.levels[0]
+    (_, only_first), (only_second, _) = comparison.table
+    return (
+        f"{who}{only_first} {best} under {first} alone, {only_second} under {second} alone"
+        if same
+        else (f"{only_first} {best} by {first} alone, {only_second} by {second} alone")
     )

@@ -6,24 +6,22 @@ import json
 from collections.abc import Sequence
 
 from proctor.core import DASH, Cell, Row, Table, columns, count_of, dollars, plain_name, seconds, thousands
-from proctor.reports.blocks import Folded, Prose, Section
-from proctor.reports.figures import GREYS, RIGHT, WRONG, Axis, ChartSeries, Panel, Stack
+from proctor.reports.blocks import Block, Folded, Prose, Section
+from proctor.reports.figures import RIGHT, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
 from proctor.reports.subgroups import rows_figure
 from proctor.runs import FAILED_POLICIES, Consumption, Run, RunCost, policies
 
 _STATUSES = (
     ChartSeries("answered", RIGHT),
-    ChartSeries("answered, unreadable", 5),
-    ChartSeries("not submitted", GREYS[2]),
-    ChartSeries("refused", 6),
-    ChartSeries("timed out", 3),
-    ChartSeries("error", WRONG),
-    ChartSeries("failed", GREYS[3]),
-    ChartSeries("not asked", GREYS[1]),
-    ChartSeries("unsupported", GREYS[0]),
+    *(
+        ChartSeries(name, -1 - number)
+        for number, name in enumerate(
+            ("unreadable", "not submitted", "refused", "timed out", "error", "failed", "not asked", "unsupported")
+        )
+    ),
 )
-"""The statuses of `status_counts`: answers in blue, a system's own failures in warm colours, what is missing in grey."""
+"""The statuses of `status_counts`: answers in blue, everything that is missing in hatched greys."""
 
 
 def statuses_section(source: Source) -> Section | None:
@@ -33,13 +31,15 @@ def statuses_section(source: Source) -> Section | None:
         return None
     counts = [list(source.statuses(run).values()) for run in runs]
     names = [run.system if len(source.conditions) == 1 else f"{run.system} / {run.condition}" for run in runs]
-    rows: list[Row] = [
-        (Cell(run.system), run.condition, *found, sum(found)) for run, found in zip(runs, counts, strict=True)
-    ]
-    heads = columns("System", "Condition", *(f">{status.name.capitalize()}" for status in _STATUSES), ">Items")
     there = [number for number, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    rows: list[Row] = [
+        (Cell(run.system), run.condition, *(found[number] for number in there), sum(found))
+        for run, found in zip(runs, counts, strict=True)
+    ]
+    shown = [_STATUSES[number].name.capitalize() for number in there]
+    heads = columns("System", "Condition", *(f">{name}" for name in shown), ">Items")
     bars = [Stack([found[number] for number in there]) for found in counts]
-    title = "Completion and failures"
+    title, lacking = "Completion", _lacking(counts)
     figure = rows_figure(
         "statuses-0",
         title,
@@ -47,17 +47,45 @@ def statuses_section(source: Source) -> Section | None:
         [Panel("", bars)],
         Axis((0.0, max(1.0, *map(sum, counts)))),
         series=[_STATUSES[number] for number in there],
-        caption="Items by run.",
-        numbers=Table("Items by how the question ended.", heads, tuple(rows)),
+        caption="Items by how the question ended, for each run.",
+        numbers=Table("Items by how the question ended, for each run.", heads, tuple(rows)),
     )
+    failures = sum(sum(found[1:-1]) for found in counts)  # without what a system does not support
+    whole = there == [0] and len({sum(found) for found in counts}) == 1
+    blocks: list[Block | str] = [
+        Prose(f"Every run answered all {count_of(sum(counts[0]), 'item')}.") if whole else figure
+    ]
+    if flags := _flags(source):
+        blocks += ["Flags of the judges' replies", flags]
     return Section(
         key="statuses",
         title=title,
         lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
         "are the system's own failures and count as wrong. Failed ones are infrastructure errors: they are not "
         "answers, and are asked again when the run is resumed.",
-        blocks=[figure],
+        blocks=blocks,
+        finding=lacking or "all answered",
+        count=thousands(failures) if failures else "",
     )
+
+
+def _lacking(counts: Sequence[Sequence[int]]) -> str:
+    """How many items of all runs ended otherwise than with an answer."""
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    named = [f"{thousands(count)} {status.name}" for status, count in zip(_STATUSES, sums, strict=True)][1:]
+    return ", ".join(text for text, count in zip(named, sums[1:], strict=True) if count)
+
+
+def _flags(source: Source) -> Table | None:
+    """How many replies of judges are flagged: this says something of the judge, so that it ranks no system."""
+    rows: list[Row] = [
+        (Cell(row.system), row.condition, source.label(key), f"{round(row.drawn * row.n)} of {thousands(row.n)}")
+        for key in source.flags
+        for row in source.overall
+        if (row.metric, row.scorer) == (key.metric, key.scorer) and row.drawn
+    ]
+    heads = columns("System", "Condition", "Flag", ">Answers")
+    return Table("Answers whose judge's reply is flagged.", heads, tuple(rows)) if rows else None
 
 
 _PARTS = (("model", "Model"), ("media", "Media"), ("queue", "Queue"), ("retry", "Retries"))
@@ -79,7 +107,17 @@ def consumption_section(source: Source) -> Section | None:
         lead="Seconds for one answer: half of the answers took at most the median, nine in ten at most the 90 % value. "
         "Only the model's time counts against a time limit; media, queue and retries are Proctor's own.",
         blocks=blocks,
+        finding=_spent([one for _, _, one in found]),
     )
+
+
+def _spent(found: Sequence[Consumption]) -> str:
+    """What all runs cost together, and the range of their median times."""
+    costs = [one.cost_usd for one in found if one.cost_usd is not None]
+    cost = f"{dollars(sum(costs))} in all" if costs else ""
+    medians = sorted(one.seconds["model"].median for one in found if "model" in one.seconds)
+    times = f"median {seconds(medians[0])} to {seconds(medians[-1])} s an answer" if medians else ""
+    return ", ".join(text for text in (cost, times) if text)
 
 
 def cost_words(consumption: Consumption) -> str:
@@ -167,6 +205,7 @@ def provenance_section(source: Source) -> Section:
         title="Where the numbers come from",
         lead="What a reader should know before quoting a number.",
         blocks=blocks,
+        finding=f"{count_of(len(source.table), 'item')}, {count_of(len(source.runs), 'run')}, newest {source.newest[:10]}",
     )
 
 

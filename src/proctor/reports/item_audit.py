@@ -52,7 +52,16 @@ def audit_section(audit: ItemAudit | None, *, most: int = _MAX_BASELINES) -> Sec
         lead="Rules and classifiers that read the question and the options, and never see the media, try to answer. "
         "Where they do better than chance, a score says less about looking.",
         blocks=blocks,
+        finding="; ".join(map(_short_verdict, audit.formats)),
     )
+
+
+def _short_verdict(one: FormatAudit) -> str:
+    """The best text-only accuracy of a format, and chance."""
+    if one.selected is None:
+        return f"{plain_name(one.kind)}: none"
+    chance = "" if one.selected.chance is None else f", chance {percent(one.selected.chance)}"
+    return f"{plain_name(one.kind)}: {percent(one.selected.accuracy.value)}{chance}"
 
 
 def _format_blocks(format_audit: FormatAudit, anchor: str, most: int) -> list[Block]:

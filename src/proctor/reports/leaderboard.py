@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proctor import core
-from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Folded, Prose, Section, span_of
+from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Folded, Prose, Section
 from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies
 from proctor.stats import fewest_groups, least_p
 
 if TYPE_CHECKING:
-    from proctor.reports.source import Key, Source
+    from proctor.reports.source import Source
     from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
 
 RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
@@ -117,7 +116,7 @@ def results_tables(found: Results) -> list[core.Table]:
         where: list[core.Row] = [
             (core.Cell(row.system), row.condition, *(row.facets[facet] for facet in by)) for row in rows
         ]
-        levels = _levels_table(f"{title}.", metric, rows, lead, where, title=title)
+        levels = levels_table(f"{title}.", metric, rows, lead, where, title=title)
         tables += [levels] if levels else []
     return tables
 
@@ -159,7 +158,7 @@ def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[
     return core.Table(f"{title}.", heads, tuple(cells), title=title)
 
 
-def _levels_table(
+def levels_table(
     caption: str,
     metric: core.Metric,
     rows: Sequence[Result],
@@ -175,111 +174,6 @@ def _levels_table(
     levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))
     cells = [(*head, *(row.levels.get(level, 0) for level in levels)) for head, row in zip(where, rows, strict=True)]
     return core.Table(caption, core.columns(*lead, *(f">{level}" for level in levels)), tuple(cells), title=title)
-
-
-_RANKS = (
-    "The rank is 1 plus the number of systems that are significantly better, and never better than that of a system with a "
-    "higher score. Beside it stands its confidence interval: all of them together hold the true ranks with {level} confidence "
-    "(paired tests, Holm). “Place in 95 % of resamples” is the spread of a system's place over bootstrap samples of the groups, not a "
-    "confidence interval."
-)
-
-
-def headline_section(source: Source) -> Section:
-    """A leaderboard for each condition and leading metric; the other metrics folded below."""
-    blocks: list[Block | str] = []
-    folded: list[Block] = []
-    for key in source.keys:
-        tables = [block for condition in source.conditions for block in _board(source, key, condition)]
-        if key in source.leading and key.scorer:
-            blocks += [source.label(key), *tables]
-        else:
-            folded.append(Folded(source.label(key), tuple(tables)))
-    level = f"{100 * source.options.level:g} %"
-    return Section(
-        key="leaderboard",
-        title="Leaderboard",
-        lead=f"Each score with its {level} confidence interval (CI). Rank 1 includes every system that no other "
-        "significantly outperforms.",
-        blocks=(*blocks, *folded, Folded("How to read ranks", (Prose(_RANKS.format(level=level)),))),
-        opened=True,
-    )
-
-
-def _board(source: Source, key: Key, condition: str) -> list[Block]:
-    results = source.results_of(key, condition)
-    if not results:
-        return []
-    board, metric = source.board(key, condition), source.metric(key.metric)
-    marked = replace(key, scorer=board.scorer)
-    rows = [results[name] for name in source.systems if name in results]
-    caption = f"{source.label(key)}, {condition}: answers at each level."
-    levels = _levels_table(caption, metric, rows, ["System"], [(core.Cell(row.system),) for row in rows])
-    notes = _notes(source, marked, board, results)
-    found: list[Block] = [_leaderboard_table(source, marked, board, results)]
-    return [*found, *([levels] if levels else []), *([Prose(" ".join(notes), quiet=True)] if notes else [])]
-
-
-def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> core.Table:
-    """The systems of one condition, with rank, score and number of answers; systems without a score come last."""
-    metric = board.metric
-    axis, chance, counts = source.axis(key), source.chance(key), _counts(list(results.values()))
-    scale, unit = (100, " %") if metric.percent else (1, "")
-    heads = (
-        *core.heads("system", "rank", "rank_ci", "places"),
-        core.Column(metric.label, numeric=True, name="value"),
-        core.Column(f"{100 * source.options.level:g} % CI", numeric=True),
-        core.Column(f"{scale * axis[0]:.3g} to {scale * axis[1]:.3g}{unit}", drawn=True),
-        *_tail(metric, counts),
-    )
-    rows: list[core.Row] = []
-    for row in board.rows:
-        if row.system not in results:
-            continue
-        result = results[row.system]
-        # A score over the same items is shown as everywhere else, so that its interval has the same draws.
-        shown = result if (result.n, result.drawn) == (row.n, row.drawn) else row
-        badge = _badge(row)
-        rows.append(
-            (
-                core.Cell(row.system, badge=badge),
-                core.DASH if row.rank is None else str(row.rank),
-                core.rank_range(row.rank_low, row.rank_high),
-                core.rank_range(row.place_low, row.place_high),
-                core.Cell(score(metric, row), strong=True, raw=row.value),
-                core.interval(metric, shown.ci_low, shown.ci_high),
-                core.Cell("", span=_span(source, board, axis, shown, chance)),
-                *(row.n, row.groups),
-                *(int(getattr(result, name)) for name in counts),
-            )
-        )
-    ranked = {row.system for row in board.rows}
-    for name in sorted(results.keys() - ranked):
-        own = (int(getattr(results[name], count)) for count in counts)
-        rows.append(
-            (
-                core.Cell(name),
-                core.DASH,
-                core.DASH,
-                core.DASH,
-                core.Cell(core.DASH),
-                core.DASH,
-                core.Cell("no score"),
-                0,
-                0,
-                *own,
-            )
-        )
-    caption = f"{metric.label}, {condition_line(board.condition)}."
-    return core.Table(caption, heads, tuple(rows), title=caption)
-
-
-def _span(
-    source: Source, board: Leaderboard, axis: tuple[float, float], row: Result | LeaderboardRow, chance: float | None
-) -> core.Span | None:
-    """A score with its interval, in the colour of the board's condition."""
-    drawn = span_of(axis, row.ci_low, row.drawn, row.ci_high, chance)
-    return None if drawn is None else replace(drawn, series=source.numbers[board.condition])
 
 
 RANGE_LINE = f"{RANGE} Such a run has a rank only if its missing items can't change any."
@@ -302,7 +196,7 @@ ORACLE_LINE = (
 )
 
 
-def _badge(row: LeaderboardRow) -> str:
+def row_badge(row: LeaderboardRow) -> str:
     return "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
 
 
@@ -315,7 +209,7 @@ def leaderboard_table(board: Leaderboard, title: str) -> core.Table:
             *(score(board.metric, row), core.interval(board.metric, row.ci_low, row.ci_high)),
             core.rank_range(row.rank_low, row.rank_high),
             core.percent(row.p_best),
-            _badge(row) or ("" if row.rank else ", ".join(_why_unranked(row))),
+            row_badge(row) or ("" if row.rank else ", ".join(_why_unranked(row))),
         )
         for row in board.rows
     )
@@ -352,11 +246,11 @@ def _why_unranked(row: LeaderboardRow) -> list[str]:
     return [*remarks(counts), *([f"no value {row.doubtful}"] if row.doubtful else [])]
 
 
-def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
+def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
+    """What to know of a leaderboard of one condition, a sentence each."""
     unsupported = ", ".join(f"{row.system} skipped {row.unsupported}" for row in board.rows if row.unsupported)
     contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]
     out = "; ".join(str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified)
-    chance = source.chance(key)
     notes = (
         (board.left_out, f"Left out: {core.count_of(board.left_out, 'item')} that no system has a score for."),
         (any(row.policy == BOTH for row in board.rows), RANGE_LINE),
@@ -370,7 +264,6 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
         (any(row.rank_low for row in board.rows), RANK_INTERVAL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
         (any(row.oracle_baseline for row in board.rows), ORACLE_LINE),
-        (chance is not None, f"The broken line in the bars is the chance level: {core.value(board.metric, chance)}."),
         (
             any(row.unresolved for row in results.values()),
             (
@@ -413,24 +306,47 @@ def published_section(source: Source) -> Section | None:
         title="Published results",
         lead="For orientation: these systems were not run here, so they have no interval and no rank.",
         blocks=blocks,
+        finding=_best_published(known, source),
+        count=core.count_of(len(known.rows), "row"),
     )
+
+
+def _best_published(known: core.PublishedTable, source: Source) -> str:
+    """The best published value of the headline metric on all items."""
+    metric = source.metric(source.card.headline)
+    values = [
+        (row.values[metric.name], row.system)
+        for row in known.rows
+        if not row.facets and row.values.get(metric.name) is not None
+    ]
+    if not values:
+        return ""
+    best, system = (max if metric.higher_is_better else min)(values)
+    return f"best {core.value(metric, best)} ({system})"
 
 
 def _published(known: core.PublishedTable, shown: list[core.PublishedRow], caption: str) -> core.Table:
-    conditions = any(row.condition for row in shown)
+    """A row for each system and part, a column for each metric and condition that has a value."""
     facets = list(dict.fromkeys(name for row in shown for name in row.facets))
+    metrics = {metric.name: metric for metric in known.metrics}
+    values: dict[core.Row, dict[tuple[str, str], float]] = {}
+    for row in shown:
+        where = (row.system, *(row.facets.get(name, "") for name in facets))
+        values.setdefault(where, {}).update({(name, row.condition): value for name, value in row.values.items()})
+    conditions = list(dict.fromkeys(row.condition for row in shown))
+    there = {key for own in values.values() for key in own}
+    keys = [(name, condition) for name in metrics for condition in conditions if (name, condition) in there]
     heads = core.columns(
-        *("System", *(["Condition"] if conditions else []), *(core.plain_name(name).capitalize() for name in facets)),
-        *(f">{metric.label}" for metric in known.metrics),
+        *("System", *(core.plain_name(name).capitalize() for name in facets)),
+        *(f">{metrics[name].label}{f', {condition}' if condition else ''}" for name, condition in keys),
     )
     rows: list[core.Row] = [
         (
-            core.Cell(row.system, badge="published"),
-            *([row.condition] if conditions else []),
-            *(row.facets.get(name, "") for name in facets),
-            *(core.value(metric, row.values.get(metric.name)) for metric in known.metrics),
+            core.Cell(str(system), badge="published"),
+            *parts,
+            *(core.value(metrics[key[0]], own.get(key)) for key in keys),
         )
-        for row in shown
+        for (system, *parts), own in values.items()
     ]
     return core.Table(caption, heads, tuple(rows))
 

@@ -250,6 +250,7 @@ def agreement_section(source: AuditSource) -> Section:
         lead=f"The mean of Kendall's τ-b, Pearson's r and Spearman's ρ between scores and ratings. {ALL} pools the "
         "datasets: where they differ in both scores and ratings, it can lie above every one of them.",
         blocks=blocks,
+        finding=f"{count_of(len(source.table.dimensions), 'dimension')}, {count_of(len(source.table.datasets), 'dataset')}",
     )
 
 
@@ -317,7 +318,17 @@ def raters_section(source: AuditSource) -> Section:
         "raters would give it on average. Where r is 0.50, a perfect metric reaches 0.71 with one rater, and more with "
         "the mean of several. This takes raters to err alike and independently.",
         blocks=blocks,
+        finding=_ceiling_words(ceilings),
     )
+
+
+def _ceiling_words(ceilings: Sequence[Ceiling]) -> str:
+    """How far two raters agree, in a few words."""
+    values = sorted(one.mean.value for one in ceilings if one.mean.value is not None)
+    if not values:
+        return "not known: no answer was rated by two"
+    ends = number(values[0]) if len(values) == 1 else f"{number(values[0])} to {number(values[-1])}"
+    return f"two raters correlate by {ends}"
 
 
 def systems_section(source: AuditSource) -> Section:
@@ -337,6 +348,7 @@ def systems_section(source: AuditSource) -> Section:
         lead="A metric can put systems in the raters' order and yet say little of a single answer, or the other way "
         "round. With few systems their order is easily met by luck: such a correlation has no interval worth showing.",
         blocks=blocks,
+        finding=count_of(len({rating.system for rating in source.table.ratings}), "system"),
     )
 
 
@@ -395,4 +407,5 @@ def counts_section(source: AuditSource) -> Section:
             ),
             Prose("Found while reading the scores:", notes) if notes else quiet,
         ],
+        finding=f"{thousands(len(table.ratings))} ratings of {thousands(sum(one.answers for one in source.found.coverage))} answers",
     )

@@ -39,7 +39,7 @@ from proctor.reports.metric_agreement import (
     spoken_language,
     with_reasons,
 )
-from proctor.reports.metric_ranking import contrast_axis, contrasts_figure, dot_of
+from proctor.reports.metric_ranking import contrast_axis, contrasts_chart, dot_of
 from proctor.reports.source import AuditSource
 from proctor.reports.subgroups import rows_figure
 from proctor.stats import Contrast
@@ -51,6 +51,8 @@ _MAX_MARKS = 4  # besides the ratings; more names do not fit above the figure
 _MAX_IN_FIGURE = 6
 
 _MAX_SLOPES = 40
+
+_MAX_NAMED = 3  # metrics of a finding
 
 _FACETS = {"dataset": "By dataset", "system": "By answering system"}
 
@@ -185,7 +187,23 @@ def bias_section(source: AuditSource) -> Section:
         "rating, in standard deviations of the score), averaged over each kind of answer; above 0 that kind is "
         f"over-scored. With {source.level} intervals over whole groups; p is not adjusted for their number.{turned}",
         blocks=blocks,
+        finding=_favoured(source),
     )
+
+
+def _favoured(source: AuditSource) -> str:
+    """Which metrics favour long answers beyond their ratings in any language."""
+    names = {
+        profile.metric: None
+        for language in source.languages
+        for profile in source.profiles(language)
+        for slope in profile.length_slopes
+        if slope.language == language and slope.slope.ci_low is not None and slope.slope.ci_low > 0
+    }
+    shown = ", ".join([*names][:_MAX_NAMED]) + (
+        f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    )
+    return f"favour long answers: {shown}" if names else "no metric is shown to favour long answers"
 
 
 def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
@@ -197,7 +215,7 @@ def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
         for slope in profile.length_slopes
         if (slope.language, slope.dimension) == (language, alone)
     ]
-    blocks: list[Block] = [_verdict(slopes), _slopes(profiles, slopes, language, key)]
+    blocks: list[Block] = [_verdict(slopes), _slopes(profiles, slopes, language)]
     blocks += _by_length(profiles, language, alone, key)
     blocks += _correlations(source, language, key)
     for facet, title in _FACETS.items():
@@ -206,7 +224,7 @@ def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
             heading = f"{spoken_language(language)}: residual of the score {title[0].lower()}{title[1:]}"
             table = _biases(profiles, language, facet, facet.capitalize())
             shown = [(f"{bias.value}, {name}", name, bias) for name, bias in biases]
-            blocks.append(_residuals(f"{key}-{facet}", heading, shown, table, title))
+            blocks.append(_residuals(heading, shown, table, title))
     return blocks
 
 
@@ -236,9 +254,7 @@ def _verdict(slopes: Sequence[tuple[str, LengthSlope]]) -> Prose:
     )
 
 
-def _slopes(
-    profiles: Sequence[MetricProfile], slopes: Sequence[tuple[str, LengthSlope]], language: str, key: str
-) -> Block:
+def _slopes(profiles: Sequence[MetricProfile], slopes: Sequence[tuple[str, LengthSlope]], language: str) -> Block:
     rows: list[Row] = [
         (
             *(Cell(profile.metric), dimension_name(slope.dimension), *contrast_cells(slope.slope)),
@@ -256,7 +272,7 @@ def _slopes(
         return Folded("Slopes over length", (table,))
     title = f"{spoken_language(language)}: what length adds to the score"
     names = ("standard deviations per doubling", _AS_RATED)
-    return contrasts_figure(f"{key}-slopes", title, drawn, names, f".{_best(len(drawn), len(known))}", table)
+    return contrasts_chart(title, drawn, names, f".{_best(len(drawn), len(known))}", table)
 
 
 def _of(profile: MetricProfile, language: str, facet: str, dimension: str) -> list[Bias]:
@@ -328,7 +344,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     ]
 
 
-def _residuals(key: str, title: str, biases: Sequence[tuple[str, str, Bias]], table: Table, folded: str) -> Block:
+def _residuals(title: str, biases: Sequence[tuple[str, str, Bias]], table: Table, folded: str) -> Block:
     """A figure of the residuals (label, metric, bias) of the best metrics; only the table if no metric has
     residuals."""
     known = [(name, metric, one.residual) for name, metric, one in biases if one.residual.value is not None]
@@ -338,7 +354,7 @@ def _residuals(key: str, title: str, biases: Sequence[tuple[str, str, Bias]], ta
     if not drawn:
         return Folded(folded, (table,))
     more = f".{_best(len(kept), len(metrics))}"
-    return contrasts_figure(key, title, drawn, ("residual in standard deviations", _AS_RATED), more, table)
+    return contrasts_chart(title, drawn, ("residual in standard deviations", _AS_RATED), more, table)
 
 
 def _biases(profiles: Sequence[MetricProfile], language: str, facet: str, head: str) -> Table:
@@ -367,7 +383,7 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     lead = Prose(f"Only a dimension that was rated in several languages tells them apart: {shared}.")
     shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in biases]
     title = "Residual of the score by language"
-    return ["By language", lead, _residuals("bias-language", title, shown, table, "The numbers")]
+    return ["By language", lead, _residuals(title, shown, table, "The numbers")]
 
 
 _DIGITS = 2

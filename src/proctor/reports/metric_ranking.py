@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from proctor.audits import AS_GIVEN, LeadRow, MetricComparison, MetricRanking, Part, Power, PowerTable, RankedMetric
 from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value, percent, thousands
-from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
-from proctor.reports.figures import Axis, Dot, draw_list, plain_axis, signed_axis
+from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
+from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis
+from proctor.reports.figures import Axis, Dot, signed_axis
 from proctor.reports.metric_agreement import (
     REASON,
     contrast_cells,
@@ -23,7 +24,7 @@ from proctor.stats import Contrast, Estimate
 if TYPE_CHECKING:
     from proctor.reports.source import AuditSource
 
-_PLAIN = Metric("plain", "Value", low=-1.0)  # for axes of plain numbers
+_PLAIN = Metric("plain", "Correlation", low=-1.0)  # for axes of plain numbers
 
 
 def dot_of(estimate: Estimate | Contrast) -> Dot:
@@ -37,37 +38,49 @@ def contrast_axis(contrasts: Sequence[Contrast]) -> Axis:
     return signed_axis(_PLAIN, min([0.0, *ends]), max([0.0, *ends]), lines=4)
 
 
-def contrasts_figure(
-    key: str,
-    title: str,
-    rows: Sequence[tuple[str, Contrast]],
-    heads: tuple[str, str],
-    more: str,
-    table: Table | None = None,
-) -> Figure:
-    """Differences, one per row; `heads` are the labels of the numbers and of the line at 0."""
+def contrasts_chart(
+    title: str, rows: Sequence[tuple[str, Contrast]], heads: tuple[str, str], more: str, table: Table | None = None
+) -> LeaderboardChart:
+    """Differences, one per row; `heads` say what the numbers are, and what the line at 0 is. A marker is hollow where the
+    interval includes 0."""
+    lanes = [(name, contrast, contrast_cells(contrast)[0]) for name, contrast in rows]
+    shown = tuple(
+        ChartRow(
+            name,
+            (
+                Lane(
+                    "",
+                    contrast.value,
+                    contrast.ci_low,
+                    contrast.ci_high,
+                    0,
+                    cell.text,
+                    ends_of(contrast),
+                    is_open=not cell.strong,
+                ),
+            ),
+        )
+        for name, contrast, cell in lanes
+    )
     axis = contrast_axis([contrast for _, contrast in rows])
-    shown = [(name, dot_of(contrast), contrast_cells(contrast)[0].text) for name, contrast in rows]
-    drawn = draw_list(key, title, shown, axis, head=heads[0], line=(0.0, heads[1]))
-    return Figure(drawn, f"{title}. Filled dot: the interval excludes 0{more}", table)
+    caption = f"{title}: {heads[0]}. Filled: the interval excludes 0{more}"
+    return LeaderboardChart(caption, axis, shown, ((0.0, heads[1]),), ChartWords(score="", ends="95 % CI"), table)
 
 
 def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
     """Metrics ranked on a dimension, or on the mean over the dimensions of a language."""
     kinds = ("Kendall", "Pearson", "Spearman") if board.dimension else ()
-    known = [end for metric in board.metrics for end in dot_of(metric.mean).ends]
-    ends = (min([0.0, *known]), max([0.1, *known]))
     rows: list[Row] = []
     for metric in board.metrics:
         each = [number(value) for value in (metric.kendall, metric.pearson, metric.spearman)[: len(kinds)]]
-        drawn = span_of(ends, metric.mean.ci_low, metric.mean.value, metric.mean.ci_high, 0.0)
+        drawn = span_of(_AXIS.limits, metric.mean.ci_low, metric.mean.value, metric.mean.ci_high, 0.0)
         rank, ties = DASH if metric.rank is None else str(metric.rank), ", ".join(map(str, metric.ties)) or DASH
         why = f"no correlation: {metric.reason}" if metric.reason else metric.note
         mean = (strong_value(metric.mean), ends_of(metric.mean), Cell("", span=drawn))
         rows.append((Cell(metric.metric), rank, ties, *each, *mean, why))
     heads = (
         *columns("Metric", ">Rank", ">Ties", *(f">{kind}" for kind in kinds), ">Mean", f">{level} CI"),
-        Column(f"{number(ends[0])} to {number(ends[1])}", drawn=True),
+        Column("−1 to 1", drawn=True),
         Column(REASON),
     )
     title = f"{spoken_language(board.language)}, {dimension_name(board.dimension)}"
@@ -96,26 +109,25 @@ def metric_pairs_table(board: MetricRanking) -> Table:
 
 _MAX_DRAWN = 40
 
-MAX_ON_TOP = 8
-"""The maximum number of metrics drawn at the top of the report."""
+_MAX_LANES = 8  # dimensions of a chart; colours and markers tell no more apart
 
 _MAX_PAIRS_DRAWN = 15
 
+_AXIS = metric_axis(_PLAIN)  # of every correlation, so that languages and dimensions can be compared
+
 
 def metrics_section(source: AuditSource) -> Section:
-    """For each language the ranking over all dimensions, and folded rankings by dimension."""
+    """For each language the ranking over all dimensions, and folded rankings by dimension. All stand on one axis."""
     blocks: list[Block | str] = []
-    for number_, language in enumerate(source.languages):
-        blocks.append(spoken_language(language))
-        board = source.main_board(language)
-        drawn = [metric for metric in board.metrics if metric.mean.value is not None][:_MAX_DRAWN]
-        if number_ or len(drawn) > MAX_ON_TOP:  # otherwise it is at the top of the report
-            blocks.append(metrics_figure(source, language, drawn, f"board-{number_}"))
-        blocks.append(metric_board_table(board, level=source.level))
+    for language in source.languages:
+        blocks.append(_metrics_chart(source, language))
+        if alike := _alike_line(source, language):
+            blocks.append(Prose(alike))
         each = source.dimensions(language)
         if len(each) > 1:
-            tables = tuple(metric_board_table(source.board(language, one), level=source.level) for one in each)
-            blocks.append(Folded(f"By dimension ({len(each)})", tables))
+            tables = [metric_board_table(source.board(language, one), level=source.level) for one in each]
+            drawn = [_dimensions_chart(source, language)] if len(each) <= _MAX_LANES else []
+            blocks.append(Folded(f"By dimension ({len(each)})", (*drawn, *tables)))
     blocks.append(
         Prose(
             "Metrics that share a number under “Ties” can't be told apart; one with two numbers stands between two "
@@ -128,30 +140,61 @@ def metrics_section(source: AuditSource) -> Section:
         title="Leaderboard of metrics",
         lead=f"How far each metric agrees with {source.raters}: the mean of Kendall's τ-b, Pearson's r and Spearman's "
         f"ρ, averaged over the dimensions of a language, with its {source.level} interval (whole groups are drawn). "
-        "The rank is 1 plus the number of metrics that are significantly better, and never better than that of a "
-        "metric with a higher mean.",
+        "Rank 1 means that no metric is significantly better.",
         blocks=blocks,
         opened=True,
     )
 
 
-def metrics_figure(source: AuditSource, language: str, metrics: Sequence[RankedMetric], key: str) -> Figure:
-    """The mean correlations of metrics."""
-    known = [end for metric in metrics for end in dot_of(metric.mean).ends]
-    highest = max([0.1, *known])
-    axis = plain_axis(min([-0.08 * highest, *known]), highest)  # room for the label of the line at 0
-    rows = []
-    for metric in metrics:
-        ends = ends_of(metric.mean)
-        rows.append(
-            (metric.metric, dot_of(metric.mean), number(metric.mean.value) + ("" if ends == DASH else f" ({ends})"))
+def _metrics_chart(source: AuditSource, language: str) -> LeaderboardChart:
+    """The mean correlation of each metric over the dimensions of a language."""
+    board = source.main_board(language)
+    rows = tuple(_chart_row(metric, (_lane("", 0, metric.mean),)) for metric in board.metrics[:_MAX_DRAWN])
+    return _chart(source, f"{spoken_language(language)}: mean correlation of each metric.", rows, board)
+
+
+def _dimensions_chart(source: AuditSource, language: str) -> LeaderboardChart:
+    """The correlation of each metric, dimension by dimension."""
+    boards = {name: source.board(language, name) for name in source.dimensions(language)}
+    by_name = {name: {metric.metric: metric for metric in board.metrics} for name, board in boards.items()}
+    rows = tuple(
+        _chart_row(
+            metric,
+            tuple(
+                _lane(dimension_name(name), number_, by_name[name][metric.metric].mean)
+                for number_, name in enumerate(boards)
+            ),
         )
-    head = f"mean correlation, {source.level} interval"
-    title = f"{spoken_language(language)}: mean correlation of each metric"
-    caption = f"{title}, best first. Filled dot: the interval excludes 0."
-    if len(metrics) == _MAX_DRAWN:
-        caption += f" At most {_MAX_DRAWN} are drawn; all stand in the table."
-    return Figure(draw_list(key, title, rows, axis, head=head, line=(0.0, "no agreement")), caption)
+        for metric in source.main_board(language).metrics[:_MAX_DRAWN]
+    )
+    return _chart(source, f"{spoken_language(language)}: correlation by dimension.", rows, None)
+
+
+def _chart_row(metric: RankedMetric, lanes: tuple[Lane, ...]) -> ChartRow:
+    below = f"no correlation: {metric.reason}" if metric.reason else metric.note
+    return ChartRow(metric.metric, lanes, DASH if metric.rank is None else str(metric.rank), below=below)
+
+
+def _lane(name: str, mark: int, mean: Estimate) -> Lane:
+    return Lane(name, mean.value, mean.ci_low, mean.ci_high, mark, number(mean.value), ends_of(mean))
+
+
+def _chart(
+    source: AuditSource, caption: str, rows: tuple[ChartRow, ...], board: MetricRanking | None
+) -> LeaderboardChart:
+    words = ChartWords(score="Correlation", ends=f"{source.level} CI", more="{count} more dimensions")
+    numbers = None if board is None else metric_board_table(board, level=source.level)
+    return LeaderboardChart(caption, _AXIS, rows, ((0.0, "no agreement"),), words, numbers)
+
+
+def _alike_line(source: AuditSource, language: str) -> str:
+    """Which metrics can't be told apart by their scores: their means and intervals are equal to three digits."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for metric in source.main_board(language).metrics:
+        if metric.mean.value is not None:
+            told.setdefault((number(metric.mean.value), ends_of(metric.mean)), []).append(metric.metric)
+    pairs = [" and ".join(names) for names in told.values() if len(names) > 1]
+    return f"{'; '.join(pairs)} give nearly the same scores: their figures are equal to three digits." if pairs else ""
 
 
 def metric_pairs_section(source: AuditSource) -> Section | None:
@@ -159,12 +202,12 @@ def metric_pairs_section(source: AuditSource) -> Section | None:
     if len(source.found.metrics) < 2:
         return None
     blocks: list[Block | str] = []
-    for number_, language in enumerate(source.languages):
+    for language in source.languages:
         blocks.append(spoken_language(language))
         board = source.main_board(language)
         pairs = [comparison for comparison in board.comparisons if comparison.difference.value is not None]
         if pairs and len(pairs) <= _MAX_PAIRS_DRAWN:
-            blocks.append(_pairs_figure(language, pairs, f"pairs-{number_}"))
+            blocks.append(_pairs_chart(language, pairs))
         if len(source.dimensions(language)) > 1:
             table = metric_pairs_table(board)
             many = len(table.rows) > _MAX_PAIRS_DRAWN
@@ -179,16 +222,25 @@ def metric_pairs_section(source: AuditSource) -> Section | None:
         lead="The difference of two metrics' mean correlation on the same answers, from the same samples of groups, "
         f"with its {source.level} interval; p is adjusted for all pairs of a table (Holm).",
         blocks=blocks,
+        finding=_pairs_finding(source),
     )
 
 
-def _pairs_figure(language: str, pairs: Sequence[MetricComparison], key: str) -> Figure:
+def _pairs_finding(source: AuditSource) -> str:
+    """How many pairs differ significantly, by language."""
+    parts = []
+    for language in source.languages:
+        pairs = source.main_board(language).comparisons
+        apart = sum(pair.p_holm is not None and pair.p_holm <= 1 - source.found.settings.level for pair in pairs)
+        where = f"{spoken_language(language)}: " if len(source.languages) > 1 else ""
+        parts.append(f"{where}{apart} of {len(pairs)} pairs differ significantly")
+    return "; ".join(parts)
+
+
+def _pairs_chart(language: str, pairs: Sequence[MetricComparison]) -> LeaderboardChart:
     rows = [(f"{pair.first} minus {pair.second}", pair.difference) for pair in pairs]
-    title, what = (
-        f"{spoken_language(language)}: differences of the mean correlation",
-        "difference of the mean correlation",
-    )
-    return contrasts_figure(key, title, rows, (what, "no difference"), " (not adjusted for the number of pairs).")
+    title, what = f"{spoken_language(language)}, pairs of metrics", "difference of the mean correlation"
+    return contrasts_chart(title, rows, (what, "no difference"), " (not adjusted for the number of pairs).")
 
 
 _NESTED: tuple[Part, ...] = ("between", "within")

@@ -490,4 +490,6 @@ def ranking_section(source: Source) -> Section | None:
         "no pairwise comparison. Tests are adjusted within a bucket, not over all of them: of two equal systems one "
         "may well get the higher score.",
         blocks=tuple(blocks),
+        finding=", ".join(f"{board.title.lower()}: {board.names[0]}" for board in analysis.boards if board.names),
+        count=count_of(len(analysis.boards), "board"),
     )

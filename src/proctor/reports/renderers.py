@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -17,6 +16,9 @@ from rich.markup import escape
 
 from proctor.core import Table, clean, thousands
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
+from proctor.reports.charts import LeaderboardChart, chart_html
+from proctor.reports.figures import SvgCanvas
+from proctor.reports.packing import BrowserData, compact
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -169,7 +171,8 @@ def _rich_table(
 
 _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
-_PIECE = 1_000_000  # characters of items that a browser reads at once, in some 10 ms
+_STYLES = ("shared/tokens.css", "shared/chart.css", "report.css")
+_SCRIPTS = ("shared/chart.js", "panes.js", "contents.js", "browser.js")
 
 
 def embedded_json(value: Any) -> str:
@@ -178,22 +181,22 @@ def embedded_json(value: Any) -> str:
     >>> embedded_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_UNSAFE)
+    return compact(value).translate(_UNSAFE)
 
 
-def render_page(*, story: Story, sections: Sequence[Section], last: Section, data: Any, **context: Any) -> str:
+def render_page(
+    *, story: Story, sections: Sequence[Section], last: Section, data: BrowserData | None, **context: Any
+) -> str:
     """Render the page: the story, the sections, the item browser, and the last section. `data` is what the browser
     shows. `context` has the template's other names: title, simulated, withheld, browsing (a sentence on the browser),
     shown, left_out, version."""
-    style, script = _asset("report.css"), _asset("panes.js") + _asset("browser.js")
-    first, *pieces = _in_pieces(data)
+    style, script = "".join(map(_asset, _STYLES)), "".join(map(_asset, _SCRIPTS))
     page: str = _template().render(
         story=story,
         sections=sections,
         last=last,
-        data=first,
-        pieces=pieces,
+        data="null" if data is None else _plain_json(data),
+        blocks=() if data is None else data.blocks,
         style=style,
         style_hash=_csp_hash(style),
         script=script,
@@ -203,23 +206,12 @@ def render_page(*, story: Story, sections: Sequence[Section], last: Section, dat
     return page
 
 
-def _in_pieces(data: Any) -> list[str]:
-    """The data as several texts: the first has everything but most items, the others have items. A web browser is
-    blocked while it parses a large text."""
-    items = [] if data is None else [embedded_json(one) for one in data["items"]]
-    if sum(map(len, items)) <= _PIECE:
-        return [embedded_json(data)]
-    pieces: list[list[str]] = []
-    room = 0
-    for item in items:
-        if len(item) > room:
-            pieces.append([])
-            room = _PIECE
-        pieces[-1].append(item)
-        room -= len(item)
-    first, *others = [f"[{','.join(piece)}]" for piece in pieces]
-    empty = '"items":[]'
-    return [embedded_json(data | {"items": []}).replace(empty, f'"items":{first}', 1), *others]
+def _plain_json(data: BrowserData) -> str:
+    """Everything that is not in blocks."""
+    votes = [data.votes[number] for number in sorted(data.votes)]
+    head = embedded_json({**data.head, "votes": votes})
+    items = f'"items":[{",".join(data.items)}]'.translate(_UNSAFE)
+    return f"{head[:-1]},{items}}}"
 
 
 @cache
@@ -227,9 +219,10 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker}
+    environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker, "chart": chart_html}
     environment.tests |= {
-        kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind) for kind in (Prose, Table, Figure)
+        kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind)
+        for kind in (Prose, Table, Figure, LeaderboardChart)
     }
     return environment.from_string(_asset("report.html.j2"))
 
@@ -237,8 +230,6 @@ def _template() -> Template:
 def _marker(x: float, series: int) -> Markup:
     """The marker of a series in a row that is 16 pixels high."""
     from markupsafe import Markup
-
-    from proctor.reports.figures import SvgCanvas
 
     canvas = SvgCanvas(140, 16)
     canvas.marker(x, 8, series, 7)

@@ -12,14 +12,17 @@ from proctor.audits.items import ItemAudit
 from proctor.core import PAGES, InputError, Item, output_file, write_whole
 from proctor.reports.analysis import analysis_section
 from proctor.reports.blocks import Section, Story
-from proctor.reports.browser import RATED, Limits, Shown, browser_data, rated_data
+from proctor.reports.browser import RATED, browser_data, rated_data
 from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
 from proctor.reports.completion import consumption_section, provenance_section, statuses_section
+from proctor.reports.content import Limits, Shown
+from proctor.reports.headline import headline_section
 from proctor.reports.item_audit import audit_section
-from proctor.reports.leaderboard import headline_section, published_section
+from proctor.reports.leaderboard import published_section
 from proctor.reports.metric_agreement import agreement_section, counts_section, raters_section, systems_section
 from proctor.reports.metric_profile import bias_section, calibration_section
 from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
+from proctor.reports.packing import BrowserData
 from proctor.reports.ranking import ranking_section
 from proctor.reports.renderers import render_page
 from proctor.reports.source import AuditSource, Source
@@ -63,7 +66,7 @@ def write_report(
     *,
     options: Options | None = None,
     thumbnails: Callable[[Item], list[tuple[str, bytes]]] | None = None,
-    max_items: int = 2000,
+    max_items: int = 10_000,
     audit: ItemAudit | None = None,
     baselines: Sequence[str] = (),
 ) -> ReportSummary:
@@ -122,7 +125,7 @@ def _page(
     out: Path,
     story: Story,
     sections: Sequence[Section | None],
-    browser: tuple[dict[str, Any] | None, Shown, list[str]],
+    browser: tuple[BrowserData | None, Shown, list[str]],
     **context: Any,
 ) -> ReportSummary:
     """Write a page: the story, the sections that are not None, and the browser before the last one."""

@@ -27,6 +27,7 @@ from proctor.core import (
     Score,
     natural,
 )
+from proctor.judges import JUDGE_FLAGS
 from proctor.metrics import chance_level
 from proctor.reports.figures import condition_numbers
 from proctor.stats import Resampling
@@ -138,18 +139,25 @@ class Source:
 
     @cached_property
     def keys(self) -> list[Key]:
-        """Metrics and scorers, in the benchmark's order, the headline first."""
+        """Metrics with the scorers that gave them, in the benchmark's order, the headline first. Flags of judges are no
+        metrics, and what waits for a judge has no values (see `flags`, `unmarked`)."""
+        return [key for key in self._all_keys if key.scorer and key.metric not in JUDGE_FLAGS]
+
+    @property
+    def flags(self) -> list[Key]:
+        """The flags of judges' replies."""
+        return [key for key in self._all_keys if key.scorer and key.metric in JUDGE_FLAGS]
+
+    @property
+    def unmarked(self) -> list[Key]:
+        """The metrics that wait for a judge."""
+        return [key for key in self._all_keys if not key.scorer]
+
+    @cached_property
+    def _all_keys(self) -> list[Key]:
         order = {metric.name: place for place, metric in enumerate(self.card.metrics)}
         there = {Key(row.metric, row.scorer) for row in self.overall}
-        return sorted(
-            there,
-            key=lambda key: (
-                key.metric != self.card.headline,
-                order.get(key.metric, len(order)),
-                not key.scorer,  # what waits for a judge comes after what is marked
-                key,
-            ),
-        )
+        return sorted(there, key=lambda key: (key.metric != self.card.headline, order.get(key.metric, len(order)), key))
 
     @cached_property
     def leading(self) -> list[Key]:
@@ -187,9 +195,7 @@ class Source:
     def label(self, key: Key) -> str:
         """A metric's label, with the scorer if there are several."""
         label = self.metric(key.metric).label
-        several = sum(other.metric == key.metric for other in self.keys) > 1
-        if not key.scorer:
-            return f"{label}, not marked yet"
+        several = sum(other.metric == key.metric and bool(other.scorer) for other in self._all_keys) > 1
         return f"{label}, marked by {key.scorer}" if several else label
 
     def chance(self, key: Key, facet: str = "", value: str = "") -> float | None:

@@ -1,4 +1,4 @@
-"""The summary at the top of a report on systems or on an audit: what was evaluated, three answers, one figure."""
+"""The summary at the top of a report on systems or on an audit: the finding, what was evaluated, three answers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,12 @@ from proctor.core import (
     signed,
     value,
 )
-from proctor.reports.blocks import Answer, Figure, Story
+from proctor.reports.blocks import Answer, Story
 from proctor.reports.comparisons import significance_words
-from proctor.reports.figures import draw_overview, value_axis
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import dimension_name, spoken_language
-from proctor.reports.metric_ranking import MAX_ON_TOP, metrics_figure
 from proctor.reports.source import BASELINE, AuditSource, Key, Source
-from proctor.reports.subgroups import dot_of
-from proctor.runs import BOTH, Comparison, LeaderboardRow
-
-_MAX_LINES = 24  # of the picture
-_MAX_SYSTEMS, _MAX_CONDITIONS = 6, 4
+from proctor.runs import Comparison, LeaderboardRow
 
 
 def story_of(source: Source) -> Story:
@@ -38,11 +32,11 @@ def story_of(source: Source) -> Story:
     key = _headline(source)
     if key is None:
         waiting = Answer("Which system is best?", "Nothing is scored yet.")
-        return Story(_evaluated(source), (waiting,))
+        return Story(_evaluated(source), (waiting,), "Nothing is scored yet")
     leader = _leader(source, key)
     if leader is None:
-        nobody = Answer("Which system is best?", f"No system has a score under {source.conditions[0]}.")
-        return Story(_evaluated(source), (nobody,), _figure(source, key))
+        said = f"No system has a score under {source.conditions[0]}."
+        return Story(_evaluated(source), (Answer("Which system is best?", said),), said.rstrip("."))
     few = few_groups_line(leader.groups, source.options.level)
     answers = (
         *([Answer("Are there enough groups to tell?", f"No. {few}")] if few else []),
@@ -53,14 +47,57 @@ def story_of(source: Source) -> Story:
     total, metric = len(source.table), source.metric(key.metric).label
     known = f" {metric} is known for {leader.n} of these items, in {count_of(leader.groups, 'group')}."
     evaluated = _evaluated(source) + (known if leader.n < total and not leader.lacking else "")
-    return Story(evaluated, answers, _figure(source, key))
+    return Story(evaluated, answers, _finding(source, key, leader, few=bool(few)))
+
+
+def _finding(source: Source, key: Key, leader: LeaderboardRow, *, few: bool) -> str:
+    """The finding of the report in one sentence: who leads and whether that is certain, whether it beats what sees only
+    the text, and whether the media are used."""
+    name = leader.system
+    if few:
+        return f"{name} has the highest score, but {count_of(leader.groups, 'group')} are too few to tell systems apart"
+    clauses = [_lead_clause(source, key, leader)]
+    blind = _best_blind(source, key, leader) if source.conditions[0] != BASELINE else None
+    beaten = None if blind is None else _verdict(source, key, leader, blind[0])
+    if blind is not None and beaten is not None:
+        clauses.append(f"it {'beats' if beaten else 'does not beat'} {blind[0]}, which sees only the text")
+    used = _own_gain(source, key, leader)
+    if used is not None and beaten is not False:
+        higher = _higher(source, key, used)
+        clauses.append(f"it uses {_media(source)}" if higher else f"it is not shown to use {_media(source)}")
+    return "; ".join(clauses)
+
+
+def _lead_clause(source: Source, key: Key, leader: LeaderboardRow) -> str:
+    rivals = [row for row in _contestants(source, key) if row.system != leader.system]
+    shown = score(source.metric(key.metric), leader)
+    if source.is_baseline(leader.system):
+        return f"Only baselines were scored; {leader.system} is the best of them"
+    if not rivals or leader.rank is None:
+        return f"{leader.system} reaches {shown}"
+    tied = any(row.rank is not None and row.rank == leader.rank for row in rivals)
+    return f"{leader.system} leads, but not significantly" if tied else f"{leader.system} leads"
+
+
+def _verdict(source: Source, key: Key, leader: LeaderboardRow, blind: str) -> bool | None:
+    """Whether the leader is significantly better than a system on the text alone; None where they are not compared."""
+    comparison = source.compared((leader.system, source.conditions[0]), (blind, BASELINE), key)
+    return None if comparison is None else _higher(source, key, comparison) is True
+
+
+def _own_gain(source: Source, key: Key, leader: LeaderboardRow) -> Comparison | None:
+    """The leader under the first condition compared with itself on the text alone."""
+    pairs, first = source.paired, source.conditions[0]
+    if pairs is None or pairs.baseline != BASELINE or first == BASELINE:
+        return None
+    runs = ((one.first.system, one.first.condition, one) for one in pairs.of(key))
+    return next((one for system, condition, one in runs if (system, condition) == (leader.system, first)), None)
 
 
 def _headline(source: Source) -> Key | None:
     condition = source.conditions[0]
     there = {Key(row.metric, row.scorer) for row in source.overall if row.condition == condition}
-    scored = [key for key in source.keys if key.scorer]
-    return next((key for key in scored if key in there), scored[0] if scored else None)
+    return next((key for key in source.keys if key in there), source.keys[0] if source.keys else None)
 
 
 def _contestants(source: Source, key: Key) -> list[LeaderboardRow]:
@@ -245,45 +282,8 @@ def _above(source: Source, key: Key, leader: LeaderboardRow) -> str:
     return " ".join(sentences)
 
 
-def _figure(source: Source, key: Key) -> Figure | None:
-    metric = source.metric(key.metric)
-    conditions = source.conditions[:_MAX_CONDITIONS]
-    if BASELINE in source.conditions and BASELINE not in conditions:
-        conditions[-1] = BASELINE
-    results = {name: source.results_of(key, name) for name in conditions}
-    systems = [row.system for row in _contestants(source, key)]
-    systems = systems[: min(_MAX_SYSTEMS, max(2, _MAX_LINES // len(conditions)))]
-    leader = _leader(source, key)
-    blind = None if leader is None else _best_blind(source, key, leader)
-    names = [*systems, *([blind[0]] if blind and blind[0] not in systems else [])]
-    rows = [[results[condition].get(name) for condition in conditions] for name in names]
-    if not any(row is not None and row.drawn is not None for line in rows for row in line):
-        return None
-    chance = source.chance(key)
-    groups = []
-    for name, own in zip(names, rows, strict=True):
-        parts = [
-            (condition, dot_of(row), "" if row is None else score(metric, row))
-            for condition, row in zip(conditions, own, strict=True)
-        ]
-        groups.append((f"{name} (baseline)" if source.is_baseline(name) else name, parts))
-    title = f"{source.label(key)} by system and condition"
-    more = len(source.systems) - len(names)
-    caption = f"{title}, with {100 * source.options.level:g} % confidence intervals."
-    if any(row is not None and row.policy == BOTH for line in rows for row in line):
-        caption += " A range is the score of an incomplete run."
-    caption += f" {count_of(more, 'more system')} in the leaderboard." if more > 0 else ""
-    line = None if chance is None else (chance, f"chance {value(metric, chance)}")
-    return Figure(
-        draw_overview(
-            "overview", title, groups, value_axis(metric, *source.axis(key)), line=line, numbers=source.numbers
-        ),
-        caption,
-    )
-
-
 def audit_story(source: AuditSource) -> Story:
-    """The summary of an audit by language; the figure is for the first language."""
+    """The summary of an audit by language."""
     answers = (
         Answer("Which metric agrees best, and how certain is that?", _by_language(source, _best_metric)),
         Answer("How far do the raters agree?", _ceiling(source)),
@@ -295,7 +295,26 @@ def audit_story(source: AuditSource) -> Story:
         f"{count_of(len(source.found.metrics), 'metric')} compared with {count_of(len(table.ratings), 'rating')} by "
         f"{source.raters}, in {count_of(groups, 'group')}."
     )
-    return Story(evaluated, answers, _metrics_figure(source))
+    return Story(evaluated, answers, _audit_finding(source))
+
+
+def _audit_finding(source: AuditSource) -> str:
+    """Which metric agrees best, in one sentence."""
+    best = {language: known[0] for language in source.languages if (known := _with_correlation(source, language))}
+    if not best:
+        return "No metric has a correlation with the ratings"
+    names = {metric.metric for metric in best.values()}
+    if len(names) == 1:
+        every = " in every language" if len(best) > 1 else ""
+        lead = f"{next(iter(names))} agrees best with {source.raters}{every}"
+    else:
+        each = [f"{metric.metric} in {spoken_language(language)}" for language, metric in best.items()]
+        lead = f"Best agreement with {source.raters}: {', '.join(each)}"
+    tied = any(
+        sum(other.rank is not None and other.rank == metric.rank for other in _with_correlation(source, language)) > 1
+        for language, metric in best.items()
+    )
+    return f"{lead}, but not significantly" if tied and len(source.found.metrics) > 1 else lead
 
 
 def audit_sentences(source: AuditSource) -> tuple[str, str]:
@@ -396,22 +415,18 @@ def _slope(source: AuditSource, language: str) -> tuple[str, LengthSlope] | None
 
 def _length(source: AuditSource, language: str) -> str:
     slope_of = _slope(source, language)
-    if slope_of is None or slope_of[1].slope.value is None:
+    if slope_of is None:
         return "not known."
-    name, one = slope_of
-    slope = one.slope
-    shown = f"{signed(slope.value)} SD of the score per doubling of the length, at the same rating"
+    name, slope = slope_of[0], slope_of[1].slope
+    if slope.value is None:
+        return "not known."
+    far = f"{number(abs(slope.value), 2)} SD {'higher' if slope.value >= 0 else 'lower'}"
+    shown = f"an answer twice as long scores {far} at the same rating"
     if slope.ci_low is None or slope.ci_high is None:
         return f"{name}: {shown}, without an interval."
-    shown = f"{shown} ({source.level} CI {number_interval(slope.ci_low, slope.ci_high)})"
+    shown = f"{shown} ({source.level} CI {signed(slope.ci_low, 2)} to {signed(slope.ci_high, 2)})"
     if slope.ci_low > 0:
         return f"yes, {name}: {shown}."
     if slope.ci_high < 0:
         return f"no, {name} favours short ones: {shown}."
     return f"not shown for {name}: {shown}."
-
-
-def _metrics_figure(source: AuditSource) -> Figure | None:
-    language = source.languages[0]
-    known = _with_correlation(source, language)[:MAX_ON_TOP]
-    return metrics_figure(source, language, known, "overview") if known else None

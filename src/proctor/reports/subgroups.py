@@ -85,7 +85,33 @@ def facets_section(source: Source) -> Section | None:
         lead="Each dot is a system's score on the items of one kind, the line its interval; short lines stand on many "
         f"groups, long ones on few. Drawn for the condition {source.conditions[0]}.",
         blocks=blocks,
+        finding=_weakest(source),
+        count=count_of(sum(isinstance(block, str) for block in blocks), "facet"),
     )
+
+
+_LEAST_ITEMS = 10  # of a part that is named as the weakest
+
+
+def _weakest(source: Source) -> str:
+    """Where the first system by the headline scores least under the first condition; "" where parts are too small."""
+    if not source.leading:
+        return ""
+    key, metric = source.leading[0], source.metric(source.leading[0].metric)
+    names = [name for name in source.systems if not source.is_baseline(name)] or source.systems
+    where = (names[0], source.conditions[0], key.metric, key.scorer)
+    parts = [
+        (row.drawn, f"{plain_name(facet)} {row.facets[facet]}")
+        for facet in source.facets
+        for row in source.by(facet)
+        if (row.system, row.condition, row.metric, row.scorer) == where
+        and row.drawn is not None
+        and row.n >= _LEAST_ITEMS
+    ]
+    if len(parts) < 2:
+        return ""
+    least, name = (min if metric.higher_is_better else max)(parts)
+    return f"{where[0]} is weakest in {name}: {value(metric, least)}"
 
 
 def parts_of(source: Source, facet: str, cells: Mapping[tuple[str, str], object]) -> tuple[list[str], list[str]]:
@@ -104,7 +130,8 @@ def _figure(source: Source, facet: str, key: Key, cells: Cells, table: Table, an
         many = " to ".join((*map(thousands, {counts[0]} - {counts[-1]}), count_of(counts[-1], "item")))
         chance = source.chance(key, facet, name)
         dots = [dot_of(cells.get((system, name))) for system in systems]
-        panels.append(Panel(f"{name} ({many})", dots, None if chance is None else (chance, "chance")))
+        line = None if chance is None else (chance, "chance")
+        panels.append(Panel(f"{name} ({many})", dots, line, source.numbers[source.conditions[0]]))
     title = f"{source.label(key)} by {plain_name(facet)}, {source.conditions[0]}"
     axis = value_axis(metric, *source.axis(key), lines=2)
     condition = source.conditions[0]

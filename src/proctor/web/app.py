@@ -86,6 +86,7 @@ def create_app(site: Site) -> FastAPI:
     app.state.gate = WriterGate(app.state.tally)
     app.include_router(accounts.router)
     site.mount(app)
+    app.mount("/static/shared", StaticFiles(packages=[("proctor.reports", "assets/shared")]))
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
 

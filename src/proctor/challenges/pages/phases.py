@@ -14,12 +14,13 @@ from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
+from proctor.challenges.board_charts import BoardText, board_chart
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import description_of
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
 from proctor.challenges.pages.desk import OccupiedError, UploadDesk
 from proctor.challenges.prizes import prize_table
-from proctor.challenges.publishing import passed_gate, visible_boards
+from proctor.challenges.publishing import in_order, passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state, was_open
 from proctor.challenges.submissions import (
@@ -32,6 +33,7 @@ from proctor.challenges.submissions import (
     uploads_left,
 )
 from proctor.challenges.uploads import keep_upload, suffix_of, upload_size
+from proctor.reports import chart_html
 from proctor.web import BusyError, NoRoomError, Upload, page, receive_upload
 
 router = APIRouter()
@@ -41,12 +43,6 @@ SPARE_BYTES = 2**30
 
 _ANSWER_S = 15.0  # a check that takes longer goes on while its page is shown
 _TRIES, _RETRY_S = 5, 5
-_WIDTH = 200  # of an interval's drawing
-_MARGIN = 0.04
-_OPTIONAL = (
-    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
-    "announced",
-)
 
 
 @dataclass(frozen=True)
@@ -253,47 +249,11 @@ def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
         )
     if seen is None:
         raise HTTPException(404)
-    boards = [one | {"rows": in_order(one), "scale": scale_of(one["rows"])} for one in seen["boards"]]
-    return page(request, "board", phase=phase, seen=seen, boards=boards, width=_WIDTH, prizes=prizes)
+    how = partial(BoardText, digits=phase.results.digits)
+    drawing: dict[str, Any] = {"how": how, "in_order": in_order, "draw": _drawn}
+    return page(request, "board", phase=phase, seen=seen, prizes=prizes, **drawing)
 
 
-def in_order(board: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows as they are listed: ranked rows keep their order, and each baseline comes before the first row with a
-    worse mean."""
-    sign = 1.0 if board["facts"].get("higher_is_better", True) else -1.0
-    complete = [dict.fromkeys(_OPTIONAL) | row for row in board["rows"]]
-    rows = [row for row in complete if not row["baseline"]]
-    scored = [row for row in complete if row["baseline"] and row["mean"] is not None]
-    for baseline in sorted(scored, key=lambda row: -sign * row["mean"]):
-        worse = (
-            index
-            for index, row in enumerate(rows)
-            if row["mean"] is None or (not row["baseline"] and sign * row["mean"] <= sign * baseline["mean"])
-        )
-        rows.insert(next(worse, len(rows)), baseline)
-    return rows + [row for row in complete if row["baseline"] and row["mean"] is None]
-
-
-@dataclass(frozen=True)
-class DrawingScale:
-    """Maps values to positions in a drawing, the same for all rows of a board."""
-
-    low: float
-    high: float
-
-    def at(self, value: float) -> float:
-        """The position of a value in units of the drawing.
-
-        >>> DrawingScale(0.0, 1.0).at(0.5)
-        100.0
-        """
-        return round(_WIDTH * (value - self.low) / (self.high - self.low), 1)
-
-
-def scale_of(rows: list[dict[str, Any]]) -> DrawingScale | None:
-    """A scale that all means and intervals fit on; None when no row has a mean."""
-    values = [row[name] for row in rows for name in ("mean", "low", "high") if row.get(name) is not None]
-    if not values:
-        return None
-    margin = _MARGIN * (max(values) - min(values)) or 0.01
-    return DrawingScale(min(values) - margin, max(values) + margin)
+def _drawn(board: dict[str, Any], rows: list[dict[str, Any]], how: BoardText, *, organiser: bool) -> str:
+    """The chart of a board as HTML."""
+    return chart_html(board_chart(board, rows, how, organiser=organiser))

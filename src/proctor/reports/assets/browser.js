@@ -139,34 +139,47 @@
     return sorted(found, of);
   }
 
-  // -- the list: an item's id, and what its question has that others have not
+  // -- the list: what a question has that others have not, and how the systems answered it
 
-  const beginnings = new Map();
+  let shared = null; // the words with which every question begins
 
   function begin(item) {
-    const parts = plain(item.question).split(/\s+/).slice(0, 12);
-    for (let size = 2; size <= parts.length; size += 1) {
-      const start = parts.slice(0, size).join(" ");
-      beginnings.set(start, (beginnings.get(start) || 0) + 1);
-    }
+    const parts = plain(item.question).split(/\s+/);
+    if (shared === null) shared = parts;
+    let size = 0;
+    while (size < shared.length && shared[size] === parts[size]) size += 1;
+    shared = shared.slice(0, size);
   }
 
-  function differing(text) {
-    const common = Math.max(5, data.items.length / 20);
+  // A beginning is left out where all items have it; where all ask the same, their group tells them apart.
+  function differing(item) {
+    const text = plain(item.question) || plain((item.answers[0] || {}).text);
     const parts = text.split(/\s+/);
-    for (let size = Math.min(12, parts.length - 2); size >= 2; size -= 1) {
-      if ((beginnings.get(parts.slice(0, size).join(" ")) || 0) >= common) return `… ${parts.slice(size).join(" ")}`;
-    }
-    return text;
+    if (data.items.length < 2 || shared.length < 3) return text;
+    return parts.length > shared.length ? `… ${parts.slice(shared.length).join(" ")}` : item.group;
+  }
+
+  const DOTS = { right: "●", partly: "◐", wrong: "✕", unmarked: "○" };
+
+  // A sign for each system that counts, under the chosen condition or the first one.
+  function dots(item) {
+    const condition = value("condition") || conditions[0];
+    const own = item.answers.filter((answer) => data.runs[answer.run].condition === condition && counts(answer)).slice(0, 12);
+    const ends = own.map((answer) => make("span", { class: answer.outcome }, DOTS[answer.outcome]));
+    const name = own.map((answer) => `${data.runs[answer.run].system} ${OUTCOMES[answer.outcome]}`).join(", ");
+    return ends.length ? make("span", { class: "dots", role: "img", "aria-label": name, title: name }, ...ends) : null;
+  }
+
+  function thumbnail(item) {
+    const first = (item.pictures || []).find(([, jpeg]) => jpeg);
+    return first ? picture(first[1], "") : null;
   }
 
   function summary(item) {
-    const asked = differing(plain(item.question) || plain((item.answers[0] || {}).text));
-    if (rated) return [asked, `${item.apart === null || item.apart === undefined ? "no gap to tell" : `disagreement ${item.apart.toFixed(2)}`} · ${item.id}`];
-    const answers = item.answers.filter(counts);
-    const right = answers.filter((answer) => answer.outcome === "right").length;
-    const marked = answers.filter((answer) => answer.outcome !== "unmarked").length;
-    return [asked, `${item.id} · ${item.format}` + (marked ? ` · ${right} of ${marked} right` : "")];
+    const what = differing(item);
+    if (rated) return { what, beside: `${item.apart === null || item.apart === undefined ? "no gap to tell" : `disagreement ${item.apart.toFixed(2)}`} · ${item.id}` };
+    const group = item.id.startsWith(item.group) || what === item.group ? [] : [item.group];
+    return { what, beside: [item.id, ...group, item.format].join(" · "), dots: dots(item), thumbnail: thumbnail(item) };
   }
 
   // -- one item
@@ -271,13 +284,15 @@
 
   // -- its answers, as they were scored
 
+  // Baselines have no words of their own: they stand in the table alone, where there is anybody else.
   function answers(item) {
     const parts = item.answers.length > 1 ? [overview(item)] : [];
+    const own = item.answers.filter((answer) => alone || !data.runs[answer.run].baseline);
     if (conditions.length === 1) {
-      return [...parts, make("h4", {}, "The answers"), make("div", { class: "cards" }, ...item.answers.map((answer) => card(item, answer, "system")))];
+      return [...parts, make("h4", {}, "The answers"), make("div", { class: "cards" }, ...own.map((answer) => card(item, answer, "system")))];
     }
     for (const system of systems) {
-      const given = item.answers.filter((answer) => data.runs[answer.run].system === system);
+      const given = own.filter((answer) => data.runs[answer.run].system === system);
       if (given.length) parts.push(make("h4", {}, said(system)), make("div", { class: "cards" }, ...given.map((answer) => card(item, answer, "condition"))));
     }
     return parts;
@@ -312,7 +327,7 @@
     const drawn = answer.order && item.strip;
     if (answer.status !== "answered") parts.push(make("p", { class: "flag" }, answer.status.replace("_", " ")));
     if (drawn) parts.push(strip(item, answer.order, "Predicted order", item.order));
-    if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text" }));
+    if (plain(answer.text)) parts.push(said(answer.text, "p", { class: "text clamp" }));
     if (answer.why !== undefined) parts.push(make("p", { class: "why" }, make("strong", {}, "Rationale: "), said(answer.why)));
     if (answer.other) parts.push(said(answer.other, "p", { class: "beside" }));
     for (const [name, label] of [["read", "Parsed answer"], ["problem", "Not readable"], ["reason", "Because"]]) {
@@ -322,7 +337,7 @@
     if (answer.seconds !== undefined) spent.push(`${answer.seconds} s`);
     if (answer.tokens) spent.push(`${answer.tokens[0]} tokens in, ${answer.tokens[1]} out`);
     if (spent.length) parts.push(make("p", { class: "beside" }, spent.join(" · ")));
-    parts.push(...marks(answer, drawn));
+    parts.push(...marks(answer));
     if (answer.shown) {
       const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
       parts.push(make("details", {}, make("summary", {}, "Options in the order that the system saw"), make("ol", { class: "options" }, ...rows)));
@@ -331,14 +346,21 @@
     return make("div", { class: drawn ? "card whole" : "card" }, ...parts);
   }
 
-  // The scores, then what the judges said who gave them.
-  function marks(answer, joined) {
-    const votes = new Set();
-    const scores = (answer.marks || []).map((one) => {
-      if (one.vote !== undefined) votes.add(one.vote);
-      return `${one.metric}: ${one.value}${one.label ? ` (${one.label})` : ""}, by ${one.scorer}`;
+  // The scores as a table, the main one first, then what the judges said who gave them.
+  function marks(answer) {
+    const given = answer.marks || [];
+    const votes = new Set(given.map((one) => one.vote).filter((one) => one !== undefined));
+    const scorers = [...new Set(given.map((one) => one.scorer))];
+    const rows = given.map((one) => {
+      const cell = make("td", {}, `${one.value}${one.label ? ` (${one.label})` : ""}`);
+      if (scorers.length > 1) cell.append(said(` by ${one.scorer}`, "span", { class: "beside" }));
+      return make("tr", {}, make("th", { scope: "row" }, said(one.metric)), cell);
     });
-    const parts = (joined && scores.length ? [scores.join(" · ")] : scores).map((text) => said(text, "p", { class: "beside" }));
+    const parts = [];
+    if (rows.length) {
+      const caption = scorers.length > 1 ? "Scores" : `Scores by ${scorers[0]}`;
+      parts.push(make("table", { class: "scores" }, said(caption, "caption"), make("tbody", {}, ...rows)));
+    }
     for (const place of votes) if (data.votes[place]) parts.push(vote(data.votes[place]));
     return parts;
   }
@@ -364,7 +386,7 @@
   function ratedCard(answer, apart, of) {
     const beside = apart === null ? "" : `disagreement ${apart.toFixed(2)}`;
     const head = make("h5", {}, said(data.runs[answer.run].system, "span"), make("span", { class: "beside" }, beside));
-    const text = plain(answer.text) ? said(answer.text, "p", { class: "text" }) : make("p", { class: "note" }, "The answer has no text.");
+    const text = plain(answer.text) ? said(answer.text, "p", { class: "text clamp" }) : make("p", { class: "note" }, "The answer has no text.");
     return make("div", { class: "card whole" }, head, text, make("p", { class: "beside" }, `length ${answer.length}`), ratings(answer, of), ...(answer.said || []).map(vote));
   }
 
@@ -416,27 +438,39 @@
     }
   }
 
-  // Many items come in pieces. Each is read in a task of its own, so that the page can be used meanwhile.
-  const pieces = [...document.querySelectorAll("script.piece")];
-  const reading = make("p", { class: "note", role: "status" }, "Reading the items …");
+  // Many items come in blocks. Each is opened and read in a task of its own, so that the page can be used meanwhile.
+  const blocks = [...document.querySelectorAll("script.block")];
+  const reading = make("p", { class: "note", role: "status" }, "Opening the items …");
 
-  function read() {
-    const piece = pieces.shift();
-    if (!piece) {
-      reading.remove();
-      show();
-      return;
+  async function open(block) {
+    const bytes = Uint8Array.from(atob(block.textContent), (character) => character.charCodeAt(0));
+    const opened = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const part = await new Response(opened).json();
+    for (const [number, one] of Object.entries(part.votes)) data.votes[number] = one;
+    anyFlag = anyFlag || Object.values(part.votes).some(flagged);
+    add(part.items);
+    block.remove();
+  }
+
+  async function openAll() {
+    for (const [number, block] of blocks.entries()) {
+      await open(block);
+      reading.textContent = `Opening the items: ${Math.round((100 * (number + 1)) / blocks.length)} %`;
+      await new Promise((done) => { setTimeout(done); });
     }
-    add(JSON.parse(piece.textContent));
-    piece.remove();
-    setTimeout(read);
+    reading.remove();
+    show();
   }
 
   add(data.items.splice(0));
-  if (!pieces.length) {
+  if (!blocks.length) {
     show();
     return;
   }
   holder.before(reading);
-  setTimeout(read);
+  if (typeof DecompressionStream === "undefined") {
+    reading.textContent = "This web browser is too old to show the items. Open the page in one of 2023 or later.";
+    return;
+  }
+  openAll().catch((error) => { reading.textContent = `The items of this page can't be opened (${error}). Make the report again.`; });
 })();

@@ -3,7 +3,7 @@
 // an address that keeps all of it. Everything shown came from outside, so it makes elements and sets their text; no
 // text is ever read as HTML.
 const panes = (() => {
-  const PAGE = 50;
+  const WINDOW = 120, MARGIN = 40; // rows of the list that exist at once, and those above what is seen
   const controls = new Map();
 
   function make(tag, attributes = {}, ...children) {
@@ -37,12 +37,14 @@ const panes = (() => {
   function choice(name, label, entries, none = "any") {
     const select = make("select", { id: `f-${name}` }, none ? make("option", { value: "" }, none) : null);
     for (const [value, text] of entries) select.append(make("option", { value }, text));
+    select.dataset.label = label;
     controls.set(name, select);
     return make("div", {}, make("label", { for: `f-${name}` }, label), select);
   }
 
   function check(name, label) {
     const box = make("input", { type: "checkbox", id: `f-${name}` });
+    box.dataset.label = label;
     controls.set(name, box);
     return make("label", { class: "check" }, box, label);
   }
@@ -64,18 +66,41 @@ const panes = (() => {
     }
   }
 
+  // The search and a chip for each filter that is set; the others stand behind a button.
   function form(label, filters, changed) {
     const search = make("input", { type: "search", id: "f-q", autocomplete: "off", spellcheck: "false" });
     controls.set("q", search);
+    const fields = make("fieldset", { class: "fields", "aria-label": "Filters" }, ...filters());
+    fields.hidden = true;
+    const more = make("button", { type: "button", "aria-expanded": "false" }, "+ filter");
+    more.addEventListener("click", () => {
+      fields.hidden = !fields.hidden;
+      more.setAttribute("aria-expanded", String(!fields.hidden));
+    });
     const clear = make("button", { type: "button" }, "Clear filters");
     clear.addEventListener("click", () => { restore(new URLSearchParams()); changed(); });
-    const all = make(
-      "form",
-      { class: "filters", role: "search" },
-      make("div", { class: "search" }, make("label", { for: "f-q" }, label), search),
-      ...filters(),
-      clear,
-    );
+    const chips = make("div", { class: "chips" });
+    const all = make("form", { class: "filters", role: "search" }, make("div", { class: "search" }, make("label", { for: "f-q" }, label), search), chips, fields);
+
+    function chip(name, control) {
+      const picked = control.type === "checkbox" ? "" : `: ${control.selectedOptions[0].textContent}`;
+      const text = `${control.dataset.label}${picked}`;
+      const button = make("button", { type: "button", class: "chip", "aria-label": `Remove the filter ${text}` }, said(text), " ×");
+      button.addEventListener("click", () => {
+        if (control.type === "checkbox") control.checked = false;
+        else control.value = "";
+        changed();
+        more.focus();
+      });
+      return button;
+    }
+
+    all.refresh = () => {
+      const set = [...controls].filter(([name]) => name !== "q" && value(name));
+      clear.hidden = !set.length && !value("q");
+      more.hidden = !fields.childElementCount;
+      chips.replaceChildren(...set.map(([name, control]) => chip(name, control)), more, clear);
+    };
     let waiting = 0;
     search.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(changed, 150); });
     all.addEventListener("change", changed);
@@ -89,54 +114,75 @@ const panes = (() => {
   // that choose, `matching()` the items that fit, in order; `summary(item)` its line and what stands below it,
   // `describe(item)` its elements. `keep`: a change of the filters keeps what was chosen, where it still fits.
   function browse({ holder, items, noun, label, filters, matching, summary, describe, keep = true }) {
-    const state = { page: 0, found: [] };
+    const state = { found: [], start: 0, drawn: null };
     const count = make("p", { id: "count", role: "status" });
     const list = make("ol", { class: "list", "aria-label": `${noun[0].toUpperCase()}${noun.slice(1)}s found` });
-    const pages = make("div", { class: "pages" });
     const detail = make("article", { class: "detail", id: "detail", tabindex: "-1", "aria-label": `The chosen ${noun}` });
 
     function entry(item) {
-      const [what, beside] = summary(item);
-      const button = make("button", { type: "button" }, said(beside, "span", { class: "beside" }), said(what, "span", { class: "what" }));
+      const { what, beside, dots, thumbnail } = summary(item);
+      const line = make("span", { class: "line" }, said(beside, "span", { class: "beside" }), dots || null);
+      const button = make("button", { type: "button" }, thumbnail || null, said(what, "span", { class: "what" }), line);
+      if (thumbnail) button.className = "pictured";
       button.addEventListener("click", () => choose(item, true));
       item.button = button;
-      return make("li", {}, button);
+      return make("li", { "aria-setsize": state.found.length, "aria-posinset": state.found.indexOf(item) + 1 }, button);
     }
 
-    function turn(step, name, last) {
-      const button = make("button", { type: "button" }, name);
-      button.disabled = state.page + step < 0 || state.page + step > last;
-      button.addEventListener("click", () => { state.page += step; drawList(); });
-      return button;
+    const height = () => {
+      const row = list.querySelector("li:not(.room)");
+      return (row && row.offsetHeight) || 74;
+    };
+
+    // The room of rows that are not drawn.
+    function room(rows) {
+      const empty = make("li", { class: "room", "aria-hidden": "true" });
+      empty.style.height = `${rows * height()}px`;
+      return empty;
     }
 
-    function drawList() {
-      const start = state.page * PAGE;
-      const shown = state.found.slice(start, start + PAGE);
-      const last = Math.max(0, Math.ceil(state.found.length / PAGE) - 1);
-      list.replaceChildren(...shown.map(entry));
-      const here = state.chosen && shown.includes(state.chosen) ? state.chosen.button : null;
-      list.scrollTop = here ? here.offsetTop - list.offsetTop - 60 : 0;
-      pages.hidden = last === 0;
-      pages.replaceChildren(turn(-1, "Previous", last), `page ${state.page + 1} of ${last + 1}`, turn(1, "Next", last));
+    // Of a long list only the rows around what is seen exist.
+    function drawList(again) {
+      const first = Math.max(0, Math.floor(list.scrollTop / height()) - MARGIN);
+      const start = Math.max(0, Math.min(first, state.found.length - WINDOW));
+      if (!again && state.drawn === state.found && Math.abs(start - state.start) < MARGIN / 2) return;
+      const focused = list.contains(document.activeElement) ? state.found.find((item) => item.button === document.activeElement) : null;
+      for (const item of state.found.slice(state.start, state.start + WINDOW)) delete item.button;
+      const shown = state.found.slice(start, start + WINDOW);
+      const [above, below] = [room(start), room(state.found.length - start - shown.length)];
+      list.replaceChildren(above, ...shown.map(entry), below);
+      Object.assign(state, { start, drawn: state.found });
+      if (focused && focused.button) focused.button.focus({ preventScroll: true });
       mark();
     }
 
+    // Brings an item's row into the list.
+    function reveal(item) {
+      const place = state.found.indexOf(item);
+      if (place < 0) return;
+      const top = place * height();
+      if (top < list.scrollTop || top + height() > list.scrollTop + list.clientHeight) list.scrollTop = Math.max(0, top - 60);
+      drawList(!item.button);
+    }
+
     function mark() {
-      for (const item of state.found) {
+      for (const item of state.found.slice(state.start, state.start + WINDOW)) {
         if (item.button) item.button.setAttribute("aria-current", String(item === state.chosen));
       }
     }
 
+    list.addEventListener("scroll", () => drawList(false), { passive: true });
+
     list.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      const here = event.target.closest("li");
-      if (!step || !here) return;
-      const next = step > 0 ? here.nextElementSibling : here.previousElementSibling;
+      const here = state.found.findIndex((item) => item.button && item.button === event.target.closest("button"));
+      if (!step || here < 0) return;
+      const next = state.found[here + step];
       event.preventDefault();
       if (!next) return;
-      next.firstElementChild.focus();
-      choose(state.found[state.page * PAGE + [...list.children].indexOf(next)], false);
+      reveal(next);
+      next.button.focus();
+      choose(next, false);
       remember();
     });
 
@@ -146,16 +192,27 @@ const panes = (() => {
       const next = step && state.found[state.found.indexOf(state.chosen) + step];
       if (!next || event.altKey || event.ctrlKey || event.metaKey || event.target.closest(".wide")) return;
       event.preventDefault();
-      state.page = Math.floor(state.found.indexOf(next) / PAGE);
-      state.chosen = next;
-      drawList();
+      reveal(next);
       choose(next, true);
     });
+
+    // A text of more than twelve lines has a button that shows the rest.
+    function further(text) {
+      if (text.scrollHeight <= text.clientHeight + 2) return;
+      const button = make("button", { type: "button", class: "further", "aria-expanded": "false" }, "more");
+      button.addEventListener("click", () => {
+        const whole = text.classList.toggle("whole");
+        button.setAttribute("aria-expanded", String(whole));
+        button.textContent = whole ? "less" : "more";
+      });
+      text.after(button);
+    }
 
     function choose(item, byHand) {
       state.chosen = item;
       mark();
       detail.replaceChildren(...describe(item));
+      for (const text of detail.querySelectorAll(".clamp")) further(text);
       if (!byHand) return;
       remember();
       if (matchMedia("(max-width: 46rem)").matches) detail.scrollIntoView();
@@ -170,15 +227,18 @@ const panes = (() => {
     }
 
     function search(stay) {
-      for (const item of state.found) delete item.button;
+      for (const item of state.found.slice(state.start, state.start + WINDOW)) delete item.button;
       state.found = matching();
-      state.page = 0;
+      state.start = 0;
       count.textContent = `${state.found.length} of ${items.length} ${noun}${items.length === 1 ? "" : "s"}`;
+      filter.refresh();
       if (!stay || !state.found.includes(state.chosen)) state.chosen = state.found[0];
-      state.page = Math.max(0, Math.floor(state.found.indexOf(state.chosen) / PAGE));
-      drawList();
-      if (state.chosen) choose(state.chosen, false);
-      else detail.replaceChildren(make("p", { class: "note" }, `No ${noun} fits these filters.`));
+      list.scrollTop = 0;
+      drawList(true);
+      if (state.chosen) {
+        reveal(state.chosen);
+        choose(state.chosen, false);
+      } else detail.replaceChildren(make("p", { class: "note" }, `No ${noun} fits these filters. Remove one, or clear all.`));
     }
 
     function changed() {
@@ -194,7 +254,8 @@ const panes = (() => {
       if (location.hash.includes("=")) document.getElementById("items").scrollIntoView({ behavior: "instant" });
     }
 
-    holder.append(form(label, filters, changed), count, make("div", { class: "panes" }, make("div", {}, list, pages), detail));
+    const filter = form(label, filters, changed);
+    holder.append(filter, count, make("div", { class: "panes" }, make("div", {}, list), detail));
     holder.hidden = false;
     addEventListener("hashchange", () => { if (location.hash.includes("=")) start(); });
     start();
@@ -213,7 +274,7 @@ const panes = (() => {
     fold.open = true;
     section.scrollIntoView({ behavior: "instant" });
   }
-  for (const link of document.querySelectorAll("nav a")) {
+  for (const link of document.querySelectorAll("nav.contents a")) {
     link.addEventListener("click", () => { setTimeout(unfold, 0); });
   }
   addEventListener("hashchange", unfold);

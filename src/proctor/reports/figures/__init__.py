@@ -21,22 +21,11 @@ from proctor.reports.figures.matrices import (
     draw_verdicts,
 )
 from proctor.reports.figures.pictures import PICTURES, write_picture
-from proctor.reports.figures.rows import (
-    SHARES,
-    Box,
-    ChartSeries,
-    Dot,
-    Mark,
-    Panel,
-    Stack,
-    draw_list,
-    draw_overview,
-    draw_rows,
-)
+from proctor.reports.figures.rows import SHARES, Box, ChartSeries, Dot, Mark, Panel, Stack, draw_list, draw_rows
 
 __all__ = [
     "GREYS", "MAX_ON_PODIUM", "MAX_SERIES", "PICTURES", "RIGHT", "SHARES", "WRONG", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
     "Panel", "Stack", "SvgCanvas", "Verdicts", "condition_numbers", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
-    "draw_overview", "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
+    "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
     "plain_axis", "plot_style", "ratio_axis", "signed_axis", "standalone", "value_axis", "write_picture",
 ]  # fmt: skip

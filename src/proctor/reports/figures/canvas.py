@@ -16,11 +16,12 @@ from proctor.core import Metric, clean, shorten, value
 from proctor.reports.figures.marks import LIGHT, LIGHT_GREYS, series_colour, series_shape
 
 COLOURS = (
-    {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"}
+    {"ink": "#1c1f23", "faint": "#59626d", "grid": "#dfe3e8", "paper": "#ffffff", "dark": "#101418"}
     | {f"s{number}": colour for number, colour in enumerate(LIGHT)}
     | {f"m{number}": colour for number, colour in enumerate(LIGHT_GREYS)}
 )
-"""Colours by name; `dark` is the same in light and dark mode, for text on light colours."""
+"""The light colours of the design tokens (`assets/shared/tokens.css`) by name, for files outside a page; `dark` is the
+same in light and dark mode, for text on light colours."""
 
 MAX_SERIES = len(LIGHT)
 WIDE, SLIM = 960, 380
@@ -133,8 +134,9 @@ class SvgCanvas:
         """The marker of the series with this number, in its colour."""
         kind = series_shape(number)
         if kind == "circle":
-            self.circle(x, y, size / 2, series_colour(number), edge="paper")
+            self.circle(x, y, size / 2, series_colour(number), edge="paper", width=1.2)
         else:
+            self.shape([(x, y)], kind, size + 2.4, "paper")  # a ring, as the circle has
             self.shape([(x, y)], kind, size, series_colour(number))
 
     def legend(self, x: float, y: float, entries: Sequence[tuple[int, str]], room: float) -> None:

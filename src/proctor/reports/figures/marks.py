@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LIGHT = ("#0072b2", "#d55e00", "#009e73", "#a9487f", "#2a8bc0", "#b57800", "#7a5195", "#8c8c8c")
+LIGHT = ("#0072b2", "#d55e00", "#009e73", "#a9487f", "#2a8bc0", "#b57800", "#7a5195", "#767676")
 """The colours of series on a white page: Okabe and Ito's, which all kinds of colour vision can tell apart, the light ones
 darkened, and two more."""
 
 DARK = ("#4aa3df", "#f08a45", "#3cc49a", "#dd9cc0", "#8bcdf3", "#f0bb4a", "#b08fd0", "#a3a3a3")
 """The same on a dark page."""
 
-LIGHT_GREYS = ("#909090", "#767c84", "#5c636b", "#3f454c")
+LIGHT_GREYS = ("#868e97", "#767c84", "#5c636b", "#3f454c")
 """The greys of what is missing, on a white page."""
 
 DARK_GREYS = ("#6b7279", "#8a9199", "#a9b0b7", "#c6ccd2")

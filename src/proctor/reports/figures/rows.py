@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from proctor.reports.figures.canvas import (
     label_width,
     legend_height,
 )
-from proctor.reports.figures.marks import series_colour
+from proctor.reports.figures.marks import LIGHT_GREYS, series_colour
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class ChartSeries:
     letter: str = ""
 
 
-_DEEP = {"s0", "s1", "s3", "s6", "m1", "m2", "m3"}  # colours that need light text
+_DEEP = {"s0", "s3", "s6"}  # colours that need light text
+_HATCHES = ("/", "\\", "x")  # the strokes over greys
 
 Mark = Dot | Box | Stack | Sequence[Dot] | None
 """The content of a row; several dots are one per series."""
@@ -72,11 +73,13 @@ Mark = Dot | Box | Stack | Sequence[Dot] | None
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel: its name, a mark for each row, and a dashed vertical line with a label (such as chance)."""
+    """A panel: its name, a mark for each row, a dashed vertical line with a label (such as chance), and the number of
+    the colour and marker of single dots."""
 
     name: str
     marks: Sequence[Mark]
     line: tuple[float, str] | None = None
+    number: int = 0
 
 
 SHARES = Axis((0.0, 1.0), (0.0, 0.5, 1.0), ("0 %", "50 %", "100 %"))
@@ -117,10 +120,10 @@ def draw_rows(
         _stack_legend(drawing, series, width)
     elif legend:
         drawing.legend(0, 9, legend, width - 10)
-    for number, panel in enumerate(panels):
-        down, right = divmod(number, across)
+    for at, panel in enumerate(panels):
+        down, right = divmod(at, across)
         x, y = left + right * (inner + _GAP), top + down * line + head
-        field = _Field(drawing, axis, x, y, inner, row)
+        field = _Field(drawing, axis, x, y, inner, row, panel.number)
         field.frame(len(rows), panel.line)
         drawing.text(x, y - head + 14, shorten(panel.name, int((inner + _GAP - 12) / _BOLD)), bold=True)
         for place, mark in enumerate(panel.marks):
@@ -143,6 +146,7 @@ class _Field:
     top: float
     width: float
     row: float
+    number: int = 0  # of the colour and marker of single dots
 
     def x(self, value: float) -> float:
         return self.left + self.width * self.axis.share(value)
@@ -184,14 +188,14 @@ class _Field:
         elif mark is None or mark.value is None:
             self.drawing.text(self.left + 3, y, "no score", fill="faint", size=10)
         else:
-            self.dot(y, mark, series[0].number if series else 0)
+            self.dot(y, mark, self.number)
 
-    def dot(self, y: float, dot: Dot, number: int, *, width: float = 2) -> None:
+    def dot(self, y: float, dot: Dot, number: int) -> None:
         if dot.value is None:
             return
         if dot.low is not None and dot.high is not None:
             ends = [(self.x(self.axis.within(end)), y) for end in (dot.low, dot.high)]
-            self.drawing.line(ends, series_colour(number), width)
+            self.drawing.line(ends, series_colour(number), 3)
         self.drawing.marker(self.x(self.axis.within(dot.value)), y, number, 7.5)
 
     def box(self, y: float, box: Box, height: float) -> None:
@@ -199,7 +203,7 @@ class _Field:
         self.drawing.line([(low, y), (high, y)], "s0", 1.2)
         for end in (low, high):
             self.drawing.rule(end, y - 0.35 * height, y + 0.35 * height, "s0", 1.2)
-        self.drawing.rect(q1, y - height / 2, q3 - q1, height, "s4", edge="s0")
+        self.drawing.rect(q1, y - height / 2, q3 - q1, height, "grid", edge="s0")
         self.drawing.rule(median, y - 0.62 * height, y + 0.62 * height, "s0", 3.5)
         for one in box.beyond:
             self.drawing.circle(self.x(one), y, 2, "paper", edge="s0")
@@ -212,15 +216,43 @@ class _Field:
             size = count / total if stack.shares and total else float(count)
             if count:
                 left, wide = self.x(start), self.x(start + size) - self.x(start)
-                self.drawing.rect(left, y - 7.5, wide, 15, series_colour(entry.number), edge="paper")
+                _part(self.drawing, left, y - 7.5, (wide, 15), entry)
                 text = entry.letter or str(count)
                 if wide > CHARACTER * len(text) + 4:
-                    self.drawing.text(left + wide / 2, y, text, fill=_on(entry), size=10, anchor="middle")
+                    _letter(self.drawing, left + wide / 2, y, text, entry)
             start += size
 
 
+def _part(drawing: SvgCanvas, x: float, y: float, size: tuple[float, float], series: ChartSeries) -> None:
+    """A part of a bar; what is missing is hatched, each kind in its way."""
+    wide, high = size
+    drawing.rect(x, y, wide, high, series_colour(series.number), edge="paper")
+    if series.number >= 0:
+        return
+    place = -series.number - 1
+    kind = _HATCHES[(place + place // len(LIGHT_GREYS)) % len(_HATCHES)]
+    for up in [sign for sign in "/\\" if kind in {sign, "x"}]:
+        for start in range(-int(high), int(wide), 5):
+            drawing.line(_stroke(x, y, size, float(start), rising=up == "/"), "paper", 1)
+
+
+def _stroke(x: float, y: float, size: tuple[float, float], start: float, *, rising: bool) -> list[tuple[float, float]]:
+    """A stroke of 45 degrees from `start`, cut at the sides of a rectangle."""
+    wide, high = size
+    first, last = max(0.0, start), min(wide, start + high)
+    ends = [(at, at - start) for at in (first, max(first, last))]
+    return [(x + at, y + (high - down if rising else down)) for at, down in ends]
+
+
+def _letter(drawing: SvgCanvas, x: float, y: float, text: str, series: ChartSeries) -> None:
+    """A letter on a part; over hatching it has a ground of its own."""
+    if series.number < 0:
+        drawing.rect(x - 5, y - 6, 10, 12, "paper")
+    drawing.text(x, y, text, fill=_on(series), size=10, anchor="middle")
+
+
 def _on(series: ChartSeries) -> str:
-    return "paper" if series_colour(series.number) in _DEEP else "dark"
+    return "ink" if series.number < 0 else "paper" if series_colour(series.number) in _DEEP else "dark"
 
 
 def _stack_entries(series: Sequence[ChartSeries], width: float) -> list[tuple[float, float, ChartSeries]]:
@@ -240,8 +272,9 @@ def _stack_legend_height(series: Sequence[ChartSeries], width: float) -> float:
 
 def _stack_legend(drawing: SvgCanvas, series: Sequence[ChartSeries], width: float) -> None:
     for x, y, entry in _stack_entries(series, width):
-        drawing.rect(x, y - 7, 14, 14, series_colour(entry.number))
-        drawing.text(x + 7, y, entry.letter, fill=_on(entry), size=10, anchor="middle")
+        _part(drawing, x, y - 7, (14, 14), entry)
+        if entry.letter:
+            _letter(drawing, x + 7, y, entry.letter, entry)
         drawing.text(x + 20, y, entry.name)
 
 
@@ -328,44 +361,3 @@ def _compared(field: _Field, y: float, dot: Dot, line: tuple[float, str] | None)
                 drawing.shape([(field.x(axis.limits[end]), y)], arrow, 9, "s0")
     edge = "ink" if dot.low is None else "s0"
     drawing.circle(field.x(axis.within(dot.value)), y, 3.5, "s0" if apart else "paper", edge=edge, width=1.5)
-
-
-_NAME, _LINE, _BETWEEN, _LONGEST = 21, 17, 9, 16
-
-
-def draw_overview(
-    key: str,
-    title: str,
-    groups: Sequence[tuple[str, Sequence[tuple[str, Dot, str]]]],
-    axis: Axis,
-    *,
-    line: tuple[float, str] | None = None,
-    numbers: Mapping[str, int] | None = None,
-) -> str:
-    """Groups (systems) with a line for each part (condition): name, interval and value. `numbers` are those of the parts
-    (see `marks`), by default their places. Parts without a value are omitted."""
-    parts = [part for _, own in groups for part in own]
-    left = 18 + CHARACTER * 0.9 * max((len(shorten(name, _LONGEST)) for name, *_ in parts), default=0)
-    right = 16 + _DIGIT * max((len(text) for *_, text in parts), default=0)
-    height = sum(_NAME + _LINE * sum(dot.value is not None for _, dot, _ in own) + _BETWEEN for _, own in groups)
-    drawing = SvgCanvas(_LIST, 26 + height + 22)
-    field = _Field(drawing, axis, left, 26, _LIST - left - right, height)
-    field.frame(1, line)
-    y = 26.0
-    for name, own in groups:
-        drawing.text(8, y + _NAME / 2, shorten(name, int((_LIST - 16) / _BOLD)), bold=True)
-        y += _NAME
-        for number, (part, dot, text) in enumerate(own):
-            if dot.value is None:
-                continue
-            drawing.text(8, y + _LINE / 2, shorten(part, _LONGEST), fill="faint", size=11)
-            drawing.text(_LIST - 8, y + _LINE / 2, text, size=11, anchor="end")
-            field.dot(y + _LINE / 2, dot, (numbers or {}).get(part, number), width=3)
-            y += _LINE
-        y += _BETWEEN
-    description = [
-        (name, [f"{part} {text}" for part, dot, text in own if dot.value is not None]) for name, own in groups
-    ]
-    return drawing.svg(
-        key, title, description, (f"{line[1]}. " if line else "") + "The leaderboard below has the intervals."
-    )

@@ -1,0 +1,144 @@
+"""The leaderboard of a report, and its finding: what leads, what is said once, and what is no metric."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from proctor.core import Answer, Metric, Score
+from proctor.reports import LeaderboardChart, ReportSummary, Source
+from proctor.reports.completion import statuses_section
+from proctor.reports.headline import headline_section
+from proctor.reports.story import story_of
+from proctor.runs import Options, Store
+from tests.support.report_store import HELPFUL, SHARES, a_benchmark, fill
+
+FEW = Options(draws=100)
+
+
+def charts(source: Source) -> list[LeaderboardChart]:
+    return [block for block in headline_section(source).blocks if isinstance(block, LeaderboardChart)]
+
+
+@pytest.fixture(scope="module")
+def source(store: Store) -> Source:
+    return Source(store, "toy", FEW)
+
+
+def test_all_conditions_of_a_system_stand_in_its_row_on_one_axis(source: Source) -> None:
+    accuracy, helpful = charts(source)
+    assert accuracy.axis.limits == (0.0, 1.0)
+    assert helpful.axis.limits == (0.0, HELPFUL.high)
+    assert [row.name for row in accuracy.rows] == ["looker", "guesser", "random"]
+    for row in accuracy.rows:
+        assert [(lane.name, lane.mark) for lane in row.lanes] == [
+            ("video", 0), ("text-only", 1), ("black", 2), ("shuffled", 3),
+        ]  # fmt: skip
+    assert [row.is_baseline for row in accuracy.rows] == [False, False, True]
+    assert accuracy.rows[0].lanes[0].score == "88.1 % … 90.2 %"
+    assert accuracy.rows[0].lanes[0].is_open  # incomplete: its score is a range, and drawn hollow
+    assert not accuracy.rows[1].lanes[0].is_open
+    assert re.fullmatch(r"\+\d\d\.\d pts \(.* to .*\)", accuracy.rows[0].lanes[0].beside)
+    assert accuracy.rows[0].lanes[1].beside == ""
+
+
+def test_a_condition_keeps_its_colour_where_it_is_alone(store: Store) -> None:
+    (chart, *_) = charts(Source(store, "toy", Options(draws=50, conditions=("text-only",))))
+    assert {lane.mark for row in chart.rows for lane in row.lanes} == {1}
+
+
+def test_what_is_the_same_for_all_is_said_once(source: Source) -> None:
+    accuracy, _ = charts(source)
+    assert accuracy.caption == "Accuracy on 42 items in 12 groups. Few groups: intervals are wide."
+    assert accuracy.rows[0].below == "1 failed"
+    assert accuracy.rows[1].below == ""
+    assert accuracy.numbers is not None
+    heads = [column.label for column in accuracy.numbers.columns]
+    assert heads == ["System", "Condition", "Rank", "Rank, 95 % CI", "Accuracy", "95 % CI", "Missing"]
+
+
+def test_where_nothing_is_missing_no_column_says_so(tmp_path: Path) -> None:
+    store = Store(tmp_path / "whole.db")
+    fill(store, a_benchmark(items=3, groups=3), shares={"one": {"video": 0.5}, "two": {"video": 0.9}})
+    source = Source(store, "toy", FEW)
+    (chart,) = charts(source)
+    assert chart.caption.startswith("Accuracy on 3 items in 3 groups, video: ")
+    assert " All answered." in chart.caption
+    assert chart.numbers is not None
+    assert "Missing" not in [column.label for column in chart.numbers.columns]
+    completion = statuses_section(source)
+    assert completion is not None
+    assert (completion.finding, completion.count, len(completion.blocks)) == ("all answered", "", 1)
+
+
+def test_chance_and_the_best_baseline_are_lines(source: Source) -> None:
+    accuracy, _ = charts(source)
+    (chance, name), (best, baseline) = accuracy.lines
+    assert (chance, name) == (0.25, "chance 25.0 %")
+    drawn = [lane.value for row in accuracy.rows if row.is_baseline for lane in row.lanes]
+    assert best == max(value for value in drawn if value is not None)
+    assert baseline.startswith("best baseline: random ")
+
+
+def test_a_flag_of_the_judge_is_no_metric_and_what_waits_is_a_line(tmp_path: Path) -> None:
+    store = Store(tmp_path / "flags.db")
+    benchmark = a_benchmark(items=16, groups=8)
+    fill(store, benchmark, shares={"one": {"video": 0.5}})
+    store.declare_metrics(
+        "toy",
+        [
+            Metric(
+                "contradiction",
+                "Inconsistent judge ratings",
+                higher_is_better=False,
+                percent=True,
+                formats=("free_text",),
+            )
+        ],
+    )
+    (run,) = store.runs("toy")
+    store.add_scores(run, [Score(item_id="q007", metric="contradiction", value=1.0, scorer="the-judge")])
+    waits = store.start_run("toy", "waits", "video", {})
+    store.write(waits, [(Answer(item_id=item.id, text="A", parsed="A"), []) for item in benchmark.items])
+    source = Source(store, "toy", FEW)
+    assert [key.metric for key in source.flags] == ["contradiction"]
+    assert "contradiction" not in {key.metric for key in source.keys}
+    assert all("Inconsistent" not in chart.caption for chart in charts(source))
+    completion = statuses_section(source)
+    assert completion is not None
+    flags = completion.blocks[-1]
+    assert getattr(flags, "texts", None) == [["one", "video", "Inconsistent judge ratings", "1 of 2"]] or "1 of" in str(
+        flags
+    )
+    lines = [getattr(block, "text", "") for block in headline_section(source).blocks]
+    assert [line for line in lines if line.startswith("Not marked by")] == [
+        "Not marked by Helpful (0–2): answers 2 of waits (proctor score marks them)."
+    ]
+
+
+def test_the_finding_is_one_sentence(written: ReportSummary) -> None:
+    assert written.story.headline == "looker leads; it does not beat guesser, which sees only the text"
+
+
+@pytest.mark.parametrize(
+    ("shares", "groups", "found"),
+    [
+        ({"one": {"video": 0.5}}, 12, r"one reaches \d\d\.\d %"),
+        ({"random": {"video": 0.25}}, 12, "Only baselines were scored; random is the best of them"),
+        (SHARES, 3, "looker has the highest score, but 3 groups are too few to tell systems apart"),
+        ({"best": {"video": 1.0}, "last": {"video": 0.0}}, 16, "best leads"),
+        (
+            {"seer": {"video": 0.95, "text-only": 0.1}, "first-option": {"text-only": 0.9}},
+            12,
+            r"seer reaches \d\d\.\d %(?: … \d\d\.\d %)?; it does not beat first-option, which sees only the text",
+        ),
+    ],
+)
+def test_the_finding_says_who_leads_and_what_that_is_worth(
+    shares: dict[str, dict[str, float]], groups: int, found: str, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "runs.db")
+    fill(store, a_benchmark(groups=groups), shares=shares)
+    assert re.fullmatch(found, story_of(Source(store, "toy", FEW)).headline)
