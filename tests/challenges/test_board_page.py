@@ -39,7 +39,7 @@ def test_tables_say_places_means_and_who_is_not_above_the_baselines(hosted: Host
     assert [*rows] == ["Alpha", "Beta", "plain"]
     assert (rows["Alpha"]["Place"], rows["plain"]["Place"]) == ("1", "")
     assert (rows["Alpha"]["Remarks"], rows["Beta"]["Remarks"]) == ("", "not above every baseline")
-    assert rows["Alpha"]["Seconds (median)"] == "1.0 (said)"
+    assert rows["Alpha"]["Seconds (median)"] == "1.0 (self-reported)"
     assert technical.title == "All questions (120 questions in 6 groups)"
     assert clinical.title.startswith("Questions of clinical relevance")
 
