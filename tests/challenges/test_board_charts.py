@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import proctor.challenges
-from proctor.challenges.board_charts import BoardText, board_chart, english
-from proctor.challenges.publishing import in_order
+from proctor.challenges.board_charts import BoardText, board_chart, english, in_order
 from proctor.core import read_yaml
 from proctor.reports import chart_html
 

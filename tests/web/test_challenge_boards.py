@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from proctor.challenges import schema
+from proctor.challenges.board_charts import in_order
 from proctor.challenges.boards import BoardFigure, Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.publishing import in_order
 from proctor.challenges.receipts import issue_receipts, verify_receipt, write_public_key
 from proctor.challenges.states import SubmissionState
 from tests.support.challenge_site import HIDDEN, challenge_site, logged_in, posted, team_of_two

@@ -16,6 +16,11 @@ _TITLES = {"technical": "Technical leaderboard", "clinical": "Clinical leaderboa
 _GENERIC = ("All questions", "Questions of ")  # titles that say no more than the name of the board
 _PLAIN = Metric("mean", "Mean")
 
+_OPTIONAL = (
+    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
+    "announced",
+)
+
 _WORDS = {
     "board.mean": "Score",
     "board.interval": "95 % CI",
@@ -85,6 +90,23 @@ class BoardText:
 def _plain(number: float, digits: int, *, percent: bool) -> str:
     shown = f"{100 * number:.{max(0, digits - 2)}f}" if percent else f"{number:.{digits}f}"
     return shown.replace("-", "−")
+
+
+def in_order(board: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows as they are listed: ranked rows keep their order, and each baseline comes before the first row with a
+    worse mean."""
+    sign = 1.0 if board["facts"].get("higher_is_better", True) else -1.0
+    complete = [dict.fromkeys(_OPTIONAL) | row for row in board["rows"]]
+    rows = [row for row in complete if not row["baseline"]]
+    scored = [row for row in complete if row["baseline"] and row["mean"] is not None]
+    for baseline in sorted(scored, key=lambda row: -sign * row["mean"]):
+        worse = (
+            index
+            for index, row in enumerate(rows)
+            if row["mean"] is None or (not row["baseline"] and sign * row["mean"] <= sign * baseline["mean"])
+        )
+        rows.insert(next(worse, len(rows)), baseline)
+    return rows + [row for row in complete if row["baseline"] and row["mean"] is None]
 
 
 def board_chart(board: Board, rows: Sequence[Row], how: BoardText, *, organiser: bool = False) -> LeaderboardChart:

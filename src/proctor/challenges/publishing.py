@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, insert, select
 
 from proctor.challenges.awards import Contender, announced_teams
-from proctor.challenges.board_charts import BoardText, board_chart
+from proctor.challenges.board_charts import BoardText, board_chart, in_order
 from proctor.challenges.boards import Figures, MadeBoard, given_away, result_counts
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DESCRIBED, RULED, undescribed
@@ -66,10 +66,6 @@ _KEPT = (
 _HEADS = (
     *("Team", ">Place", ">Mean", ">95 % CI", f">{HEADS['rank_by_mean']}", ">Win rate (all)", ">Win rate (tied)"),
     *(f">{HEADS['places']}", f">{HEADS['p_first']}", ">Seconds (median)", "Remarks"),
-)
-_OPTIONAL = (
-    *("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line"),
-    "announced",
 )
 GATE_LINE = (
     "A team passes the gate of a board if its mean is better than that of every baseline there: a rule, no test."
@@ -434,23 +430,6 @@ def _finding(board: dict[str, Any]) -> str:
 
 def _gated(board: Mapping[str, Any]) -> bool:
     return any(row.get("below_line") is not None for row in board["rows"])
-
-
-def in_order(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows as they are listed: ranked rows keep their order, and each baseline comes before the first row with a
-    worse mean."""
-    sign = 1.0 if board["facts"].get("higher_is_better", True) else -1.0
-    complete = [dict.fromkeys(_OPTIONAL) | row for row in board["rows"]]
-    rows = [row for row in complete if not row["baseline"]]
-    scored = [row for row in complete if row["baseline"] and row["mean"] is not None]
-    for baseline in sorted(scored, key=lambda row: -sign * row["mean"]):
-        worse = (
-            index
-            for index, row in enumerate(rows)
-            if row["mean"] is None or (not row["baseline"] and sign * row["mean"] <= sign * baseline["mean"])
-        )
-        rows.insert(next(worse, len(rows)), baseline)
-    return rows + [row for row in complete if row["baseline"] and row["mean"] is None]
 
 
 def _size(facts: dict[str, Any]) -> str:
