@@ -12,7 +12,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.folder import PRE_EVALUATION, NewChallenge, new_challenge
 from proctor.challenges.opening import open_phase
 from proctor.challenges.receipts import public_key, receipt_of
-from proctor.challenges.settings import CHALLENGE_FILE
+from proctor.challenges.settings import CHALLENGE_FILE, read_challenge
 from proctor.challenges.teams import TeamEntry, register_team
 from proctor.challenges.uploads import submit_file
 from proctor.challenges.worker import WorkPlan, work_on
@@ -38,11 +38,12 @@ ranking: {{draws: 1000, stability: 200}}
 
 @dataclass(frozen=True)
 class DemoChallenge:
-    """The folder of the challenge, the phase with boards, and the file with a receipt."""
+    """The folder of the challenge, the phase with boards, the file with a receipt, and the store."""
 
     folder: Path
     phase: str
     receipt: Path
+    store: str
 
 
 def demonstrate(
@@ -55,7 +56,8 @@ def demonstrate(
     made = ", ".join(f"{count_of(count, 'question')} for {name}" for name, count in counts.items())
     log(f"made {folder}: {made}")
     _add_baseline(folder)
-    challenge = Challenge.open(folder, "organiser")
+    store = str(folder / read_challenge(folder).store)  # its own, whatever the environment says
+    challenge = Challenge.open(folder, "organiser", store=store)
     try:
         baseline_file = challenge.sealed.place / f"{_BASELINE}.json"
         _write_answers(challenge, plan, _BASELINE, _BASELINE_KNOWS, baseline_file)
@@ -66,8 +68,8 @@ def demonstrate(
             for turn, knows in enumerate(shares):
                 _submit(challenge, plan, name, turn, knows)
         _submit_broken_file(challenge, next(iter(teams)), log)
-        asyncio.run(work_on(WorkPlan(folder, executor="process", once=True), asyncio.Event(), log))
-        return DemoChallenge(folder, PRE_EVALUATION, _receipt(challenge))
+        asyncio.run(work_on(WorkPlan(folder, store, executor="process", once=True), asyncio.Event(), log))
+        return DemoChallenge(folder, PRE_EVALUATION, _receipt(challenge), store)
     finally:
         challenge.close()
 

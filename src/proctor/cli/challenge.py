@@ -197,7 +197,7 @@ def demo(
     plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
     shown = demonstrate(out / "challenge", plan, say)
     there = shell_word(shown.folder)
-    boards(shown.folder, shown.phase, out / "boards.html", "organiser")
+    boards(shown.folder, shown.phase, out / "boards.html", "organiser", shown.store)
     say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
     note(
         f"Next: proctor challenge status {there}; proctor challenge verify {shell_word(shown.receipt)} --key {there}",
