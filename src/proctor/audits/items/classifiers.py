@@ -26,7 +26,7 @@ ONCE = "-once"
 
 _FITS_AT_ONCE = 4  # each in a thread
 _READS_QUESTIONS = ("question-words", "question-similarity", "question-characters", "meaning")
-_QUESTION_WORDS, _OPTION_WORDS = 100, 300  # the most frequent ones, whose pairs are counted
+_QUESTION_WORDS, _OPTION_WORDS = 50, 150  # the most frequent ones, whose pairs are counted
 
 
 def once_rules(table: OptionTable, right: _Bools, folds: int, assignment: Assignment) -> list[TextBaseline]:
@@ -66,7 +66,7 @@ def learned_baselines(
         (
             "logistic-pairs",
             "logistic regression on the features, the options' words and their pairs with words of the question",
-        ): _by_words(table, right, lambda: _pairs(table)),
+        ): _by_words(table, right, lambda: _pairs(table), 1e-2),
     }
 
     def both(score: _Score) -> Callable[[_Rows, _Rows], _Bools]:
@@ -105,15 +105,16 @@ def by_features(table: OptionTable, right: _Bools, make: Callable[[], Any]) -> _
     return score
 
 
-def _by_words(table: OptionTable, right: _Bools, counts: Callable[[], Any]) -> _Score:
-    """Scores by a logistic regression on `counts`: sparse, one row per option, in the order of `present.nonzero()`."""
+def _by_words(table: OptionTable, right: _Bools, counts: Callable[[], Any], tol: float = 1e-3) -> _Score:
+    """Scores by a logistic regression on `counts`: sparse, one row per option, in the order of `present.nonzero()`. `tol` is
+    where it stops."""
     rows: list[Any] = []
 
     def score(train: _Rows, test: _Rows) -> NDArray[np.float64]:
         if not rows:
             rows.append(counts())
         seen, asked = table.options_of(train), table.options_of(test)
-        model = _words_model().fit(rows[0][seen[table.present]], right[seen])
+        model = _words_model(tol).fit(rows[0][seen[table.present]], right[seen])
         scores = np.zeros(table.present.shape)
         scores[asked] = model.decision_function(rows[0][asked[table.present]]).round(9)
         return scores
@@ -161,7 +162,7 @@ def boosting(seed: int) -> Any:
     )
 
 
-def _words_model() -> Any:
+def _words_model(tol: float) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=1.0, max_iter=2000, tol=1e-3)
+    return LogisticRegression(C=1.0, max_iter=2000, tol=tol)
