@@ -308,7 +308,7 @@ def test_any_benchmark_is_rated_on_the_dimensions_of_a_file(tmp_path: Path, data
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dimensions: []", "field 'dimensions': found [], expected Tuple should have at least 1 item"),
+        ("dimensions: []", "field 'dimensions': found [], expected one or more entries"),
         ("dimensions: [{name: a, levels: [1, 0]}]", "the levels of 'a': expected two or more that rise"),
         ("dimensions: [{name: a, levels: [0, 1]}, {name: a, levels: [0, 1]}]", "expected names, each once"),
         ("dimensions: [{name: a, levels: [0, 1]}]\nrules: [{name: r, dimension: a, others: [b]}]", "a rule about 'b'"),

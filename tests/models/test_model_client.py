@@ -250,16 +250,16 @@ def test_one_code_fence_around_the_value_is_fine() -> None:
 
 
 BAD_FORMS = {
-    '{"name": "green", "count": 2}': "name: Input should be 'red' or 'blue'",
-    '{"name": "red"}': "count: Field required",
-    '{"name": "red", "count": "many"}': "count: Input should be a valid integer",
+    '{"name": "green", "count": 2}': "name: expected 'red' or 'blue'",
+    '{"name": "red"}': "count: missing",
+    '{"name": "red", "count": "many"}': "count: expected a whole number",
     '{"name": "red", "coun': "Invalid JSON: EOF while parsing",
     'One says {"name": "red", "count": 2}, another {"name": "red", "count": 1}.': "Invalid JSON: expected value",
     '{"name": "red", "count": 1, "count": 2}': "found the key 'count' twice, expected each key once",
     '```json\n{"name": "red", "count": 2}\n```\n```json\n{"name": "blue", "count": 2}\n```': "Invalid JSON",
     "red": "Invalid JSON: expected value",
-    "[]": "Input should be an object",
-    "null": "Input should be an object",
+    "[]": "expected an object",
+    "null": "expected an object",
 }
 
 

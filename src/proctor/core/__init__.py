@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         error_line,
         pip_install,
     )
-    from proctor.core.field_problems import expected_words, first_problem
+    from proctor.core.field_problems import expected_words, first_problem, found_words
     from proctor.core.files import (
         JSON_BREAKS,
         JsonError,
@@ -203,7 +203,7 @@ __all__ = [
     "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_formats",
     "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained",
     "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
-    "error_of_faults", "expected_words", "fingerprint", "first_problem", "generator", "human", "input_bytes",
+    "error_of_faults", "expected_words", "fingerprint", "first_problem", "found_words", "generator", "human", "input_bytes",
     "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json",
     "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of",
     "output_file", "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install",

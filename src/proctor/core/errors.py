@@ -201,3 +201,12 @@ class ParseError(ProctorError):
         super().__init__(f"expected {expected}, found {shown!r}")
         self.expected = expected
         self.found = found
+        self._shown = shown
+
+    def at(self, file: str | Path | None, place: str = "") -> InputError:
+        """The same at a place in a file.
+
+        >>> print(ParseError(expected="yes or no", found="perhaps").at("a.csv", "row 3"))
+        a.csv: row 3: found 'perhaps', expected yes or no
+        """
+        return InputError(file, place, found=repr(self._shown), expected=self.expected)

@@ -151,7 +151,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "a start that is no number": (says("id: b,", "id: b, start: .nan,"), "field 'sources.1.start': found nan, expected a finite number"),
     "a region out of the picture": (
         says("id: b,", "id: b, region: {x: 0.6, y: 0, width: 0.6, height: 1},"),
-        "field 'sources.1.region': found a dict, expected a region inside the frame (0 to 1)",
+        "field 'sources.1.region': found an object, expected a region inside the frame (0 to 1)",
     ),
     "an unknown kind": (says("rexsonovqa", "rexsonvqa"), "unknown kind of project 'rexsonvqa': expected one of clinicalskillqa, focus, rexsonovqa; did you mean"),
     "an unknown stage": (says("normalise", "normalize"), f"{YAML}stages: found 'normalize', expected one of sources, transcript,"),

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from proctor.core import ParseError, cell_text, count_of, one_of, read_criteria
+from proctor.core import ParseError, cell_text, count_of, expected_words, one_of, read_criteria
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.columns import plain
@@ -211,7 +211,8 @@ def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
         lacks = f"no tolerance: the format {answer.kind} has none"
-        expected = lacks if error.errors()[0]["type"] == "extra_forbidden" else error.errors()[0]["msg"]
+        problem = error.errors()[0]
+        expected = lacks if problem["type"] == "extra_forbidden" else expected_words(problem)
         raise ParseError(expected=expected, found=tolerance or unit) from None
 
 
@@ -294,10 +295,11 @@ def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
         if unit:
-            message = str(error.errors()[0].get("ctx", {}).get("error", ""))
-            raise ParseError(expected=message.partition("expected ")[2] or "a unit", found=unit) from None
+            raise ParseError(expected=expected_words(error.errors()[0]) or "a unit", found=unit) from None
         needed = {"ordering": "options, or several pictures, to put in order", "classes": "options"}
-        raise ParseError(expected=needed.get(kind, error.errors()[0]["msg"]), found=f"the format {kind}") from None
+        raise ParseError(
+            expected=needed.get(kind, expected_words(error.errors()[0])), found=f"the format {kind}"
+        ) from None
 
 
 def reference_of(
