@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.cli import STOPPED
 from proctor.core import Status
 from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
@@ -129,7 +130,7 @@ def test_a_second_ctrl_c_stops_at_once(folder: Path, store: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, complained = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert one_line(complained) == "proctor: stopped"
+    assert one_line(complained) == STOPPED
     assert recorded(store) == set()
 
 
@@ -275,8 +276,8 @@ def test_a_changed_benchmark_is_refused_before_a_call_is_paid(folder: Path, stor
         (["--model", "local", "--settings", "temperatur=0"], 1, "model setting 'temperatur'"),
         (["--model", "local", "--condition", "vidoe"], 1, "unknown condition 'vidoe': expected one of "),
         (["--system", "randm"], 1, "unknown system 'randm': expected one of "),
-        ([], 2, "--system and --model: found neither, expected what is to answer"),
-        (["--model", "local", "--concurrency", "0"], 2, "Invalid value for '--concurrency'"),
+        ([], 2, "Nothing to ask. Give --system NAME"),
+        (["--model", "local", "--concurrency", "0"], 2, "--concurrency 0 can't be used: give at least 1."),
     ],
 )
 def test_bad_arguments_write_nothing(arguments: list[str], code: int, reason: str, folder: Path, store: Path) -> None:

@@ -49,7 +49,9 @@ class ModelAccess:
         given: list[str | None] = listed(self._options[option])
         if len(given) not in {0, 1, count}:
             name = f"--{option.replace('_', '-')}"
-            raise UsageError(name, f"one for all models, or one for each ({count})", found=str(len(given)))
+            raise UsageError(
+                f"{name} is given {len(given)} times: give it once for all models, or once for each ({count})."
+            )
         return given if len(given) == count else (given or [None]) * count
 
     def clients(self, models: Sequence[str | ModelSpec]) -> list[ModelClient]:
@@ -82,7 +84,7 @@ class ModelAccess:
 
         name, *own = model.split() or [""]
         if not name:
-            raise UsageError("--model", "a model, provider:name")
+            raise UsageError("--model is empty. Give PROVIDER:NAME, such as openai:gpt-5.2.")
         given = self._options
         settings = {**given["settings"], **parse_settings(own)}
         how = {"timeout_s": given["timeout_s"], "retries": given["retries"], "structured": given["structured"]}
@@ -111,11 +113,11 @@ def build_systems(
 
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
-        raise UsageError("--system and --model", "what is to answer", found="neither")
+        raise UsageError("Nothing to ask. Give --system NAME (proctor list systems) or --model PROVIDER:NAME.")
     for given, what in ((systems, "--system"), (models, "--model")):
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
-            raise UsageError(what, "each once", found=f"{twice} twice")
+            raise UsageError(f"{what} {twice} is given twice: give each once.")
     methods = [
         system for system in systems if isinstance(system, str) and system in SYSTEMS.names() and asks_models(system)
     ]
@@ -194,13 +196,16 @@ def _check_names(built: Sequence[System]) -> None:
 
     for system in built:
         if origin_of(system) and SYSTEMS.is_own(system.name):
-            expected = "a name of its own (name=, or --name): results would stand in the row of Proctor's own system"
-            raise UsageError("--system", expected, found=f"{system.name!r} of {origin_of(system)}")
+            raise UsageError(
+                f"{system.name!r} of {origin_of(system)} has the name of Proctor's own system, and results would stand in its row. Give it "
+                "another name (name=, or --name)."
+            )
     names = [system.name for system in built]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        expected = "a name for each: run them one after the other, with another --name"
-        raise UsageError("--system and --model", expected, found=f"two that are called {twice!r}")
+        raise UsageError(
+            f"Two systems would both be stored as {twice!r}. Run them one after the other, with another --name."
+        )
 
 
 def checked(model: type[Model], **fields: Any) -> Model:

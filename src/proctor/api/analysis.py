@@ -186,9 +186,9 @@ def audit(
         where = stored(scores, benchmark)
         found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
     elif every:
-        raise UsageError("--all-items", "a store with it: of tables every answer counts", found="tables")
+        raise UsageError("--all-items is for a store: of tables every answer counts. Leave it out.")
     elif benchmark:
-        raise UsageError("benchmark", "a store with it: tables name none", found=repr(benchmark))
+        raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or give a store with it.")
     else:
         found = tables_of(scores, ratings, *both, allow_missing=missing)
     return AuditTable(AuditReport(*found, settings, **asked))
@@ -216,7 +216,7 @@ def report(
     baselines, media, names = tuple(listed(given["baselines"])), given["media"], given["pseudonyms"]
     if given["publish"]:
         if media is not None:
-            raise UsageError("--media", "none: --publish leaves out items", found=str(media))
+            raise UsageError(f"--publish leaves out items, so that --media {media} has no use. Leave one of them out.")
         if names is True:
             names = pseudonyms_of(where.store, where.benchmark, baselines, drawn.seed)
         shown = dict(names) if names else {}
@@ -224,7 +224,7 @@ def report(
             where.store, where.benchmark, out, options=drawn, baselines=baselines, pseudonyms=shown
         )
     if names:
-        raise UsageError("--pseudonyms", "--publish with it", found="it alone")
+        raise UsageError("--pseudonyms works with --publish only: add --publish.")
     audit = audit_stored(where.store, where.benchmark, all_items=drawn.all_items, seed=drawn.seed, draws=drawn.draws)
     derive_guessable(where.store, where.benchmark, audit)
     library: MediaLibrary | None = None

@@ -62,7 +62,7 @@ def load(
         return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
     reader = reader_of(str(benchmark), track)
     if data is None:
-        raise UsageError("--data", f"the folder with the files of {benchmark}")
+        raise UsageError(f"--data is missing. Give the folder with the files of {benchmark}: --data FOLDER")
     return _read(reader, FilesOrigin(Path(data), track, as_lists(columns)), folder, seed)
 
 
@@ -198,11 +198,15 @@ def recalled(
     if not stored:
         BENCHMARKS.get(benchmark)
     known = opened.card(benchmark).folders if opened is not None and stored else {}
-    found, expected = known.get("data"), f"the folder with the files of {benchmark}"
+    found = known.get("data")
     if found is None:
-        raise UsageError("--data", f"{expected}, such as --data {benchmark} (a store remembers it)")
+        raise UsageError(
+            f"--data is missing. Give the folder with the files of {benchmark} (a store remembers it): --data {benchmark}"
+        )
     if not Path(found).exists():
-        raise UsageError("--data", expected, found=f"nothing at {found} any more")
+        raise UsageError(
+            f"Nothing is at {found} any more, where the files of {benchmark} were. Give their folder: --data FOLDER"
+        )
     remembered = known.get("media")
     if media is None and remembered is not None and _still_there(remembered):
         media = remembered
@@ -256,7 +260,7 @@ def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
     from proctor.media import Excerpts, MediaAs
 
     if media_as is not None and not known:
-        raise UsageError("--media-as", "none: these videos are no parts of others", found=media_as)
+        raise UsageError(f"--media-as {media_as} does not fit: these videos are no parts of others. Leave it out.")
     return Excerpts(known, None if media_as is None else MediaAs(media_as))
 
 

@@ -114,7 +114,7 @@ async def import_answers_async(
     form = form_of(path, given["form"], reader)
     if reader.ratings and not form:
         if name:
-            raise core.UsageError("--name", "none: the file names its systems", found=repr(name))
+            raise core.UsageError(f"The file names its systems. Leave --name {name} out.")
         found = core.BENCHMARKS.make(
             reader.name, lambda: reader.read_ratings(path, loaded, answers_only=given["answers_only"])
         )
@@ -133,15 +133,15 @@ async def import_answers_async(
         )
     else:
         if given["answers_only"]:
-            raise core.UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
+            raise core.UsageError(f"Files of {loaded.name} hold no ratings. Leave --answers-only out.")
         if given["epoch"] is not None and not form:
-            raise core.UsageError("--epoch", f"none: files of {loaded.name} have one answer to an item", found="it")
+            raise core.UsageError(f"Files of {loaded.name} have one answer to an item. Leave --epoch out.")
         recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
         core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
         recorded = _as_submission(recorded, loaded) if given["submission"] else recorded
         name = name or recorded.system
         if not name:
-            raise core.UsageError("--name", "one: the file does not name its system")
+            raise core.UsageError("The file does not name its system. Give its name: --name NAME")
         check_given_name(name)
         if condition and recorded.condition and condition != recorded.condition:
             expected = f"{recorded.condition}, as the files' names say"
@@ -194,7 +194,7 @@ def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers) -> list[str]:
 def _own_recorded(reader: core.BenchmarkReader, path: Path, benchmark: core.Benchmark, name: str) -> RecordedAnswers:
     """Answers in the benchmark's own format."""
     if not name:
-        raise core.UsageError("--name", "one: the file does not name its system")
+        raise core.UsageError("The file does not name its system. Give its name: --name NAME")
     try:
         return core.BENCHMARKS.make(reader.name, lambda: reader.read_recorded(path, benchmark))
     except core.InputError as error:
@@ -219,7 +219,7 @@ def _import_scores(
     name = benchmark.name if isinstance(benchmark, core.Benchmark) else str(benchmark)
     reader = core.reader_of(name)
     if not reader.ratings:
-        raise core.UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
+        raise core.UsageError(f"Files of {name} hold no scores. Leave --scorer {scorer} out.")
     opened = open_store(store, create=False)
     found = reader.read_scores(path, answer_keys(opened, name))
     added = add_recorded_scores(opened, name, scorer, found.scores)
@@ -394,7 +394,7 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
 
     own = (*reader.submission_formats, *reader.score_formats)
     expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
-    raise core.UsageError("--format", expected, found=repr(form))
+    raise core.UsageError(f"--format {form!r} is unknown: choose {expected}.")
 
 
 def _judgements(where: Stored, out: Path, scorer: str) -> int:

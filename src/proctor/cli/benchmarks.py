@@ -205,7 +205,7 @@ def show_item(
         note(*filter(None, [outside_line(outside, facets)]))
         return
     if output is OutputFormat.CSV:
-        raise UsageError("--format", "table or json", found="csv")
+        raise UsageError("One item is no table for a CSV. Give --format json.")
     found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
     sent = {number: _sent(benchmark, found.item, one) for number, one in enumerate(found.given) if prompt}
     how: Any = {"systems": options["systems"], "conditions": options["conditions"], "media": media}

@@ -83,7 +83,7 @@ def results(
 
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
-        raise UsageError("--metric", "one of them: judgements are of no metric", found="with --flags")
+        raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
     if flags:
         _show_flags(opened, benchmark, options, output)
         return
@@ -265,7 +265,7 @@ def rank(
     opened = api.open_store(store, create=False)
     if metric or scorer:
         if detail or mine or two_level:
-            raise UsageError("--metric", "it without --mine, --two-level and --detail", found="one of them")
+            raise UsageError("--metric ranks without --mine, --two-level and --detail. Leave them out.")
         _rank_by(public_copy(opened, benchmark) if publish else opened, benchmark, (metric, scorer), options, output)
         return
     with at_work("ranking systems"):
@@ -297,7 +297,7 @@ def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOpt
         name for name, (_, one) in declared(RankOptions).items() if name not in names and given[name] != one.default
     ]
     if others:
-        raise UsageError("--metric", f"it without --{others[0].replace('_', '-')}", found="both")
+        raise UsageError(f"--metric ranks by all questions. Leave --{others[0].replace('_', '-')} out.")
     with at_work("ranking systems"):
         table = api.leaderboard(store, benchmark, by[0], scorer=by[1], **{name: given[name] for name in names})
     if output is RankFormat.TABLE:
@@ -352,7 +352,7 @@ def analyze(
     from proctor.runs import public_copy
 
     if output is OutputFormat.CSV and out is None:
-        raise UsageError("--format csv", "a folder for one file a table: --out", found="no --out")
+        raise UsageError("Several tables don't fit one CSV. Give a folder for them: --out FOLDER")
     opened = api.open_store(store, create=False)
     with at_work("analyzing"):
         tables = api.analyze(public_copy(opened, benchmark) if publish else opened, benchmark, **options)

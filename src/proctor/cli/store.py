@@ -68,8 +68,9 @@ def delete(
 
     named = bool(options["systems"] or options["conditions"])
     if [everything, named, bool(scorer)].count(True) != 1:
-        expected = "it, or runs by --system and --condition, or a --scorer"
-        raise UsageError("--all", expected, found="several" if everything or named else "neither")
+        raise UsageError(
+            f"{'Several things' if everything or named else 'Nothing'} to delete. Give one of: --all, runs by --system and --condition, --scorer NAME."
+        )
     opened = api.open_store(store, create=False)
     if scorer:
         count = count_scores(opened, benchmark, scorer)
@@ -79,7 +80,7 @@ def delete(
         return
     runs = chosen_runs(opened, benchmark, tuple(options["systems"]), tuple(options["conditions"]))
     if not runs and not everything:
-        raise UsageError("--condition", "those of a run", found="no run of this system and condition")
+        raise UsageError("No run has this system and this condition: proctor list runs")
     _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=yes)
     count = delete_benchmark(opened, benchmark) if everything else delete_runs(opened, runs)
     say(f"Deleted {count_of(len(runs), 'run')}, {count_of(count, 'answer')}")
@@ -121,8 +122,14 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("--yes", "it: here nobody can be asked")
-    typer.confirm(clean(question), abort=True)
+        raise UsageError("Here nobody can be asked. Add --yes to do it without a question.")
+    try:
+        agreed = typer.confirm(clean(question))
+    except typer.Abort:  # Ctrl-C, which the library takes for "no"
+        raise KeyboardInterrupt from None
+    if not agreed:
+        note("Nothing was changed.")
+        raise typer.Exit(1)
 
 
 def merge(

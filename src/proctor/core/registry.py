@@ -447,7 +447,7 @@ class ValidationRequest:
         """The path of `--data`, or else `known`. Raises `UsageError`, with `what` is expected, if there is neither."""
         path = self.data or self.known
         if path is None:
-            raise UsageError("--data", what)
+            raise UsageError(f"--data is missing. Give {what}: --data FOLDER")
         return path
 
     def known_options(self, *names: str) -> Mapping[str, JsonValue]:
