@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from proctor.api.access import checked
 from proctor.api.option_values import size_in_bytes
-from proctor.api.sources import existing_store
+from proctor.api.sources import existing_store, name_in
 from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     BENCHMARKS,
@@ -21,6 +21,7 @@ from proctor.core import (
     InputError,
     Offered,
     PluginReport,
+    UnknownNameError,
     UsageError,
     admit_benchmark,
     benchmark_path,
@@ -112,6 +113,8 @@ def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
         return admitted(benchmark if media is None else replace(benchmark, media_root=media))
     name, path = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None
     if path is None:
+        opened = existing_store(given["store"])
+        name = name if opened is None else name_in(opened, name)
         data, remembered, track = recalled(name, given["store"], given["data"], media, given["track"])
         if given["data"] is not None or name in BENCHMARKS.names():
             remembered = media_at(remembered, given.get("cache"))
@@ -195,8 +198,13 @@ def recalled(
         return data, media, track
     opened = existing_store(store)
     stored = opened is not None and benchmark in opened.benchmark_names()
-    if not stored:
-        BENCHMARKS.get(benchmark)
+    if not stored and benchmark not in BENCHMARKS.names():
+        names = ", ".join(opened.benchmark_names()) if opened is not None else ""
+        where = f"; {opened.shown} has {names or 'none'}" if opened is not None else ""
+        try:
+            BENCHMARKS.get(benchmark)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{error}{where}") from None
     known = opened.card(benchmark).folders if opened is not None and stored else {}
     found = known.get("data")
     if found is None:

@@ -285,6 +285,7 @@ def _recorded_report(
     """What is wrong with recorded answers as a submission: to unknown items and repeated ones are errors; those that are
     missing, late, or not in their format are counted as wrong."""
     limit = benchmark.budget_s if request.budget_s is None else request.budget_s
+    core.check_seconds(path, [one.timing.model_s for one in recorded.answers if one.timing is not None], limit)
     counted = _as_submission(recorded, replace(benchmark, budget_s=limit)).answers
     findings = [core.Finding("unknown", name, "an answer", "an item of the benchmark") for name in recorded.unknown]
     findings += [core.Finding("duplicate", name, "several answers", "one answer") for name in recorded.repeated]

@@ -23,6 +23,7 @@ from proctor.cli.output import (
     Output,
     OutputFormat,
     at_work,
+    named_in,
     note,
     print_blocks,
     print_json,
@@ -196,7 +197,7 @@ def show_item(
     from proctor.runs import composition, item_history, items_outside
 
     opened = api.open_store(store, create=False)
-    benchmark = api.name_in(opened, benchmark)
+    benchmark = named_in(opened, benchmark)
     if not item:
         facets = list(api.facets_of(by))
         rows = composition(opened, benchmark, facets, all_items=all_items)
@@ -364,7 +365,7 @@ def audit_items(
             audit = compute(items, seed=seed, draws=draws, encode=encode)
         else:
             opened = api.open_store(store, create=False)
-            benchmark = api.name_in(opened, benchmark)
+            benchmark = named_in(opened, benchmark)
             audit = audit_stored(opened, benchmark, all_items=all_items, seed=seed, draws=draws, encode=encode)
     if store is not None:
         opened = api.open_store(store, create=False)

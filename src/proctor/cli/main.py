@@ -225,7 +225,7 @@ def main() -> None:
         _program(_wanted(sys.argv[1:]))(args=spread_settings(sys.argv[1:]), prog_name="proctor")
     except (KeyboardInterrupt, asyncio.CancelledError):
         _stopped()
-    except (SystemExit, Exception) as error:
+    except (SystemExit, Exception) as error:  # noqa: BLE001  (the edge of the process)
         if was_interrupted(error):  # the library ends what Ctrl-C interrupts without a word
             _stopped()
         _end(error)

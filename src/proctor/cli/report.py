@@ -13,6 +13,7 @@ from proctor.cli.output import (
     OutputFormat,
     at_work,
     drawn_over,
+    named_in,
     note,
     print_json,
     say,
@@ -44,7 +45,7 @@ def report(
     from proctor.runs import pseudonyms_of
 
     opened, names = api.open_store(store, create=False), dict[str, str]()
-    benchmark = api.name_in(opened, benchmark)
+    benchmark = named_in(opened, benchmark)
     if options["publish"] and options["pseudonyms"]:
         names = pseudonyms_of(opened, benchmark, tuple(options["baselines"]), options["seed"])
         options["pseudonyms"] = names
@@ -113,7 +114,7 @@ def reproduce(
     opened = api.open_store(store, create=False)
     with show_steps("making again", 0) as progress:
         watched: ReproduceOptions = {**options, "on_change": progress}
-        found = api.reproduce(opened, api.name_in(opened, benchmark), **watched)
+        found = api.reproduce(opened, named_in(opened, benchmark), **watched)
     show(output, found.rows, *found.tables)
     note(*found.notes)
     if not found.ok:

@@ -24,6 +24,7 @@ from proctor.cli.output import (
     OutputFormat,
     at_work,
     drawn_over,
+    named_in,
     note,
     print_blocks,
     print_json,
@@ -84,6 +85,7 @@ def results(
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
+    benchmark = named_in(opened, benchmark)
     if flags:
         _show_flags(opened, benchmark, options, output)
         return
@@ -182,6 +184,7 @@ def compare(
     from proctor import api
 
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, **options)
     # after what may be refused: it takes long
@@ -263,6 +266,7 @@ def rank(
     from proctor.stats import Resampling
 
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     if metric or scorer:
         if detail or mine or two_level:
             raise UsageError("--metric ranks without --mine, --two-level and --detail. Leave them out.")
@@ -354,6 +358,7 @@ def analyze(
     if output is OutputFormat.CSV and out is None:
         raise UsageError("Several tables don't fit one CSV. Give a folder for them: --out FOLDER")
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     with at_work("analyzing"):
         tables = api.analyze(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
     found = tables.data

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
-from proctor.cli.output import Output, OutputFormat, at_work, note, say, show
+from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
 from proctor.core import Option, UsageError, count_of, plain_table
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def delete(
             f"{'Several things' if everything or named else 'Nothing'} to delete. Give one of: --all, runs by --system and --condition, --scorer NAME."
         )
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     if scorer:
         count = count_scores(opened, benchmark, scorer)
         told = count_of(count, "score")
@@ -101,6 +102,7 @@ def rename(
     from proctor.runs import chosen_runs, rename_system
 
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     runs = chosen_runs(opened, benchmark, (old,))
     _confirm(f"Rename {_told(opened, runs)} of {benchmark} to {new}?", yes=yes)
     rename_system(opened, benchmark, runs, new)
@@ -190,7 +192,8 @@ def disqualify(
     from proctor.runs import reinstate
 
     decide = reinstate if undo else rule_out
-    ruling = decide(api.open_store(store, create=False), benchmark, system, reason, at=_now())
+    opened = api.open_store(store, create=False)
+    ruling = decide(opened, named_in(opened, benchmark), system, reason, at=_now())
     state = "Ranked again" if undo else "Disqualified"
     why = f"; taken back {ruling.lifted[:10]} ({ruling.lifted_because})" if undo else ""
     say(f"{state}: {ruling}{why}")
@@ -213,7 +216,8 @@ def decide(
     from proctor import api
     from proctor.runs import decide as record
 
-    found = record(api.open_store(store, create=False), benchmark, file, by=by, at=_now())
+    opened = api.open_store(store, create=False)
+    found = record(opened, named_in(opened, benchmark), file, by=by, at=_now())
     counts = {"Answers decided": found.answers, "of these again": found.again}
     counts |= {"decided so before": found.unchanged, "still unresolved": found.left}
     say("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))

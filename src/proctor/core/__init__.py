@@ -68,7 +68,16 @@ if TYPE_CHECKING:
         unique_keys,
         validated,
     )
-    from proctor.core.findings import FileCheck, Finding, by_cause, error_of_faults, table_findings
+    from proctor.core.findings import (
+        FileCheck,
+        Finding,
+        by_cause,
+        check_fields,
+        check_seconds,
+        check_wrapped,
+        error_of_faults,
+        table_findings,
+    )
     from proctor.core.functions import PlainFunction, contained, object_in_file, unloadable
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import (
@@ -200,9 +209,9 @@ __all__ = [
     "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "Table", "TableFault",
     "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError", "ValidationRequest",
     "Verified", "VerifiedFigure", "VideoClip", "View", "admit_benchmark", "admit_recorded", "admit_scorer",
-    "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_formats",
-    "check_metric", "check_options", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained",
-    "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
+    "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text", "check_fields",
+    "check_formats", "check_metric", "check_options", "check_seconds", "check_wrapped", "clean", "clock_text",
+    "code_hash", "collapse_spaces", "columns", "contained", "content_hash", "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line",
     "error_of_faults", "expected_words", "fingerprint", "first_problem", "found_words", "generator", "human", "input_bytes",
     "input_text", "interval", "is_database", "is_empty", "json_line", "kept_text", "limit_resources", "load_json",
     "looks_secret", "lost_text", "natural", "number", "number_interval", "object_in_file", "one_of", "origin_of",

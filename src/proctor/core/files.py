@@ -15,11 +15,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from proctor.core.errors import InputError
 from proctor.core.field_problems import first_problem
+from proctor.core.file_kinds import kind_of_bytes, kind_of_text
 
 _LIMIT = "PROCTOR_MAX_FILE_MB"
 _MAX_MB = 100
 
-_PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"7z\xbc\xaf": "a 7z archive"}
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 Model = TypeVar("Model", bound=BaseModel)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -270,6 +270,10 @@ def parse_json(
     try:
         return load_json(text, pairs=pairs, halves=halves)
     except JsonError as error:
+        kind = "" if place else kind_of_text(text if isinstance(text, str) else text.decode("utf-8-sig"))
+        if kind:
+            expected = "one JSON value: a list of these objects" if kind == "JSON lines" else "JSON"
+            raise InputError(file, found=kind, expected=expected) from error
         inside = error.place.removeprefix("line 1, ") if place else error.place
         where = ", ".join(part for part in (place, inside) if part)
         raise InputError(file, where, found=error.found, expected=error.expected) from error
@@ -388,7 +392,9 @@ def refusal(
 
 
 def _not_utf8(file: Path, error: UnicodeDecodeError) -> InputError:
-    packed = next((name for mark, name in _PACKED.items() if error.object.startswith(mark)), "")
-    if packed:
-        return InputError(file, found=packed, expected="the file itself: unpack it first")
+    kind = kind_of_bytes(error.object)
+    if kind.endswith("archive"):
+        return InputError(file, found=kind, expected="the file itself: unpack it first")
+    if kind:
+        return InputError(file, found=kind, expected="text in UTF-8")
     return InputError(file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from proctor.core import (
     InputError,
+    check_wrapped,
     input_bytes,
     parse_json,
     read_bytes,
@@ -66,6 +67,7 @@ def _listed(file: Path, value: JsonValue, inside: str) -> list[tuple[str, JsonVa
     if isinstance(value, dict) and isinstance(value.get(inside), list):
         value = value[inside]
     if isinstance(value, dict):
+        check_wrapped(file, value)
         return [
             (f"item {name!r}", {"id": name, **entry} if isinstance(entry, dict) else {"id": name, "order": entry})
             for name, entry in value.items()

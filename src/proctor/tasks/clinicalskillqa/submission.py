@@ -17,6 +17,7 @@ from proctor.core import (
     PluginReport,
     Status,
     ValidationRequest,
+    check_fields,
     count_of,
     first_problem,
     json_line,
@@ -73,6 +74,10 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     entries = records(file, "predictions")
     if not entries:
         raise InputError(file, found="no entry", expected="one or more")
+    raws, expected = [raw for _, raw in entries], "the fields id, order and rationale"
+    check_fields(file, raws, ("id",), expected)
+    if not any("order" in raw for raw in raws if isinstance(raw, dict)):
+        check_fields(file, raws, ("order",), expected)
     findings = sorted(_findings(entries, labels), key=lambda finding: _RULES.index(finding.rule))
     causes: list[JsonValue] = []
     for rule, some in groupby(findings, key=lambda finding: finding.rule):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, TagValue, read_json, read_jsonl, validated
+from proctor.core import InputError, TagValue, check_wrapped, read_json, read_jsonl, validated
 from proctor.tasks.focus.vocabulary import FORMATS, UNKNOWN, time_tolerance
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -106,6 +106,8 @@ def entries(file: Path) -> list[Any]:
     """The raw entries of one of these files. An object from ids to contents becomes a list, with repeated ids repeated;
     an entry with a repeated field is a `Repeated`."""
     raw = read_json(file, pairs=_object, halves=True)  # faults are reported answer by answer
+    if isinstance(raw, dict):
+        check_wrapped(file, raw)
     if isinstance(raw, Repeated) or (isinstance(raw, dict) and raw and "qID" not in raw):
         pairs = raw if isinstance(raw, Repeated) else raw.items()
         return [{"qID": name, "content": content} for name, content in pairs]

@@ -124,6 +124,7 @@ def validate_submission(
     if len(raw) > max(_MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION * len(items)):
         questions = core.count_of(len(items), "question")
         raise core.InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
+    check_entries(file, raw, benchmark.budget_s)
     seen: dict[str, int] = {}
     findings: list[core.Finding] = []
     timed: dict[str, bool] = {}
@@ -157,6 +158,15 @@ def validate_submission(
     )
     sizes = {"answer": len(raw), "question": len(items)}
     return core.FileCheck(file, tuple(findings), sizes, _unchecked(benchmark))
+
+
+def check_entries(file: Path, raw: Sequence[object], budget_s: float | None) -> None:
+    """Raises one `InputError` for a mistake that all entries share: other names of fields, or latencies in
+    milliseconds."""
+    core.check_fields(file, raw, ("qID", "content"), "the fields qID, content and latency (in seconds)")
+    times = [entry.get("latency") for entry in raw if isinstance(entry, dict)]
+    seconds = [float(one) for one in times if isinstance(one, int | float) and not isinstance(one, bool)]
+    core.check_seconds(file, seconds, budget_s)
 
 
 def _untimed(
@@ -198,7 +208,7 @@ def _of_unknown_form(item: core.Item) -> bool:
 def _broken(number: int, entry: object, error: ValidationError) -> core.Finding:
     fault = error.errors(include_url=False)[0]
     field, value = ".".join(str(part) for part in fault["loc"]), _shown(fault["input"])
-    expected = _EXPECTED.get(fault["type"], fault["msg"])
+    expected = _EXPECTED.get(fault["type"]) or core.expected_words(fault)
     named = dict(entry) if isinstance(entry, Repeated) else entry
     name = named.get("qID") if isinstance(named, dict) else None
     if isinstance(entry, Repeated):
@@ -269,6 +279,12 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
         benchmark = replace(benchmark, budget_s=request.budget_s)
     found = validate_submission(file, benchmark, request.latency)
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule.items())
+    track = benchmark.title.removeprefix("FOCUS, ")
+    assumed = (
+        ()
+        if request.track
+        else (f"Checked as the {track}, since none was named (--track frame, segment or procedure).",)
+    )
     findings: list[JsonValue] = [
         {
             "rule": finding.rule,
@@ -285,4 +301,5 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
         "findings": findings,
         "unchecked": list(found.unchecked),
     }
-    return found.report(json, every=request.every, ending=f" ({rules})" if rules else "")
+    report = found.report(json, every=request.every, ending=f" ({rules})" if rules else "")
+    return replace(report, notes=(*report.notes, *assumed))

@@ -177,19 +177,35 @@ def _unit_in(text: str) -> str:
     return (number["unit"] or "") if number is not None else ""
 
 
+_LETTERS = re.compile(
+    r"(?:option|answer|choice)?\s*[(\[]?[A-H][)\].:]?(?:\s*(?:[,;/&+]|\band\b)\s*[A-H])*", re.IGNORECASE
+)
+
+
+def are_letters(text: str) -> bool:
+    """Whether a reference is the letter of an option, or several, rather than text.
+
+    >>> are_letters("B"), are_letters("(c)"), are_letters("A, C"), are_letters("a red disc")
+    (True, True, True, False)
+    """
+    return _LETTERS.fullmatch(text.strip()) is not None
+
+
 def looks_like(cell: Any, context: AnswerContext) -> str:
     """The format that a reference taken for free text may be meant in; empty for text.
 
     >>> looks_like("400, 300, 700, 800", AnswerContext()), looks_like("gall bladder", AnswerContext()), looks_like("It moves on.", AnswerContext())
     ('boxes', 'short text', '')
+    >>> looks_like("B", AnswerContext())
+    'choice'
     """
     text = cell_text(cell)
     numbers = _NUMBERS.fullmatch(text)
     if numbers is not None:
         count = 1 + len(re.findall(r"\d+(?:\.\d+)?", numbers["more"]))
         return {2: "point", 4: "boxes"}.get(count, "")
-    if re.fullmatch(r"[AaBb]", text) and not context.options:
-        return "preference"
+    if are_letters(text) and not context.options:
+        return "choice"
     if re.match(r"\d", text) and len(text.split()) <= 4:
         return "number"
     short = len(text.split()) <= 3 and len(text) <= 40 and not re.search(r"[.!?。！？]$", text)

@@ -52,7 +52,8 @@ class QuestionsReader(BenchmarkReader):
             {"file": str(file), "row": one.row, "column": one.column, "found": one.found, "expected": one.expected}
             for file, one in found.faults
         ]
-        report: dict[str, JsonValue] = {**counts, "faults": faults, "notes": [*found.notes]}
+        told = [found.layout.name_line, *found.notes]
+        report: dict[str, JsonValue] = {"name": found.layout.name, **counts, "faults": faults, "notes": [*told]}
         if faults:
             lines = found.lines(every=every)
             more = len(lines) - _MOST_LINES
@@ -61,14 +62,14 @@ class QuestionsReader(BenchmarkReader):
                 *([f"and {count_of(more, 'more line')} (--format json)"] if more > 0 else ()),
             )
             last = f"{data}: {count_of(len(faults), 'fault')}; nothing was written."
-            return PluginReport(report, (*shown, last), tuple(found.notes), ok=False)
+            return PluginReport(report, (*shown, last), tuple(told), ok=False)
         line = f"{count_of(counts['items'], 'question')} in {count_of(counts['groups'], 'group')}, no faults"
         if out is not None:
             line += f"; {write_preview(found, out)} of them in {out}"
             report["preview"] = str(out)
         needed = fewest_groups()
         few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
-        notes = (*found.notes, *([few] if len({item.group for item in found.items}) < needed else []))
+        notes = (*told, *([few] if len({item.group for item in found.items}) < needed else []))
         return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} --system random"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
@@ -117,5 +118,5 @@ def benchmark_of(reading: QuestionSet, seed: int = 0) -> Benchmark:
         buckets=tuple(settings.buckets),
         prompt=layout.folder / settings.prompt if settings.prompt else None,
         judge=settings.judge or ("criteria" if rubric else ""),
-        reading=tuple(reading.notes),
+        reading=(layout.name_line, *reading.notes),
     )
