@@ -74,10 +74,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     entries = records(file, "predictions")
     if not entries:
         raise InputError(file, found="no entry", expected="one or more")
-    raws, expected = [raw for _, raw in entries], "the fields id, order and rationale"
-    check_fields(file, raws, ("id",), expected)
-    if not any("order" in raw for raw in raws if isinstance(raw, dict)):
-        check_fields(file, raws, ("order",), expected)
+    check_shared(file, [raw for _, raw in entries])
     findings = sorted(_findings(entries, labels), key=lambda finding: _RULES.index(finding.rule))
     causes: list[JsonValue] = []
     for rule, some in groupby(findings, key=lambda finding: finding.rule):
@@ -87,6 +84,14 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
         causes.append({**cause, "places": places})
     check = FileCheck(file, tuple(findings), {"answer": len(entries), "instance": len(labels)})
     return check.report({"causes": causes}, every=request.every)
+
+
+def check_shared(file: Path, entries: Sequence[object]) -> None:
+    """Raises one `InputError` for names of fields that all entries have wrong."""
+    expected = "the fields id, order and rationale"
+    check_fields(file, entries, ("id",), expected)
+    if not any("order" in entry for entry in entries if isinstance(entry, dict)):
+        check_fields(file, entries, ("order",), expected)
 
 
 _RULES = (
