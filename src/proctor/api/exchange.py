@@ -55,6 +55,7 @@ def form_of(path: Path, named: str, reader: core.BenchmarkReader) -> str:
         return FORMATS.get(named, FORMATS.read()).name
     found = recognised(path)
     own = type(reader).read_recorded is not core.BenchmarkReader.read_recorded and not reader.reads_paths
+    own = own and not (reader.recorded_in_folders and path.is_file())
     return "" if found == TABLE and (own or reader.ratings) and not is_export(path) else found
 
 
@@ -109,6 +110,7 @@ async def import_answers_async(
     if condition:
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
+    core.existing(path, "recorded answers: a file or a folder")
     track = loaded.origin.track if loaded.origin else given["track"]
     reader = core.reader_of(loaded.name, track) if loaded.name in core.BENCHMARKS.names() else core.reader_of_paths()
     form = form_of(path, given["form"], reader)
@@ -258,6 +260,7 @@ def validate(
     if data is None and benchmark in core.BENCHMARKS.names():
         with suppress(core.UsageError):  # a check may do without
             known, media, track = recalled(benchmark, store, None, media, track)
+    core.existing(path, "the file to check")
     folder = None if data is None else Path(data)
     remembered = None if known is None else Path(known)
     request = core.ValidationRequest(
@@ -265,7 +268,13 @@ def validate(
     )
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
         validate = core.VALIDATORS.get(benchmark)
-        return core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
+        report = core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
+        tracks = core.BENCHMARKS.get(benchmark).tracks if benchmark in core.BENCHMARKS.names() else ()
+        if not tracks or track:
+            return report
+        named = f"--track {', '.join(tracks[:-1])} or {tracks[-1]}"
+        assumed = f"Checked as the {tracks[-1]} track, since none was named ({named})."
+        return replace(report, notes=(*report.notes, assumed))
     request.known_options()
     reader = core.reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)

@@ -289,13 +289,12 @@ def ratings_in(
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
     """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if
     there are none."""
-    from proctor.runs import rated_cases
+    from proctor.runs import no_ratings, rated_cases
 
     scheme = scheme or store.card(benchmark).rating
     found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
     if scheme is None or not found:
-        place = f"ratings of {benchmark}"
-        raise InputError(store.shown, place, found="none by people", expected="some: proctor import")
+        raise no_ratings(store, benchmark)
     return scheme, found
 
 

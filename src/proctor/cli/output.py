@@ -121,11 +121,13 @@ def show(
 
 
 def named_in(store: Store, benchmark: str) -> str:
-    """The name of a benchmark in a store (see `api.name_in`); a note says it where another word was given."""
+    """The name of a benchmark in a store (see `api.name_in`); a note says it where the name of its file was given."""
     from proctor.api import name_in
+    from proctor.core import benchmark_path
 
     name = name_in(store, benchmark)
-    note(*([f"{benchmark} is called {name} in {store.shown}."] if name != benchmark else []))
+    if name != benchmark and benchmark_path(benchmark) is None:
+        note(f"{benchmark} is called {name} in {store.shown}.")
     return name
 
 

@@ -24,7 +24,7 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
     """Check a requested output path, which may replace an existing file with one of the extensions `kinds` (empty:
     any).
 
-    Raises `InputError` if it would replace a file that the same command reads (`read`), a file of another kind, a
+    Raises `InputError` if a page would get another ending, or if it would replace a file that the same command reads (`read`), a file of another kind, a
     database, or something other than a file.
 
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -34,14 +34,17 @@ def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str |
     ...         output_file(program, PAGES)
     ...     except InputError as error:
     ...         print(str(error).removeprefix(f"{program}: "))
-    ...     output_file("new.py", PAGES).name
+    ...     output_file("new.html", PAGES).name
     found a file of another kind, expected another name: what is replaced ends in .html or .htm
-    'new.py'
+    'new.html'
     """
     path = Path(out)
     if any(_same(path, Path(source)) for source in read):
         raise InputError(path, found="a file that this command reads", expected="another name for the file to write")
     if not path.exists() or path.is_dir():  # writing to a folder fails later
+        if tuple(kinds) == PAGES and path.suffix and path.suffix.lower() not in PAGES:
+            expected = f"a name that ends in {PAGES[0]}: a page is written"
+            raise InputError(path, found=f"the ending {path.suffix}", expected=expected)
         return path
     if not path.is_file():
         raise InputError(path, found="something that is no file", expected="another name for the file to write")

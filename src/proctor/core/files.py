@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -193,6 +194,43 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
+def near_path(path: Path) -> str:
+    """A suggestion for a path that is not there: the file or folder beside it whose name is most alike; "" for none.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "gemini-3-pro").mkdir()
+    ...     near_path(Path(folder) / "gemini").replace(folder, ""), near_path(Path(folder) / "claude")
+    ("; did you mean '/gemini-3-pro'?", '')
+    """
+    try:
+        names = sorted(one.name for one in path.parent.iterdir())[:_MOST_NAMES] if path.name else []
+    except (OSError, ValueError):
+        return ""
+    begun = [name for name in names if len(path.stem) > 2 and name.casefold().startswith(path.stem.casefold())]
+    near = begun[:1] or get_close_matches(path.name, names, n=1, cutoff=0.75)
+    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+
+
+def existing(path: Path, expected: str) -> Path:
+    """A path of a user where a file or a folder is. Raises `InputError` with what was `expected`, and a similar name.
+
+    >>> existing(Path("absent"), "recorded answers")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: absent: found no such file or folder, expected recorded answers
+    """
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        there = False
+    if not there:
+        raise InputError(path, found="no such file or folder", expected=f"{expected}{near_path(path)}")
+    return path
+
+
+_MOST_NAMES = 2_000
+
+
 def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
     """The content of a file, as `read_bytes`. Raises `InputError` with what was `expected`.
 
@@ -208,7 +246,7 @@ def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
     try:
         return read_bytes(file)
     except FileNotFoundError as error:
-        raise InputError(file, found="no such file", expected=expected) from error
+        raise InputError(file, found="no such file", expected=f"{expected}{near_path(file)}") from error
     except OSError as error:
         raise InputError(file, found=error.strerror or "an unreadable file", expected=expected) from error
 

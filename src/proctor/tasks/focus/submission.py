@@ -279,12 +279,6 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
         benchmark = replace(benchmark, budget_s=request.budget_s)
     found = validate_submission(file, benchmark, request.latency)
     rules = ", ".join(f"{rule} {count}" for rule, count in found.by_rule.items())
-    track = benchmark.title.removeprefix("FOCUS, ")
-    assumed = (
-        ()
-        if request.track
-        else (f"Checked as the {track}, since none was named (--track frame, segment or procedure).",)
-    )
     findings: list[JsonValue] = [
         {
             "rule": finding.rule,
@@ -301,5 +295,4 @@ def validate(file: Path, request: core.ValidationRequest) -> core.PluginReport:
         "findings": findings,
         "unchecked": list(found.unchecked),
     }
-    report = found.report(json, every=request.every, ending=f" ({rules})" if rules else "")
-    return replace(report, notes=(*report.notes, *assumed))
+    return found.report(json, every=request.every, ending=f" ({rules})" if rules else "")

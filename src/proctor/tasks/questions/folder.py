@@ -21,6 +21,7 @@ from proctor.core import (
     expected_words,
     input_text,
     natural,
+    near_path,
 )
 from proctor.core.formats import AnswerFormat
 
@@ -167,7 +168,8 @@ class Layout:
 def find_layout(path: Path) -> Layout:
     """The files with questions at a path, and their settings. Raises `InputError` if nothing is there."""
     if not path.exists():
-        raise InputError(path, found="nothing there", expected="a folder or a file with questions")
+        expected = f"a folder or a file with questions{near_path(path)}"
+        raise InputError(path, found="nothing there", expected=expected)
     layout = Layout(path, path if path.is_dir() else path.parent)
     beside = layout.folder / NAME
     layout.settings, faults = read_settings(beside)
