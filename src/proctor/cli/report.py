@@ -87,7 +87,9 @@ def export(
     from proctor.interchange import Written
 
     form = options["format"] or out.suffix.removeprefix(".")
-    count = api.export(api.open_store(store, create=False), out, benchmark, **options)
+    opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
+    count = api.export(opened, out, benchmark, **options)
     if isinstance(count, Written):
         note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
         say(f"{count_of(count.count, count.what)} in {out}")
@@ -96,7 +98,7 @@ def export(
     what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
     say(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():
-        note(f"Next: proctor validate {benchmark} {shell_word(out)}")
+        note(f"Next: proctor validate {benchmark} {shell_word(out)} --store {store_word(opened.shown)}")
 
 
 def reproduce(

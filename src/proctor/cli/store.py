@@ -117,13 +117,18 @@ def _told(store: Store, runs: Sequence[Run]) -> str:
     return f"{named or 'no run'}{more} ({count_of(answers, 'answer')})"
 
 
+def _asked() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
 def _confirm(question: str, *, yes: bool) -> None:
     """Ask for confirmation on a terminal. Elsewhere --yes is required."""
     from proctor.core import clean
 
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not _asked():
         raise UsageError("Here nobody can be asked. Add --yes to do it without a question.")
     try:
         agreed = typer.confirm(clean(question))

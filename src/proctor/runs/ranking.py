@@ -181,9 +181,7 @@ def _nobody(runs: Mapping[tuple[str, str], Run], condition: str) -> str:
     """Why nobody is ranked under a condition, and under which somebody could be."""
     alone = any(under == condition for _, under in runs)
     others = sorted({under for system, under in runs if system not in BASELINES and under != condition})
-    more = (
-        f"Choose one: --condition {' or '.join(others)}" if others else "Run a system, or name baselines by --system."
-    )
+    more = f"Choose one: --condition {' or '.join(others)}" if others else "Run a system under it first."
     return f"no run under {condition}{' but those of baselines' if alone else ''}. {more}"
 
 

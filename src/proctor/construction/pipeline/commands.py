@@ -195,11 +195,21 @@ def status(folder: Folder) -> core.PluginReport:
     lines += [f"{row.stage}: refused: {reason}" for row in rows for reason in row.reasons]
     lines += [f"{row.stage}: {note}" for row in rows for note in row.notes]
     open_ = [row.stage for row in rows if row.done < row.units]
-    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {core.shell_word(folder)}"] if open_ else []
+    notes = [_advice(folder, rows, open_)] if open_ else []
     if any(row.calls and row.cost_usd is None for row in rows):
         notes.append("Cost unknown: no price is known for these models.")
     table = core.plain_table(_title(project), heads, tuple(cells))
     return core.PluginReport([asdict(row) for row in rows], (table, *lines), tuple(notes))
+
+
+def _advice(folder: Path, rows: Sequence[FunnelRow], open_: Sequence[str]) -> str:
+    """What to do about stages that are not done: to run them does nothing where a stage before them kept nothing."""
+    place, names = core.shell_word(folder), ", ".join(open_)
+    empty = next((row.stage for row in rows if row.units and row.done == row.units and not row.out), "")
+    if empty:
+        again = f"proctor build redo {place} {empty}"
+        return f"Nothing is left after {empty}, so that {names} can't be done. Change what the lines above name. Next: {again}"
+    return f"Not done: {names}. Next: proctor build run {place}"
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:

@@ -70,7 +70,7 @@ class QuestionsReader(BenchmarkReader):
         needed = fewest_groups()
         few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
         notes = (*told, *([few] if len({item.group for item in found.items}) < needed else []))
-        return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} --system random"))
+        return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} {_who(found.items)}"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
         from proctor.tasks.questions.exact import write_choices
@@ -88,6 +88,14 @@ class QuestionsReader(BenchmarkReader):
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"{count_of(len(missing), 'file')} missing: proctor check {shell_word(data)} lists each with its row."
+
+
+def _who(items: Sequence[Item]) -> str:
+    """Who can be asked first: a baseline without a model, if it answers at least one question."""
+    from proctor.systems import build_system
+
+    able = build_system("random")
+    return "--system random" if any(able.supports(item) for item in items) else "--model PROVIDER:NAME"
 
 
 READER = QuestionsReader()
