@@ -169,7 +169,7 @@ def test_the_browser_says_whose_letters_are_meant_and_where_the_clip_lies(store:
     assert "other" not in given["text-only"]
     assert item["clips"] == [
         {
-            "text": "clip: 0.1 s to 3.5 s of 1st_Trimester_Scan",
+            "text": "0.1 s to 3.5 s of video 1st_Trimester_Scan",
             "url": "https://www.youtube.com/watch?v=PnoPvJXhanI&t=18s",
         }
     ]

@@ -229,9 +229,7 @@ def test_openai_batches(tmp_path: Path) -> None:
     words = ["answered", "failed", "failed", "error", "refused", "refused", "answered", "failed"]
     assert statuses(made) == dict(zip(IDS, words, strict=False))
     assert made.store.answers(made.runs[0])[IDS[0]].usage.input_tokens == 7
-    assert any(
-        "1 record left out, without an item such as 'room-1/q1': line 9: 'elsewhere'" in note for note in made.notes
-    )
+    assert any("Line 9 left out: no question has the id 'elsewhere'." in note for note in made.notes)
     assert any("4 items of lamps without an answer" in note for note in made.notes)
 
 

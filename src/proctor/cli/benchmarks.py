@@ -318,9 +318,11 @@ def _medium(medium: object) -> str:
     from proctor.core import AudioClip, VideoClip
 
     if isinstance(medium, VideoClip | AudioClip):
-        end = "its end" if medium.end is None else f"{medium.end:g} s"
         sound = " with its sound" if isinstance(medium, VideoClip) and medium.audio else ""
-        return f"{medium.source} from {medium.start:g} s to {end}{sound}"
+        if medium.end is None:
+            begins = f" from {medium.start:g} s on" if medium.start else " (whole)"
+            return f"{medium.source}{begins}{sound}"
+        return f"{medium.source} from {medium.start:g} s to {medium.end:g} s{sound}"
     return str(getattr(medium, "source", medium))
 
 

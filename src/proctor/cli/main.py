@@ -48,7 +48,7 @@ GROUPS = {
     "items": "Check a benchmark's items.",
     "challenge": "Host a challenge: phases, boards, packs.",
     "review": "Studies: progress, agreement, exports, CSV.",
-    "users": "Say who may review, and as what.",
+    "users": "Manage accounts and roles.",
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Check and change a store of answers.",
 }

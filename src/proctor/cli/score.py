@@ -38,6 +38,8 @@ from proctor.cli.tree import show_plugin_report
 from proctor.core import DASH, Option, UsageError, count_of, one_of, percent, plain_table, shell_word, store_word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proctor.audits import AuditReport, MetricRanking, PowerTable
     from proctor.runs import JudgeAgreement
 
@@ -85,6 +87,7 @@ async def _score(
     from proctor import api
 
     told: dict[str, int] = {}
+    before = list[str]()
     for scorer in await api.prepare_scorers(store, benchmark, options):
         if isinstance(scorer, Scored):
             told |= scorer.by
@@ -95,15 +98,17 @@ async def _score(
             _tell(scorer, scored, drawn, output)
             return
         told |= scored.by
+        before += [name for name in scored.by if scored.tally is not None and not scored.tally.total]
         note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
-    _tell_metrics(api.open_store(store).shown, told, output)
+    _tell_metrics(api.open_store(store).shown, told, before, output)
 
 
-def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> None:
+def _tell_metrics(store: str, told: dict[str, int], before: Sequence[str], output: OutputFormat) -> None:
+    """Print how many answers each metric scored; those of `before` had scored all of them."""
     if output is OutputFormat.JSON:
         print_json([{"scorer": name, "scored": count} for name, count in told.items()])
         return
-    rows = [(name, str(count)) for name, count in told.items()]
+    rows = [(name, "all there already" if name in before else str(count)) for name, count in told.items()]
     print_blocks(plain_table(f"Answers scored in {store}", ("scorer", ">answers"), rows))
 
 
@@ -382,10 +387,7 @@ def _print_board(board: MetricRanking) -> None:
     from proctor.reports import metric_board_table, metric_pairs_table
 
     print_blocks(metric_board_table(board))
-    note(
-        "Rank: 1 + the number of metrics that are significantly better, and never better than that of a higher mean. "
-        "Metrics that share a tie can't be told apart."
-    )
+    note("Rank 1 means that no metric is significantly better. Metrics that share a tie can't be told apart.")
     if board.comparisons and len(board.comparisons) <= _FEW_PAIRS:
         print_blocks(metric_pairs_table(board))
     print_blocks("")

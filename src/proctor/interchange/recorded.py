@@ -100,7 +100,7 @@ def mapped(
             file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered)
         )
     answers = tuple(_answer(items[name], one) for name, one in chosen.items())
-    notes = [*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark)]
+    notes = [*found.notes, *_left_out(unknown), *_counted(chosen, benchmark)]
     notes += [] if found.own_order else _unknown_order(chosen, benchmark)
     notes += _compared(chosen, items, answers)
     return core.RecordedAnswers(
@@ -301,12 +301,15 @@ def _expected(items: Sequence[core.Item]) -> str:
     return f"the id of an item, such as {items[0].id!r} (--id-column names the column, or {POSITION})"
 
 
-def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[core.Item]) -> list[str]:
+def _left_out(unknown: Sequence[RecordedAnswer]) -> list[str]:
     if not unknown:
         return []
+    if len(unknown) == 1:
+        place = unknown[0].place
+        return [f"{place[:1].upper()}{place[1:]} left out: no question has the id {unknown[0].key[:_SHOWN]!r}."]
     some = ", ".join(f"{recorded_answer.place}: {recorded_answer.key[:_SHOWN]!r}" for recorded_answer in unknown[:10])
     more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-    return [f"{core.count_of(len(unknown), 'record')} left out, without an item such as {items[0].id!r}: {some}{more}"]
+    return [f"{core.count_of(len(unknown), 'record')} left out: no question has these ids: {some}{more}"]
 
 
 def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: core.Benchmark) -> list[str]:

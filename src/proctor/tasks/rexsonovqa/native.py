@@ -436,9 +436,21 @@ def _notes(found: _Found, missing: int, kinds: set[str], counted: set[str]) -> t
     return tuple(notes)
 
 
+_SINGULAR = (
+    ("marks of choices are", "mark of a choice is"),
+    ("calls were", "call was"),
+    ("calls failed", "call failed"),
+    ("they are", "it is"),
+    ("they have", "it has"),
+    ("answers have", "answer has"),
+    ("ratings are", "rating is"),
+)
+"""What a note on several things becomes for one."""
+
+
 def _note(text: str, ids: list[str], counted: set[str]) -> str:
-    if len(ids) == 1:
-        text = text.replace("marks of choices are", "mark of a choice is")
+    for several, one in _SINGULAR if len(ids) == 1 else ():
+        text = text.replace(several, one)
     inside = [item for item in ids if item in counted]
     beside = len(ids) - len(inside)
     if not inside:
