@@ -118,7 +118,7 @@ def test_texts_of_options() -> None:
     assert texts(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
     with pytest.raises(InputError, match="--option: found 'a=2', expected each KEY=VALUE once"):
         texts(["a=1", "a=2"])
-    with pytest.raises(UsageError, match="--map: found 'Frage', expected FIELD=COLUMN, such as question=Frage"):
+    with pytest.raises(UsageError, match="--map 'Frage' names no column: write FIELD=COLUMN, such as --map question=Frage"):
         columns_of(["Frage"])
     assert columns_of(["question=Frage", " options = A", "options=B"]) == {"question": ["Frage"], "options": ["A", "B"]}
     assert facets_of("one, two,") == ("one", "two")

@@ -169,7 +169,7 @@ def test_export_is_a_frame_or_a_file(made: Evaluation, tmp_path: Path) -> None:
     assert frame.groupby("system")["value"].mean().to_dict() == {"right": 1.0, "yes": pytest.approx(2 / 3)}
     assert made.export(tmp_path / "answers.csv") == 48
     assert len((tmp_path / "answers.csv").read_text("utf-8").splitlines()) == 49
-    with pytest.raises(InputError, match="format: found 'xlsx', expected one of jsonl, csv, parquet"):
+    with pytest.raises(InputError, match="format 'xlsx' is unknown: choose one of jsonl, csv, parquet"):
         made.export(tmp_path / "answers.xlsx")
 
 
@@ -239,9 +239,9 @@ def test_mistakes_are_one_sentence(made: Evaluation, tmp_path: Path) -> None:
         made.compare(against="right")
     with pytest.raises(InputError, match="found no such file"):
         proctor.results(tmp_path / "none.db")
-    with pytest.raises(InputError, match="data: found none, expected the folder with the files of rexsonovqa"):
+    with pytest.raises(InputError, match="data is missing. Give the folder with the files of rexsonovqa"):
         proctor.run("rexsonovqa", yes)
-    with pytest.raises(InputError, match="--system and --model: found neither, expected what is to answer"):
+    with pytest.raises(InputError, match="Nothing to ask. Give --system NAME"):
         proctor.run(lamps(), store=":memory:")
     with pytest.raises(InputError, match="board: found 'clinical', expected one of technical"):
         made.rank(condition="video", draws=200, stability=20).plot("clinical")

@@ -288,8 +288,8 @@ def test_where_a_choice_has_no_agreement_it_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "options", "said"),
     [
-        ("guess", {}, "--method: found 'guess', expected calibration, choice, examples, embedded or pipeline"),
-        ("calibration", {}, "--scorer: found none, expected one: the judge whose scores are calibrated"),
+        ("guess", {}, "--method 'guess' is unknown: choose calibration, choice, examples, embedded or pipeline"),
+        ("calibration", {}, "No scorer: one judge's scores are calibrated"),
     ],
 )
 def test_what_can_not_be_fitted_is_said_before_anything_is_written(

@@ -245,7 +245,7 @@ def test_answers_without_a_latency_are_late_or_in_time_as_asked(tmp_path: Path) 
 def test_a_ranking_by_another_metric_has_no_boards(folder: Path, option: tuple[str, ...]) -> None:
     done = proctor("rank", "focus", "--store", folder / "runs.db", "--metric", "accuracy", *option)
     assert (done.returncode, done.stdout) == (2, "")
-    wanted = "--metric: found one of them, expected it without --mine, --two-level and --detail"
+    wanted = "--metric ranks without --mine, --two-level and --detail. Leave them out."
     assert wanted in " ".join(done.stderr.split())
 
 

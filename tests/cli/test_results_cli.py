@@ -271,7 +271,7 @@ def test_an_unknown_metric_is_told_with_those_that_there_are(two_metrics: Path) 
 @pytest.mark.parametrize(
     ("with_it", "said"),
     [
-        (("--flags",), "--metric: found with --flags, expected one of them: judgements are of no metric"),
+        (("--flags",), "Judgements are of no metric. Leave out --flags or --metric."),
         (("--protocol", "official"), "--metric: found with --protocol, expected one of them: the summary is a whole"),
     ],
 )

@@ -301,7 +301,7 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         (
             ["run", "rexsonovqa", "--data", "{tree}"],
             2,
-            "--system and --model: found neither, expected what is to answer",
+            "Nothing to ask. Give --system NAME",
         ),
         (
             ["run", "rexsonovqa", "--data", "{tree}", "--system", "random", "--condition", "blind"],
@@ -325,7 +325,7 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         (
             ["export", "rexsonovqa", "--store", "{store}", "--format", "xlsx", "--out", "none.xlsx"],
             2,
-            "--format: found 'xlsx', expected one of jsonl, csv, parquet",
+            "--format 'xlsx' is unknown: choose one of jsonl, csv, parquet",
         ),
         (
             ["run", "rexsonovqa", "--system", "random"],

@@ -119,7 +119,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "1.5.2GB", "-3MB", "many"])
 def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError, match="expected a size like 20GB or 500MB"):
+    with pytest.raises(UsageError, match="is no size: write it like 20GB or 500MB"):
         size_in_bytes(text)
 
 

@@ -264,7 +264,7 @@ def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> No
     ("arguments", "said"),
     [
         (["run", "--until", "evnts"], "stage: found 'evnts', expected one of sources, transcript,"),
-        (["run", "--source", "c"], "--source: found 'c', expected one of a, b"),
+        (["run", "--source", "c"], "--source 'c' is unknown: choose one of a, b"),
         (["redo", "evnts"], "stage: found 'evnts', expected one of"),
         (["redo", "events", "x"], "events: item: found 'x', expected one of a-e001, b-e001"),
         (["redo", "events", "--undo"], "events: a: found the first version, expected one made again before"),
