@@ -137,9 +137,7 @@ def test_scoring_is_by_metrics_or_by_a_judge(made: Evaluation) -> None:
         made.score()
     with pytest.raises(InputError, match="Metrics and a judge score one after the other"):
         made.score(metrics=overlap, model="openai:judge")
-    with pytest.raises(
-        InputError, match="lamps has no judge of its own. Name one, such as --judge three-level"
-    ):
+    with pytest.raises(InputError, match=r"lamps has no judge of its own\. Name one, such as --judge three-level"):
         made.score(model="judge", base_url="http://localhost:1/v1")
 
 

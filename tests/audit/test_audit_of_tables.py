@@ -227,7 +227,7 @@ def test_names_that_figures_are_told_by_are_refused(
 
 def test_a_benchmark_beside_tables_is_refused(tmp_path: Path) -> None:
     """Tables name no benchmark, so its name would say nothing; the official figures need it."""
-    with pytest.raises(UsageError, match="Tables name no benchmark. Leave 'mine' out"):
+    with pytest.raises(UsageError, match=r"Tables name no benchmark\. Leave 'mine' out"):
         proctor.audit(tmp_path / "scores.csv", tmp_path / "ratings.csv", benchmark="mine")
     given = ("--scores", tmp_path / "scores.csv", "--ratings", tmp_path / "ratings.csv")
     code, said = within("audit", "mine", *given)

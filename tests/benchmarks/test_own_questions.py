@@ -385,7 +385,7 @@ def test_clips_beyond_their_video_and_broken_files_are_faults(tmp_path: Path) ->
 def test_a_name_of_an_installed_benchmark_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "focus", "questions.csv", "question,answer,patient\nIs it on?,yes,p1\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="--data is missing. Give the folder with the files of focus"):
+    with pytest.raises(InputError, match=r"--data is missing\. Give the folder with the files of focus"):
         proctor.load("focus")
     with pytest.raises(InputError, match="the name of an installed benchmark"):
         proctor.load("./focus")

@@ -78,7 +78,7 @@ def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
     done = proctor("results", "focus", "--store", store, "--protocol", "official-ish")
     assert (done.returncode, done.stderr) == (
         1,
-        "proctor: --protocol: found 'official-ish', expected official or corrected\n",
+        "proctor: --protocol 'official-ish' does not fit: give official or corrected.\n",
     )
     done = proctor(
         *("import", "rexsonovqa", toolkit, "--data", toolkit, "--name", "x", "--track", "frame"), *("--store", store)

@@ -226,7 +226,7 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
     [
         (["--judge", "mediqa"], "unknown judge 'mediqa'"),
         (["--option", "quorum=2"], "mediqa-judge: option 'quorum': expected one of references, images, reason, prompt"),
-        (["--option", "quorum"], "found 'quorum', expected each KEY=VALUE once"),
+        (["--option", "quorum"], "--option 'quorum' can't be used: write KEY=VALUE, each key once."),
         (["--model", "openai:two"], "mediqa-judge: expected one model, found 2 models (model-ensemble asks several)"),
         (["--media", "nowhere"], "nowhere: found no such folder, expected the folder of images"),
         (["--judge", "logprob-judge", "--option", "calibration=no.json"], "no.json: found no such file"),

@@ -219,7 +219,7 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
 
     refused = proctor("results", "focus", *store, "--two-level", "--protocol", "official")
     assert refused.returncode == 1
-    assert "--two-level: found with --protocol, expected one of them" in refused.stderr
+    assert "The figures of --protocol official have two levels as they are. Leave --two-level out" in refused.stderr
 
 
 def test_answers_without_a_latency_are_late_or_in_time_as_asked(tmp_path: Path) -> None:

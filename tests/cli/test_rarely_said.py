@@ -121,7 +121,7 @@ def test_a_person_is_asked_and_a_script_is_not(
 ) -> None:
     answers = io.StringIO(said)
     monkeypatch.setattr(sys, "stdin", answers)
-    with pytest.raises(UsageError, match="Here nobody can be asked. Add --yes"):
+    with pytest.raises(UsageError, match=r"Here nobody can be asked\. Add --yes"):
         store._confirm("Delete it?", yes=False)
     monkeypatch.setattr(answers, "isatty", lambda: True)
     store._confirm("Delete it?", yes=True)

@@ -272,7 +272,7 @@ def test_an_unknown_metric_is_told_with_those_that_there_are(two_metrics: Path) 
     ("with_it", "said"),
     [
         (("--flags",), "Judgements are of no metric. Leave out --flags or --metric."),
-        (("--protocol", "official"), "--metric: found with --protocol, expected one of them: the summary is a whole"),
+        (("--protocol", "official"), "--protocol prints one summary as a whole. Leave --metric out"),
     ],
 )
 def test_metrics_do_not_go_with_what_is_of_no_metric(with_it: tuple[str, ...], said: str, two_metrics: Path) -> None:

@@ -298,11 +298,7 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         (["results", "rexsonovqa", "--store", "{store}", "--failed", "maybe"], 2, "'maybe' is not one of"),
         (["run", "nothing", "--data", ".", "--system", "random"], 1, "unknown benchmark 'nothing': expected one of "),
         (["run", "rexsonovqa", "--data", "{tree}", "--system", "randm"], 1, "unknown system 'randm': expected one of"),
-        (
-            ["run", "rexsonovqa", "--data", "{tree}"],
-            2,
-            "Nothing to ask. Give --system NAME",
-        ),
+        (["run", "rexsonovqa", "--data", "{tree}"], 2, "Nothing to ask. Give --system NAME"),
         (
             ["run", "rexsonovqa", "--data", "{tree}", "--system", "random", "--condition", "blind"],
             1,

@@ -429,7 +429,10 @@ def test_an_own_price_is_recorded_and_changes_no_run(folder: Path, store: Path) 
     assert costs(store, "cheap") == {0.0}
     assert costs(store, "dear") not in ({0.0}, {None})
     assert three.returncode == 2
-    assert one_line(three.stderr) == "proctor: --price is given 3 times: give it once for all models, or once for each (2)."
+    assert (
+        one_line(three.stderr)
+        == "proctor: --price is given 3 times: give it once for all models, or once for each (2)."
+    )
 
 
 def test_a_price_that_is_none_is_told_before_anything_is_written(folder: Path, store: Path) -> None:

@@ -122,17 +122,17 @@ def build_systems(
         system for system in systems if isinstance(system, str) and system in SYSTEMS.names() and asks_models(system)
     ]
     if name and len(systems) + len(models) != 1 and not methods:
-        raise InputError("name", found=f"{name!r} for several systems", expected="a name for one alone")
+        raise InputError(f"--name {name} is for one system, and several are asked. Ask them one after the other.")
     if methods or not models:
         _refuse_wording(options)
     if methods:
         if len(systems) > 1:
-            raise InputError("system", found=", ".join(map(str, systems)), expected="one method alone")
+            raise InputError(f"{', '.join(map(str, systems))} can't be asked together. Give one method alone.")
         method = build_system(methods[0], access.clients(models), options["options"], seed=seed)
         return [Renamed(method, name) if name else method]
     own = options["options"]
     if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
-        raise InputError("options", found=", ".join(own), expected="one named system alone, which has them")
+        raise InputError(f"--option {', '.join(own)} belongs to one named system. Give that alone: --system NAME")
     built = [_system(system, name, seed, own) for system in systems]
     if models:
         built += _of_models(benchmark, options, access.clients(models), items)
@@ -144,7 +144,7 @@ def _refuse_wording(options: RunOptions) -> None:
     """Raises `InputError` for options that say how a plain model is asked."""
     for place, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
         if given:
-            raise InputError(place, found=given, expected="none: it is for models without a method")
+            raise InputError(f"--{place.removeprefix('--')} {given} is for models without a method. Leave it out.")
 
 
 def _of_models(
@@ -168,7 +168,7 @@ def orders_asked_by(options: RunOptions) -> Literal["schema", "text"]:
 
 def _without_settings(built: list[System], options: RunOptions) -> list[System]:
     if options["settings"]:
-        raise InputError("settings", found=", ".join(options["settings"]), expected="none: they are those of a model")
+        raise InputError(f"--settings {', '.join(options['settings'])} are a model's. Leave them out, or give --model.")
     return built
 
 
@@ -187,7 +187,7 @@ def _refuse_own_name(name: str) -> None:
     from proctor.systems import SYSTEMS
 
     if SYSTEMS.is_own(name):
-        raise InputError("--name", found=f"{name!r}, the name of Proctor's own system", expected="another name")
+        raise InputError(f"--name {name!r} is the name of Proctor's own system. Choose another.")
 
 
 def _check_names(built: Sequence[System]) -> None:
@@ -226,7 +226,7 @@ def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any])
         if is_file_address(given):
             return system_in_file(given, name=name)
         if name and not options:
-            raise InputError("name", found=f"{name!r} for {given}", expected="none: it keeps its own name")
+            raise InputError(f"{given} keeps its own name. Leave --name {name} out.")
         built = build_system(given, options=options, seed=seed)
         return Renamed(built, name) if name else built
     if not is_system(given):

@@ -63,16 +63,17 @@ def official_summary(
     `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
-        expected = "one of them: the figures of --protocol official have two levels as they are"
-        raise InputError("--two-level", found="with --protocol", expected=expected)
+        raise InputError("The figures of --protocol official have two levels as they are. Leave --two-level out.")
     if given["metrics"]:
-        raise InputError("--metric", found="with --protocol", expected="one of them: the summary is a whole")
+        raise InputError("--protocol prints one summary as a whole. Leave --metric out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     reader = reader_or_default(where.benchmark)
     if protocol not in reader.protocols:
-        own = f"no --protocol: {where.benchmark} has no summary of its own"
-        known = {0: own, 1: "official: there is nothing to correct", 2: "official or corrected"}[len(reader.protocols)]
-        raise InputError("--protocol", found=repr(protocol), expected=known)
+        own = f"{where.benchmark} has no summary of its own, so leave it out"
+        known = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[
+            len(reader.protocols)
+        ]
+        raise InputError(f"--protocol {protocol!r} does not fit: {known}.")
     return reader.official_summary(where.store, options_of(where, given), corrected=protocol == "corrected")
 
 
@@ -328,7 +329,7 @@ def _run_name(text: str) -> tuple[str, str] | None:
         return None
     system, slash, condition = text.rpartition("/")
     if not slash or not system or not condition:
-        raise InputError("against", found=repr(text), expected="SYSTEM/CONDITION")
+        raise InputError(f"--against {text!r} names no run. Write SYSTEM/CONDITION.")
     return system, condition
 
 

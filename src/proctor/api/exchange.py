@@ -398,7 +398,9 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
         runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
         if len(runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise core.InputError("--system and --condition", found=found, expected="one run")
+            raise core.InputError(
+                f"One run is exported, and this is not one: {found}. Choose it by --system and --condition."
+            )
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
     from proctor.interchange import FORMATS
 
@@ -437,5 +439,5 @@ def _scored_runs(where: Stored) -> list[Run]:
     names = [run.system for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise core.InputError("--condition", found=f"{twice} under several", expected="one condition")
+        raise core.InputError(f"{twice} was run under several conditions. Choose one: --condition NAME")
     return runs

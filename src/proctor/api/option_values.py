@@ -69,7 +69,7 @@ def texts(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key or key in found:
-            raise InputError("--option", found=repr(pair), expected="each KEY=VALUE once")
+            raise InputError(f"--option {pair!r} can't be used: write KEY=VALUE, each key once.")
         found[key] = value
     return found
 
