@@ -91,6 +91,9 @@ def test_a_mistake_of_the_whole_file_is_one_line(kind: str, focus: Path, tmp_pat
     assert told in str(caught.value)
     hosted = admission("focus", "procedure", focus, Budget(), file)
     assert hosted.problems == (str(caught.value),), "a hosted challenge says the same"
+    with pytest.raises(InputError) as imported:
+        python.import_answers("focus", file, data=focus, name="a", store=":memory:", form="")
+    assert told in str(imported.value), "and so does an import"
     done = proctor("validate", "focus", file, "--data", focus)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"proctor: {caught.value}\n")
 

@@ -140,7 +140,7 @@ async def import_answers_async(
             raise core.UsageError(f"Files of {loaded.name} have one answer to an item. Leave --epoch out.")
         recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
         core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
-        recorded = _as_submission(recorded, loaded) if given["submission"] else recorded
+        recorded = _as_submission(path, recorded, loaded) if given["submission"] else recorded
         name = name or recorded.system
         if not name:
             raise core.UsageError("The file does not name its system. Give its name: --name NAME")
@@ -163,10 +163,11 @@ async def import_answers_async(
 import_answers = sync_twin(import_answers_async)
 
 
-def _as_submission(recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
-    """The answers as a challenge counts them: one to each item, where a missing one is not submitted, and one above the
-    benchmark's time limit is late."""
+def _as_submission(path: Path, recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
+    """The answers in a file as a challenge counts them: one to each item, where a missing one is not submitted, and one
+    above the benchmark's time limit is late. Raises `InputError` for times in milliseconds."""
     given, limit = {answer.item_id: answer for answer in recorded.answers}, benchmark.budget_s
+    core.check_seconds(path, [one.timing.model_s for one in recorded.answers if one.timing is not None], limit)
     answers = []
     for item in benchmark.items:
         answer = given.get(item.id)
@@ -294,8 +295,7 @@ def _recorded_report(
     """What is wrong with recorded answers as a submission: to unknown items and repeated ones are errors; those that are
     missing, late, or not in their format are counted as wrong."""
     limit = benchmark.budget_s if request.budget_s is None else request.budget_s
-    core.check_seconds(path, [one.timing.model_s for one in recorded.answers if one.timing is not None], limit)
-    counted = _as_submission(recorded, replace(benchmark, budget_s=limit)).answers
+    counted = _as_submission(path, recorded, replace(benchmark, budget_s=limit)).answers
     findings = [core.Finding("unknown", name, "an answer", "an item of the benchmark") for name in recorded.unknown]
     findings += [core.Finding("duplicate", name, "several answers", "one answer") for name in recorded.repeated]
     findings += [finding for answer in counted if (finding := _counted_as_wrong(answer)) is not None]
