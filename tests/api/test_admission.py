@@ -104,8 +104,8 @@ def test_a_system_may_go_on_after_its_name_and_none_takes_that_of_a_baseline(off
     run = proctor.run(lamps(), "mine", conditions="text-only", store=":memory:", baselines=False)
     assert run.systems == ("mine[two steps]",)
     said = (
-        "--system: found 'majority' of {}, expected a name of its own (name=, or --name): results would stand in the "
-        "row of Proctor's own system"
+        "'majority' of {} has the name of Proctor's own system, and results would stand in its row. Give it another name "
+        "(name=, or --name)."
     )
 
     def majority(question: str) -> str:

@@ -256,7 +256,7 @@ def test_other_buckets_and_wrong_names(folder: Path) -> None:
         (("--by", "colour"), "found no facet 'colour', expected one of answer_format, capabilities"),
         (("--baseline", "best"), "found no run of 'best', expected one of fair, frontier,"),
         (("--system", "best"), "found no run of 'best', expected one of fair, frontier,"),
-        (("--condition", "audio"), "found no run under audio, expected a system to rank"),
+        (("--condition", "audio"), "no run under audio. Choose one: --condition"),
     ):
         done = proctor("rank", "focus", "--store", folder / "runs.db", *options)
         assert done.returncode == 1

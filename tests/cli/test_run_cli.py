@@ -383,8 +383,7 @@ def test_two_systems_of_one_name_are_refused_before_anything_is_asked(tmp_path: 
     done = proctor(*command, *both)
     assert done.returncode == 2
     assert one_line(done.stderr) == (
-        "proctor: --system and --model: found two that are called 'ask', expected a name for each: run them one after "
-        "the other, with another --name"
+        "proctor: Two systems would both be stored as 'ask'. Run them one after the other, with another --name."
     )
     assert not store.exists()
     for place, name in ((both[:2], "first"), (both[2:], "second")):
@@ -439,6 +438,6 @@ def test_a_price_that_is_none_is_told_before_anything_is_written(folder: Path, s
     with FaultyServer(answer_tray) as server:
         done = proctor(*command(folder, store, server), "--price", "cheap")
         assert server.count == 0
-    expected = "expected INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
-    assert (done.returncode, one_line(done.stderr)) == (2, f"proctor: --price: found 'cheap', {expected}")
+    expected = "give INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60."
+    assert (done.returncode, one_line(done.stderr)) == (2, f"proctor: --price 'cheap' can't be used: {expected}")
     assert not store.exists()

@@ -152,7 +152,7 @@ def test_an_own_price_is_for_what_has_none() -> None:
 
 @pytest.mark.parametrize("typed", ["", "1", "1/", "/2", "-1/2", "1/2/3", "1e400/1", "nan/1", "１/２", "9999999999/1"])
 def test_a_price_is_two_amounts(typed: str) -> None:
-    expected = "--price: found .*, expected INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
+    expected = "--price .* can't be used: give INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
     with pytest.raises(UsageError, match=expected):
         parse_price(typed)
     with pytest.raises(ConfigurationError, match="expected to be 0 or more dollars, found -1"):
