@@ -399,7 +399,7 @@ def test_an_address_without_v1_is_hinted_at(folder: Path, store: Path) -> None:
         done = proctor("run", "simulated", "--data", folder, "--store", store, "--condition", "text-only",
                        "--model", "local", "--base-url", url)  # fmt: skip
     assert done.returncode == 1
-    assert one_line(done.stderr).endswith(f"(at {url}: most servers answer at …/v1)")
+    assert one_line(done.stderr).endswith(f"at {url}: did you mean --base-url {url}/v1?")
 
 
 def costs(store: Path, system: str = "local") -> set[float | None]:

@@ -226,11 +226,12 @@ def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -
     others = {} if path else SIMILAR | RENAMED_COMMANDS
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
     near = [others.get(match, match) for match in get_close_matches(name, alike, n=1)]
+    near = near or [word for word in known if name in word.split("-")]
     meant = [others[name]] if name in others else list(below) or near
     lines = [f"'{' '.join(word for word in (_PROGRAM, path, one) if word)}'" for one in meant]
     if lines:
         return f"No such command {name!r}. Did you mean {' or '.join(lines)}?"
-    return f"No such command {name!r}. Commands: {', '.join(known)}"
+    return f"No such command {name!r}. Choose one of {', '.join(known)}"
 
 
 def _path(ctx: Any) -> str:

@@ -204,9 +204,10 @@ def near_path(path: Path) -> str:
     ("; did you mean '/gemini-3-pro'?", '')
     """
     try:
-        names = sorted(one.name for one in path.parent.iterdir())[:_MOST_NAMES] if path.name else []
+        names = sorted(one.name for one in path.parent.iterdir() if one.suffix == path.suffix or not path.suffix)
     except (OSError, ValueError):
         return ""
+    names = names[:_MOST_NAMES] if path.name else []
     begun = [name for name in names if len(path.stem) > 2 and name.casefold().startswith(path.stem.casefold())]
     near = begun[:1] or get_close_matches(path.name, names, n=1, cutoff=0.75)
     return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
