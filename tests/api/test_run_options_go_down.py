@@ -134,7 +134,7 @@ REFUSED: list[tuple[Mapping[str, Any], str]] = [
     ({"metrics": "rouge-l", "model": "x"}, "Metrics and a judge score one after the other"),
     ({"metrics": "rouge-l", "judge": "panel"}, "Metrics and a judge score one after the other"),
     ({"judge": "panel"}, "This judge asks a model. Give one"),
-    *(({"judge": "panel", "model": "x", name: value}, f"{name}: found it, expected none: it is for judges of dimensions")
+    *(({"judge": "panel", "model": "x", name: value}, f"--{name.removesuffix('s') if name == 'options' else name} is for judges of dimensions")
       for name, value in {"options": {"a": "1"}, "dimensions": "x.yaml", "rated": "x.db"}.items()),
     ({"judge": "bertscore", "prompt": "paper"}, "BERTScore asks no model. Leave --prompt paper out"),
     ({"judge": "rating-judge", "model": "x", "fallback": "y"}, "A judge of dimensions has no fallback"),

@@ -69,7 +69,9 @@ WRONG = (
     Wrong("score u1 --metric rouge-7 --store runs.db", "rouge-7", "rouge-l"),
     Wrong("results u1 --metric acuracy --store runs.db", "'acuracy'", "did you mean 'accuracy'?"),
     Wrong("results u1 --system alfa --store runs.db", "'alfa'", "did you mean 'alpha'?"),
-    Wrong("results u1 --condition vidoe --store runs.db", "'vidoe'", "text-only"),
+    Wrong(
+        "score u1 --judge gpt-5.2 --model openai:m --store runs.db", "'gpt-5.2'", "A model that judges goes by --model"
+    ),
     Wrong("results u1 --by tpic --store runs.db", "'tpic'", "did you mean 'topic'?"),
     Wrong("show u1 q99 --store runs.db", "'q99'", "one of q0"),
     Wrong("list frogs", "'frogs'", "'systems'", 2),

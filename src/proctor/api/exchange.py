@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -110,16 +110,16 @@ async def import_answers_async(
     if condition:
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
-    core.existing(path, "recorded answers: a file or a folder")
     track = loaded.origin.track if loaded.origin else given["track"]
     reader = core.reader_of(loaded.name, track) if loaded.name in core.BENCHMARKS.names() else core.reader_of_paths()
     form = form_of(path, given["form"], reader)
     if reader.ratings and not form:
         if name:
             raise core.UsageError(f"The file names its systems. Leave --name {name} out.")
-        found = core.BENCHMARKS.make(
-            reader.name, lambda: reader.read_ratings(path, loaded, answers_only=given["answers_only"])
-        )
+        with _there(path):
+            found = core.BENCHMARKS.make(
+                reader.name, lambda: reader.read_ratings(path, loaded, answers_only=given["answers_only"])
+            )
         for recorded_answers in found:
             core.admit_recorded(recorded_answers, loaded, _read_by(reader, path))
             check_given_name(recorded_answers.system)
@@ -138,7 +138,8 @@ async def import_answers_async(
             raise core.UsageError(f"Files of {loaded.name} hold no ratings. Leave --answers-only out.")
         if given["epoch"] is not None and not form:
             raise core.UsageError(f"Files of {loaded.name} have one answer to an item. Leave --epoch out.")
-        recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
+        with _there(path):
+            recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
         core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
         recorded = _as_submission(path, recorded, loaded) if given["submission"] else recorded
         name = name or recorded.system
@@ -161,6 +162,18 @@ async def import_answers_async(
 
 
 import_answers = sync_twin(import_answers_async)
+
+
+@contextmanager
+def _there(path: Path) -> Iterator[None]:
+    """Where something can't be read, says first that nothing is at its path, and what is there of a similar name."""
+    try:
+        yield
+    except core.UsageError:
+        raise
+    except core.InputError:
+        core.existing(path, "recorded answers: a file or a folder")
+        raise
 
 
 def _as_submission(path: Path, recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
@@ -261,7 +274,6 @@ def validate(
     if data is None and benchmark in core.BENCHMARKS.names():
         with suppress(core.UsageError):  # a check may do without
             known, media, track = recalled(benchmark, store, None, media, track)
-    core.existing(path, "the file to check")
     folder = None if data is None else Path(data)
     remembered = None if known is None else Path(known)
     request = core.ValidationRequest(
@@ -269,7 +281,8 @@ def validate(
     )
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
         validate = core.VALIDATORS.get(benchmark)
-        report = core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
+        with _there(path):
+            report = core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
         tracks = core.BENCHMARKS.get(benchmark).tracks if benchmark in core.BENCHMARKS.names() else ()
         if not tracks or track:
             return report
@@ -280,11 +293,12 @@ def validate(
     reader = core.reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
     form = form_of(path, "", reader)
-    if form:
-        named: ImportOptions = {"name": path.stem}
-        found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
-    else:
-        found = _own_recorded(reader, path, loaded, path.stem)
+    with _there(path):
+        if form:
+            named: ImportOptions = {"name": path.stem}
+            found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
+        else:
+            found = _own_recorded(reader, path, loaded, path.stem)
     core.admit_recorded(found, loaded, path if form else _read_by(reader, path))
     return _recorded_report(path, loaded, found, request)
 
