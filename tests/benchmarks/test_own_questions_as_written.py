@@ -61,7 +61,7 @@ def test_a_column_of_file_names_is_the_media_whatever_it_is_called(tmp_path: Pat
     text = "id,question,answer,Video ID,recording\nq1,On?,yes,v1,a.mp4\nq2,On?,no,v1,a.mp4\n"
     benchmark = read(tmp_path, text)
     assert [item.media for item in benchmark.items] == [(VideoClip(source="a.mp4"),)] * 2
-    assert "media = 'recording'" in benchmark.reading[0]
+    assert "media = 'recording'" in benchmark.reading[1]
     assert {item.group for item in benchmark.items} == {"v1"}
 
 

@@ -323,7 +323,7 @@ def test_faults_are_listed_at_once(tmp_path: Path) -> None:
 def test_columns_that_nobody_can_tell(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     pd.DataFrame({"Frage": IDS, "Antwort": "yes"}).to_csv(file, index=False)
-    with pytest.raises(UsageError, match="--id-column: found no column of item"):
+    with pytest.raises(UsageError, match="Which column holds the question ids"):
         imported(file)
     with pytest.raises(UsageError, match="did you mean 'Frage'"):
         imported(file, id_column="Frege")
