@@ -83,12 +83,19 @@ def test_a_question_is_no_dead_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "q.csv").write_text("id,question,answer,patient\nq1,Is it on?,yes,a\n")
     assert proctor("run", "q.csv", "--system", "random", "--condition", "text-only", "--store", "a.db").returncode == 0
     monkeypatch.setattr("proctor.cli.store._asked", lambda: True)
-    for answer, code, said in ((typer.Abort(), 130, f"{STOPPED}\n"), (False, 1, "Nothing was changed.\n")):
+    for pressed, code, said in (
+        (KeyboardInterrupt(), 130, f"{STOPPED}\n"),
+        (EOFError(), 1, "Nothing was changed.\n"),
+        (None, 1, "Nothing was changed.\n"),
+    ):
 
-        def confirm(_: str, answer: object = answer) -> object:
-            if isinstance(answer, BaseException):
-                raise answer
-            return answer
+        def confirm(_: str, pressed: BaseException | None = pressed) -> bool:
+            if pressed is not None:
+                try:
+                    raise pressed
+                except BaseException:  # noqa: BLE001  (as the library does)
+                    raise typer.Abort from None
+            return False
 
         monkeypatch.setattr("typer.confirm", confirm)
         done = proctor("store", "delete", "q", "--all", "--store", "a.db")

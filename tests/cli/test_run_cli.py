@@ -369,7 +369,7 @@ def test_who_is_named_twice_is_refused(option: str, folder: Path, store: Path) -
     with FaultyServer(answer_tray) as server:
         done = proctor(*command(folder, store, server, option, "random", option, "random"))
     assert (done.returncode, server.count) == (2, 0)
-    assert f"{option}: found random twice, expected each once" in " ".join(done.stderr.split())
+    assert f"{option} random is given twice: give each once." in " ".join(done.stderr.split())
 
 
 def test_two_systems_of_one_name_are_refused_before_anything_is_asked(tmp_path: Path, store: Path) -> None:

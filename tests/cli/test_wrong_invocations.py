@@ -90,8 +90,8 @@ WRONG = (
         "{without}",
         "--base-url {without}/v1",
     ),
-    Wrong("run u1 --model openai:m --concurrency 0", "--concurrency '0'", "give at least 1", 2),
-    Wrong("run u1 --model openai:m --max-side wide", "--max-side 'wide'", "give a whole number", 2),
+    Wrong("run u1 --model openai:m --concurrency 0", "--concurrency 0", "give at least 1", 2),
+    Wrong("run u1 --model openai:m --max-side wide", "--max-side wide", "give a whole number", 2),
     Wrong("run u1 --model openai:m --settings temperature 0", "--settings temperature", "temperature=0", 2),
     Wrong("run u1 --model openai:m --price cheap", "--price 'cheap'", "0.15/0.60", 2),
     # what is missing

@@ -132,8 +132,10 @@ def _confirm(question: str, *, yes: bool) -> None:
         raise UsageError("Here nobody can be asked. Add --yes to do it without a question.")
     try:
         agreed = typer.confirm(clean(question))
-    except typer.Abort:  # Ctrl-C, which the library takes for "no"
-        raise KeyboardInterrupt from None
+    except typer.Abort as abort:  # Ctrl-C, or the end of what can be read
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise abort.__context__ from None
+        agreed = False
     if not agreed:
         note("Nothing was changed.")
         raise typer.Exit(1)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from proctor.cli.renamed import NO_CHOICE
-from proctor.core import UsageError, first_problem
+from proctor.core import UsageError, first_problem, shell_word
 
 
 def wrong_usage(error: Any, path: str, command: Any, more: str = "") -> UsageError:
@@ -52,7 +52,9 @@ def _bad_value(param: Any, error: Any) -> str:
     problem = first_problem(error.__cause__)
     if " is not one of " in problem.expected:
         return f"{name}: {with_hint(problem.expected)}"
-    return f"{name} {problem.found} can't be used: give {problem.expected}."
+    typed = error.__cause__.errors()[0]["input"]
+    shown = shell_word(typed[:80]) if isinstance(typed, str) else problem.found
+    return f"{name} {shown} can't be used: give {problem.expected}."
 
 
 def with_hint(message: str) -> str:
