@@ -326,7 +326,7 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         (
             ["run", "rexsonovqa", "--system", "random"],
             2,
-            "expected the folder with the files of rexsonovqa, such as --data rexsonovqa",
+            "Give the folder with the files of rexsonovqa (a store remembers it): --data rexsonovqa",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_inspect_shuffles_choices_and_asks_several_times(tmp_path: Path) -> None
         note.startswith("3 epochs: epoch 3 is read (12 samples, choice 0.000)") for note in found["third"]["notes"]
     )
     assert not any("epochs" in note for note in found["one"]["notes"])
-    assert found["fourth"]["error"] == "--epoch 4 is not there: choose one of 1, 2, 3."
+    assert found["fourth"]["error"] == "--epoch 4 is not there: choose one of 1, 2, 3"
 
 
 def test_vlmevalkits_columns_are_the_options(tmp_path: Path) -> None:

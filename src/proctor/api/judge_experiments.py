@@ -396,7 +396,7 @@ async def prepare_probes(
         )
     for name in names:
         if name not in PERTURBATIONS:
-            raise UsageError(f"--perturbation {name!r} is unknown: choose {one_of(list(PERTURBATIONS), name)}.")
+            raise UsageError(f"--perturbation {name!r} is unknown: choose {one_of(list(PERTURBATIONS), name)}")
     where = stored(source, benchmark)
     runs = [run for run in chosen_runs(where.store, where.benchmark) if run.system not in BASELINES]
     answers = AnswersOf(where.store, runs, all_items=given["all_items"])

@@ -54,7 +54,7 @@ def change_team(challenge: Challenge, action: str, name: str, change: TeamChange
     """Changes a team; returns what was done, in a sentence. The actions are those of `TEAM_ACTIONS`. Raises `InputError`
     for an unknown team or account, `TeamError` for what the rules do not allow, and `UsageError` for what is missing."""
     if action not in TEAM_ACTIONS:
-        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*TEAM_ACTIONS], action)}.")
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*TEAM_ACTIONS], action)}")
     with challenge.writing() as connection:
         return TEAM_ACTIONS[action](connection, challenge, name, change)
 
@@ -214,7 +214,7 @@ def change_submission(challenge: Challenge, action: str, phase: str, name: str, 
     """Cancels, disqualifies or reinstates a submission ("TEAM#NUMBER"); returns what was done. Raises `InputError` for an
     unknown submission, `UsageError` without a reason, and `StaleError` when it can no longer be cancelled."""
     if action not in SUBMISSION_ACTIONS:
-        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*SUBMISSION_ACTIONS], action)}.")
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*SUBMISSION_ACTIONS], action)}")
     with challenge.reading() as connection:
         row = named_submission(connection, challenge, phase, name)
     if action == "cancel":
@@ -247,7 +247,7 @@ def change_description(
     reason) or does (`accept`); returns what was done. Raises `InputError` for an unknown team, without a description, and
     for a file that is there, and `UsageError` for what is missing."""
     if action not in DESCRIPTION_ACTIONS:
-        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*DESCRIPTION_ACTIONS], action)}.")
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*DESCRIPTION_ACTIONS], action)}")
     if action in {"submit", "save"}:
         if file is None:
             raise UsageError("FILE is missing. Give the description: a PDF, or plain text in UTF-8.")

@@ -294,7 +294,7 @@ def pack(
     from proctor.challenges import PLATFORMS, check_pack, pack_folder, write_pack
 
     if platform not in PLATFORMS:
-        raise UsageError(f"PLATFORM {platform!r} is unknown: choose {one_of(PLATFORMS, platform)}.")
+        raise UsageError(f"PLATFORM {platform!r} is unknown: choose {one_of(PLATFORMS, platform)}")
     place = pack_folder(folder, platform) if out is None else out
     if check and (place / "README.md").is_file():
         note(f"{place} is there already and is checked as it is.")

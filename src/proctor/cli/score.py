@@ -280,7 +280,7 @@ def audit(
     rated = dict.fromkeys(dimension for _, dimension in found.table.dimensions)
     for name in dimensions or ():
         if name not in rated:
-            raise UsageError(f"--dimension {name!r} was not rated: choose {one_of(list(rated), name)}.")
+            raise UsageError(f"--dimension {name!r} was not rated: choose {one_of(list(rated), name)}")
     note(*(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))

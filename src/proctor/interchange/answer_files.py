@@ -181,7 +181,7 @@ def _column(sheet: core.Sheet, named: str, known: Sequence[str], option: str) ->
     """The name of a column: `named`, or else the first of the known names."""
     if named:
         if named not in sheet.columns:
-            raise core.UsageError(f"{option} {named!r} is no column: choose {core.one_of(sheet.columns, named)}.")
+            raise core.UsageError(f"{option} {named!r} is no column: choose {core.one_of(sheet.columns, named)}")
         return named
     plain = {name.strip().casefold().replace(" ", "_").replace("-", "_"): name for name in reversed(sheet.columns)}
     found = next((plain[name] for name in known if name in plain), None)

@@ -61,7 +61,7 @@ class ExportSource:
     def __post_init__(self) -> None:
         for name in self.origin:
             if name not in ORIGIN:
-                raise UsageError(f"--origin {name!r} is unknown: choose {one_of(ORIGIN, name)}.")
+                raise UsageError(f"--origin {name!r} is unknown: choose {one_of(ORIGIN, name)}")
 
     @cached_property
     def items(self) -> list[Item]:

@@ -189,7 +189,7 @@ class ForeignFormats:
         """The format with this name, of `choices` or all. Raises `UsageError` with the choices."""
         known = choices or self.names()
         if name not in known:
-            raise UsageError(f"The format {name!r} is unknown: choose {one_of(known, name)}.")
+            raise UsageError(f"The format {name!r} is unknown: choose {one_of(known, name)}")
         return self._known[name]
 
     def summary(self, name: str) -> str:

@@ -38,9 +38,7 @@ def new(
     Example: proctor build new abdomen --kind rexsonovqa
     """
     if kind not in pipeline.PROJECT_KINDS.names():
-        raise core.UsageError(
-            f"--kind {kind!r} is unknown: choose {core.one_of(pipeline.PROJECT_KINDS.names(), kind)}."
-        )
+        raise core.UsageError(f"--kind {kind!r} is unknown: choose {core.one_of(pipeline.PROJECT_KINDS.names(), kind)}")
     chosen = pipeline.PROJECT_KINDS.get(kind)
     with core.whole_folder(folder) as draft:
         (draft / "sources").mkdir()
