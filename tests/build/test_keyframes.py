@@ -332,7 +332,7 @@ def test_what_is_seen_and_what_happens_between() -> None:
     ("content", "text"),
     [
         ("{}", "field 'events': found nothing, expected a value"),
-        ("[]", "found a list, expected an object"),
+        ("[]", "found an empty list, expected an object"),
         (
             '{"events": [{"start": 3, "end": 1, "text": "x"}]}',
             "field 'events.0': found an object, expected an end from 3 on",

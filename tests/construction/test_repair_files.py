@@ -185,7 +185,7 @@ def test_a_name_needs_its_files_and_a_path_must_be_there(tmp_path: Path) -> None
     done = proctor("build", "repair", "rexsonovqa", "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (
         2,
-        "proctor: --data is missing. Give the folder with the files of rexsonovqa\n",
+        "proctor: --data is missing. Give the folder with the files of rexsonovqa: --data FOLDER\n",
     )
     done = proctor("build", "repair", tmp_path / "none.csv", "--out", tmp_path / "out")
     assert done.returncode == 1

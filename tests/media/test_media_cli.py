@@ -51,7 +51,7 @@ def test_a_region_and_a_bad_one(root: Path) -> None:
     assert good.returncode == 0
     bad = proctor(*given, "--region", "0,0,2,1")
     assert bad.returncode == 2
-    assert "expected four fractions of the frame" in " ".join(bad.stderr.split())
+    assert "give four fractions of the frame" in " ".join(bad.stderr.split())
 
 
 @pytest.mark.parametrize(("start", "end"), [("2", "1"), ("1", "1"), ("0", "nan"), ("0", "inf")])

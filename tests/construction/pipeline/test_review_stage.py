@@ -276,7 +276,7 @@ def body(**changes: Any) -> dict[str, Any]:
     ("second", "said"),
     [
         ('{"form": "question"', "line 2, column 20: found the end of the file: it is cut off, expected JSON"),
-        ("[]", "line 2: found a list, expected"),
+        ("[]", "line 2: found an empty list, expected"),
         ('{"item": 1, "item": 2}', "line 2: found the key 'item' twice, expected each key once"),
         ({}, "line 2: found version 1 of 'x' again, expected each version once: the consensus of one study"),
         ({"form": "rating"}, "line 2, field 'form': found 'rating', expected 'question'"),
