@@ -286,8 +286,8 @@ def validate(
         tracks = core.BENCHMARKS.get(benchmark).tracks if benchmark in core.BENCHMARKS.names() else ()
         if not tracks or track:
             return report
-        named = f"--track {', '.join(tracks[:-1])} or {tracks[-1]}"
-        assumed = f"Checked as the {tracks[-1]} track, since none was named ({named})."
+        choices = f"--track {', '.join(tracks[:-1])} or {tracks[-1]}"
+        assumed = f"Checked as the {tracks[-1]} track, since none was named ({choices})."
         return replace(report, notes=(*report.notes, assumed))
     request.known_options()
     reader = core.reader_of(benchmark, track)

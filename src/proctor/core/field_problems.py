@@ -50,7 +50,16 @@ def first_problem(error: ValidationError, model: type[BaseModel] | None = None) 
 
 
 def found_words(problem: ErrorDetails) -> str:
-    """What one of pydantic's problems found, in words: a short value itself, else its kind."""
+    """What one of pydantic's problems found, in words: a short value itself, else its kind.
+
+    >>> class Frame(BaseModel):
+    ...     number: int
+    >>> try:
+    ...     Frame.model_validate({"number": [1, 2]})
+    ... except ValidationError as error:
+    ...     print(found_words(error.errors()[0]))
+    a list
+    """
     value = problem["input"]
     if problem["type"].startswith("missing"):
         return "nothing"

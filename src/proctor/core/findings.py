@@ -139,7 +139,8 @@ def check_fields(file: Path, entries: Sequence[object], needed: Sequence[str], e
     objects = [entry for entry in entries if isinstance(entry, dict)]
     lacking = [entry for entry in objects if any(name not in entry for name in needed)]
     if len(entries) > _SHOWN and len(objects) < len(entries) * (1 - _MOST_OF_ALL):
-        kinds = Counter({str: "a text", list: "a list"}.get(type(entry), "a number") for entry in entries)
+        known: dict[type, str] = {str: "a text", list: "a list"}
+        kinds = Counter(known.get(type(entry), "a number") for entry in entries)
         raise InputError(
             file, found=f"entries that are {kinds.most_common(1)[0][0]}", expected=f"objects with {expected}"
         )
