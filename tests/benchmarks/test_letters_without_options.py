@@ -25,8 +25,10 @@ def test_letters_alone_are_a_fault(answer: str, tmp_path: Path) -> None:
     ok, faults, _ = check(tmp_path, f"Question,Correct answer,patient\nWhich plane?,{answer},p\n")
     assert not ok
     assert faults == [
-        "row 2, Correct answer: single letters in row 2, and no columns of options, the options too, in columns A, B, C "
-        "…; or a column 'format' that says preference or short text"
+        (
+            "row 2, Correct answer: single letters in row 2, and no columns of options, the options too, in columns A, B, "
+            "C …; or a column 'format' that says preference or short text"
+        )
     ]
     with pytest.raises(InputError, match="single letters in row 2, and no columns of options"):
         proctor.load(tmp_path / "questions.csv")
