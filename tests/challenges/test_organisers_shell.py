@@ -223,7 +223,7 @@ def test_a_receipt_that_is_not_there_is_one_line(folder: Path, tmp_path: Path, n
     assert told.count("\n") == 1
     binary = tmp_path / "key.bin"
     binary.write_bytes(b"\xff\xfe")
-    assert "found text in UTF-16" in said("verify", tmp_path / name, "--key", binary, code=1)
+    assert "found text that is not UTF-8" in said("verify", tmp_path / name, "--key", binary, code=1)
 
 
 # Descriptions

@@ -171,8 +171,9 @@ def _there(path: Path) -> Iterator[None]:
         yield
     except core.UsageError:
         raise
-    except core.InputError:
-        core.existing(path, "recorded answers: a file or a folder")
+    except core.InputError as error:
+        if "no such" not in str(error) or core.near_path(path):
+            core.existing(path, "recorded answers: a file or a folder")
         raise
 
 

@@ -18,9 +18,8 @@ _MARKS = (
     (b"PAR1", "a Parquet file"),
     (b"SQLite format 3\x00", "a database"),
     (b"\xd0\xcf\x11\xe0", "a file of an old Office program"),
-    (b"\xff\xfe", "text in UTF-16"),
-    (b"\xfe\xff", "text in UTF-16"),
 )
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ZIP, _HEAD = b"PK\x03\x04", 65_536
 
 
@@ -35,6 +34,8 @@ def kind_of_bytes(raw: bytes) -> str:
         return "an Excel workbook" if b"xl/" in head else "a Word document" if b"word/" in head else "a ZIP archive"
     if raw[4:8] == b"ftyp":
         return "a video"
+    if raw.startswith(_UTF16) and b"\x00" in raw[:_HEAD]:
+        return "text in UTF-16"
     return next((kind for mark, kind in _MARKS if raw.startswith(mark)), "")
 
 

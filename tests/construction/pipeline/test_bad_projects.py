@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
         writes(f"{B}vtt", cue("00:01.000", "00:02.000", "schön").encode("latin-1")),
         "b.vtt: byte 35: found text that is not UTF-8, expected UTF-8",
     ),
-    "UTF-16": (writes(f"{B}vtt", VTT.encode("utf-16")), "b.vtt: byte 0: found text that is not UTF-8, expected UTF-8"),
+    "UTF-16": (writes(f"{B}vtt", VTT.encode("utf-16")), "b.vtt: found text in UTF-16, expected text in UTF-8"),
     "JSON cut off": (
         lambda root: (writes(f"{B}json", '{"segments": [')(root), says("b.vtt", "b.json")(root)),
         "b.json: line 1, column 15: found the end of the file: it is cut off, expected JSON",
@@ -160,7 +160,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
         f"{YAML}stages: screen, field 'seeds': found 'many', expected a whole number",
     ),
     "a negative duration": (says("false}", "false}, events: {overlap_s: -1}"), "stages: events, field 'overlap_s': found -1, expected "),
-    "settings that are a list": (says("{model: false}", "[]"), f"{YAML}field 'stages.normalise': found a list"),
+    "settings that are a list": (says("{model: false}", "[]"), f"{YAML}field 'stages.normalise': found an empty list"),
     # models
     "no model": (says("writer", "wirter"), f"{YAML}models: writer: found models for wirter, expected a model: {{name: provider:model}}"),
     "an unknown provider": (says("openai:m", "nosuch:m"), f"{YAML}models: writer: unknown provider 'nosuch' in 'nosuch:m': expected provider:model"),
@@ -180,7 +180,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     # what was made before
     "counts of something else": (
         writes("work/transcript/attempts.json", "[]"),
-        "attempts.json: found a list, expected an object; without it, the next run restores the first versions: delete it,",
+        "attempts.json: found an empty list, expected an object; without it, the next run restores the first versions: delete it,",
     ),
     "a damaged journal": (
         writes("work/journal.sqlite", "garbage" * 300),
