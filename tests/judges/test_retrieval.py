@@ -169,7 +169,7 @@ def test_documents_that_can_not_be_read_are_told(tmp_path: Path) -> None:
         ("torn.pdf", b"%PDF-1.4 nothing", "a PDF that can't be read"),
         ("scan.pdf", tiny_pdf([""]), "no text, expected a document with text"),
         ("empty.md", b" \n", "no text"),
-        ("utf16.txt", "Text.".encode("utf-16"), "found text in UTF-16"),
+        ("utf16.txt", "Text.".encode("utf-16"), "byte 0: found text that is not UTF-8"),
         ("locked.pdf", (tmp_path / "locked.pdf").read_bytes(), "a PDF with a password"),
         ("huge.txt", b"words " * 900_000, "5,400,000 characters, expected 5,000,000 or fewer"),
     ):
