@@ -66,7 +66,10 @@ _OTHERS = {
 def advice() -> Iterator[tuple[str, str]]:
     """The texts of the source that tell what to do next; docstrings are no advice."""
     for file in sorted(_SOURCE.rglob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        if not _ADVICE.search(text):
+            continue
+        tree = ast.parse(text)
         plain = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             said = node.value if isinstance(node, ast.Constant) and id(node) not in plain else None
