@@ -48,6 +48,12 @@ def test_a_row_that_lacks_its_options_is_a_fault(tmp_path: Path) -> None:
     assert "no options there" in faults[0]
 
 
+def test_a_fault_of_the_options_is_told_alone(tmp_path: Path) -> None:
+    text = "question,answer,A,B,patient\nWhich?,A,liver,spleen,p\nWhich?,B,liver,liver,p\nWhich?,A,liver,,p\n"
+    _, faults, _ = check(tmp_path, text)
+    assert [fault.partition(": ")[2].partition(",")[0] for fault in faults] == ["the option 'liver' twice", "1 option"]
+
+
 @pytest.mark.parametrize(
     ("text", "settings"),
     [

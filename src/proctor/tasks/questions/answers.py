@@ -102,12 +102,13 @@ _NUMBERS = re.compile(
 @dataclass(frozen=True)
 class AnswerContext:
     """What a row says about its answer besides the reference: the options, the labels of its images if there are
-    several, the unit of a number, and whether it gives a tolerance."""
+    several, the unit of a number, whether it gives a tolerance, and whether the options have a fault of their own."""
 
     options: Sequence[str] = ()
     labels: Sequence[str] = ()
     unit: str = ""
     tolerance: bool = False
+    faulty: bool = False
 
 
 def declared_format(name: str, cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
@@ -204,7 +205,7 @@ def looks_like(cell: Any, context: AnswerContext) -> str:
     if numbers is not None:
         count = 1 + len(re.findall(r"\d+(?:\.\d+)?", numbers["more"]))
         return {2: "point", 4: "boxes"}.get(count, "")
-    if are_letters(text) and not context.options:
+    if are_letters(text) and not context.options and not context.faulty:
         return "choice"
     if re.match(r"\d", text) and len(text.split()) <= 4:
         return "number"

@@ -77,7 +77,8 @@ class RowReader:
         pictures = [medium for medium in media or () if medium.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
         unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
-        context = AnswerContext(tuple(options or ()), tuple(labels), core.cell_text(unit), not core.is_empty(tolerance))
+        given = core.cell_text(unit), not core.is_empty(tolerance)
+        context = AnswerContext(tuple(options or ()), tuple(labels), *given, faulty=options is None)
         answer = self._answer(row, context)
         criteria = self._criteria(row, answer)
         references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
