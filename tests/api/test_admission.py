@@ -104,8 +104,8 @@ def test_a_system_may_go_on_after_its_name_and_none_takes_that_of_a_baseline(off
     run = proctor.run(lamps(), "mine", conditions="text-only", store=":memory:", baselines=False)
     assert run.systems == ("mine[two steps]",)
     said = (
-        "--system: found 'majority' of {}, expected a name of its own (name=, or --name): results would stand in the "
-        "row of Proctor's own system"
+        "'majority' of {} has the name of Proctor's own system, and results would stand in its row. Give it another name "
+        "(name=, or --name)."
     )
 
     def majority(question: str) -> str:
@@ -115,7 +115,7 @@ def test_a_system_may_go_on_after_its_name_and_none_takes_that_of_a_baseline(off
     file = tmp_path / "own.py"
     file.write_text(HEAD + SYSTEM.replace('"mine"', '"majority"'), encoding="utf-8")
     assert refusal(lambda: proctor.run(lamps(), f"{file}:S", store=":memory:")) == said.format("own.py")
-    named = "--name: found 'random', the name of Proctor's own system, expected another name"
+    named = "--name 'random' is the name of Proctor's own system. Choose another."
     assert refusal(lambda: proctor.run(lamps(), lambda question: "yes", name="random", store=":memory:")) == named
 
 

@@ -118,9 +118,11 @@ def test_plots_are_drawn_where_they_are_asked_to_be(store: Any) -> None:
 
 def test_texts_of_options() -> None:
     assert texts(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
-    with pytest.raises(InputError, match="--option: found 'a=2', expected each KEY=VALUE once"):
+    with pytest.raises(InputError, match="--option 'a=2' can't be used: write KEY=VALUE, each key once"):
         texts(["a=1", "a=2"])
-    with pytest.raises(UsageError, match="--map: found 'Frage', expected FIELD=COLUMN, such as question=Frage"):
+    with pytest.raises(
+        UsageError, match="--map 'Frage' names no column: write FIELD=COLUMN, such as --map question=Frage"
+    ):
         columns_of(["Frage"])
     assert columns_of(["question=Frage", " options = A", "options=B"]) == {"question": ["Frage"], "options": ["A", "B"]}
     assert facets_of("one, two,") == ("one", "two")

@@ -130,14 +130,14 @@ def test_baselines_are_asked_beside_with_the_seed(beside: bool, monkeypatch: pyt
 
 
 REFUSED: list[tuple[Mapping[str, Any], str]] = [
-    ({}, "metrics and judge: found neither"),
-    ({"metrics": "rouge-l", "model": "x"}, "metrics and judge: found both"),
-    ({"metrics": "rouge-l", "judge": "panel"}, "metrics and judge: found both"),
-    ({"judge": "panel"}, "--model: found none, expected a model, needed to judge"),
-    *(({"judge": "panel", "model": "x", name: value}, f"{name}: found it, expected none: it is for judges of dimensions")
+    ({}, "Nothing to score with"),
+    ({"metrics": "rouge-l", "model": "x"}, "Metrics and a judge score one after the other"),
+    ({"metrics": "rouge-l", "judge": "panel"}, "Metrics and a judge score one after the other"),
+    ({"judge": "panel"}, "This judge asks a model. Give one"),
+    *(({"judge": "panel", "model": "x", name: value}, f"--{name.removesuffix('s') if name == 'options' else name} is for judges of dimensions")
       for name, value in {"options": {"a": "1"}, "dimensions": "x.yaml", "rated": "x.db"}.items()),
-    ({"judge": "bertscore", "prompt": "paper"}, "--prompt: found paper, expected none: BERTScore asks no model"),
-    ({"judge": "rating-judge", "model": "x", "fallback": "y"}, "--fallback-model: found it, expected none"),
+    ({"judge": "bertscore", "prompt": "paper"}, "BERTScore asks no model. Leave --prompt paper out"),
+    ({"judge": "rating-judge", "model": "x", "fallback": "y"}, "A judge of dimensions has no fallback"),
 ]  # fmt: skip
 
 

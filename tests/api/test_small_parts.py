@@ -227,9 +227,9 @@ def test_items_that_do_not_count_are_left_out_unless_asked_for(tmp_path: Path) -
 
 def test_a_ranking_of_baselines_alone_says_so() -> None:
     made = proctor.run(lamps(), "random", conditions="text-only", store=":memory:", baselines=False)
-    with pytest.raises(InputError, match="no run under text-only but those of baselines, expected a system to rank"):
+    with pytest.raises(InputError, match="no run under text-only but those of baselines"):
         proctor.rank(made.store, condition="text-only", baselines="none")
-    with pytest.raises(InputError, match="no run under video, expected a system to rank"):
+    with pytest.raises(InputError, match="no run under video"):
         proctor.rank(made.store, condition="video", baselines="none")
 
 

@@ -236,13 +236,13 @@ def test_mistakes_are_one_sentence(made: Evaluation, tmp_path: Path) -> None:
         made.results(by="lmap")
     with pytest.raises(InputError, match="failed: found 'right', expected one of wrong, exclude"):
         made.results(failed="right")
-    with pytest.raises(InputError, match="against: found 'right', expected SYSTEM/CONDITION"):
+    with pytest.raises(InputError, match="--against 'right' names no run"):
         made.compare(against="right")
     with pytest.raises(InputError, match="found no such file"):
         proctor.results(tmp_path / "none.db")
-    with pytest.raises(InputError, match="data: found none, expected the folder with the files of rexsonovqa"):
+    with pytest.raises(InputError, match=r"data is missing\. Give the folder with the files of rexsonovqa"):
         proctor.run("rexsonovqa", yes)
-    with pytest.raises(InputError, match="--system and --model: found neither, expected what is to answer"):
+    with pytest.raises(InputError, match=r"Nothing to ask\. Give --system NAME"):
         proctor.run(lamps(), store=":memory:")
     with pytest.raises(InputError, match="board: found 'clinical', expected one of technical"):
         made.rank(condition="video", draws=200, stability=20).plot("clinical")

@@ -168,11 +168,11 @@ def test_a_script_holds_what_people_named_and_runs_none_of_it() -> None:
 @pytest.mark.parametrize(
     ("on", "why"),
     [
-        ("cloud", "--on: found cloud, expected store, slurm, ray or ray:ADDRESS"),
-        ("slurm:there", "--on: found slurm:there, expected store"),
-        ("store", "--store: found {store}, expected a PostgreSQL URL: a file serves one machine"),
-        ("slurm", "--store: found {store}, expected a PostgreSQL URL"),
-        ("ray:there:1", "--store: found {store}, expected a PostgreSQL URL"),
+        ("cloud", "--on 'cloud' is unknown: choose store, slurm, ray or ray:ADDRESS"),
+        ("slurm:there", "--on 'slurm:there' is unknown: choose store"),
+        ("store", "Workers on other machines can't reach the file {store}. Give a PostgreSQL URL"),
+        ("slurm", "Workers on other machines can't reach the file {store}. Give a PostgreSQL URL"),
+        ("ray:there:1", "Workers on other machines can't reach the file {store}. Give a PostgreSQL URL"),
     ],
 )
 def test_workers_elsewhere_need_a_store_that_they_reach(on: str, why: str, tmp_path: Path, words: list[str]) -> None:

@@ -163,7 +163,7 @@ def test_what_is_wrong_with_options_is_told(made: Made) -> None:
         with pytest.raises(InputError) as caught:
             proctor.audit(made.tables(), made.ratings, draws=0, **options)
         assert str(caught.value) == said
-    with pytest.raises(UsageError, match="--all-items: found tables, expected a store with it: of tables every answer"):
+    with pytest.raises(UsageError, match="--all-items is for a store: of tables every answer"):
         proctor.audit(made.tables(), made.ratings, all_items=True)
     tables = made.tables()
     good = made.ratings[made.ratings["dimension"] == "good"]
@@ -227,9 +227,9 @@ def test_names_that_figures_are_told_by_are_refused(
 
 def test_a_benchmark_beside_tables_is_refused(tmp_path: Path) -> None:
     """Tables name no benchmark, so its name would say nothing; the official figures need it."""
-    with pytest.raises(UsageError, match="benchmark: found 'mine', expected a store with it: tables name none"):
+    with pytest.raises(UsageError, match=r"Tables name no benchmark\. Leave 'mine' out"):
         proctor.audit(tmp_path / "scores.csv", tmp_path / "ratings.csv", benchmark="mine")
     given = ("--scores", tmp_path / "scores.csv", "--ratings", tmp_path / "ratings.csv")
     code, said = within("audit", "mine", *given)
     assert code != 0
-    assert "BENCHMARK: found 'mine', expected a store with it, or --protocol official: tables name none" in said
+    assert "Tables name no benchmark. Leave 'mine' out, or add --protocol official" in said

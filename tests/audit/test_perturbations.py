@@ -289,13 +289,13 @@ def test_the_command_prints_the_table_and_says_what_a_scorer_can_not_tell(store:
     )
     assert {row["perturbation"] for row in rows} == set(PERTURBATIONS)
     refused = shell("audit", "cases", "--perturb", "--scorer", "rouge-1-best", "--store", at, "--against", "x")
-    assert "--against: found it, expected none: --perturb compares with no rating" in refused.stderr
+    assert "--perturb compares with no rating. Leave --against out" in refused.stderr
 
 
 def test_what_can_not_be_asked_is_one_line(store: Store) -> None:
     with pytest.raises(UsageError, match="--scorer"):
         proctor.perturb(store)
-    with pytest.raises(UsageError, match="--perturbation: found 'negate', expected"):
+    with pytest.raises(UsageError, match="--perturbation 'negate' is unknown: choose"):
         proctor.perturb(store, scorer="rouge-l-mean", perturbations="negate")
     with pytest.raises((InputError, ConfigurationError), match="rouge-9"):
         proctor.perturb(store, scorer="rouge-9")

@@ -355,9 +355,10 @@ def test_many_findings_of_one_cause_are_one_line(folder: Path) -> None:
             "(n040, n041, n042 and 7 more (--all))"
         ),
         "40 answers to 50 questions: 0 errors, 50 counted as wrong, 0 warnings (format 40, missing 10)",
+        "Checked as the procedure track, since none was named (--track frame, segment or procedure).",
     ]
     _, every = within("validate", "focus", file, "--data", folder, "--all")
-    assert len(every.splitlines()) == 51
+    assert len(every.splitlines()) == 52
 
 
 def test_what_only_follows_stands_after_its_cause() -> None:

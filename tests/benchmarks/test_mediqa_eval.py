@@ -246,7 +246,7 @@ def test_an_encounter_may_hold_other_line_ends(tmp_path: Path) -> None:
     [
         ([], "found no encounters, expected one JSON object a line"),
         (["{"], "line 1, column 2: found the end of the file: it is cut off, expected JSON"),
-        ([{**GOOD, "references": []}], "line 1, field 'references': found a list, expected one or more entries"),
+        ([{**GOOD, "references": []}], "line 1, field 'references': found an empty list, expected one or more entries"),
         ([{k: v for k, v in GOOD.items() if k != "query"}], "line 1, field 'query': found nothing, expected a value"),
         ([{**GOOD, "lang": "fr"}], "line 1, field 'lang': found 'fr', expected one of en, zh"),
         ([{**GOOD, "dataset": "x"}], "line 1, field 'dataset': found 'x', expected one of iiyi, woundcare"),

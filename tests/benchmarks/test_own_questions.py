@@ -97,7 +97,7 @@ def test_a_german_file_with_semicolons_and_decimal_commas_is_read(tmp_path: Path
     ]
     assert first.tags == {"Station": "A", "format": "choice"}
     assert benchmark.facets == ("format", "Station")
-    assert benchmark.reading == (
+    assert benchmark.reading[1:] == (
         "questions.csv: columns separated by ';'",
         (
             "Columns: id = 'ID', question = 'Frage', answer = 'Antwort', media = 'Video', start = 'Start', end = "
@@ -344,7 +344,7 @@ def test_settings_beside_the_questions_are_taken(tmp_path: Path) -> None:
     benchmark = proctor.load(folder)
     assert (benchmark.name, benchmark.title, benchmark.budget_s) == ("wards-2026", "Two wards", 2.5)
     assert (benchmark.facets, benchmark.buckets, benchmark.conditions) == (("ward",), ("ward",), ("video", "black"))
-    assert benchmark.notes == ("Licence: CC BY 4.0", *benchmark.reading)
+    assert benchmark.notes == ("Licence: CC BY 4.0", *benchmark.reading[1:])
     assert benchmark.prompt == folder / "ask.txt.j2"
     assert benchmark.items[0].answer == TimestampsFormat(tolerance=5)
     assert benchmark.items[1].answer.match(40.0, 42.0)
@@ -385,7 +385,7 @@ def test_clips_beyond_their_video_and_broken_files_are_faults(tmp_path: Path) ->
 def test_a_name_of_an_installed_benchmark_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "focus", "questions.csv", "question,answer,patient\nIs it on?,yes,p1\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="--data: found none, expected the folder with the files of focus"):
+    with pytest.raises(InputError, match=r"--data is missing\. Give the folder with the files of focus"):
         proctor.load("focus")
     with pytest.raises(InputError, match="the name of an installed benchmark"):
         proctor.load("./focus")
@@ -505,7 +505,7 @@ def test_a_hugging_face_dataset_on_disk_is_read(tmp_path: Path, form: str, monke
             writer.write_table(table)
         (folder / "dataset_dict.json").write_text('{"splits": ["test"]}')
     benchmark = proctor.load(folder)
-    assert benchmark.reading[0] == (
+    assert benchmark.reading[1] == (
         "Split: test (also there: train; `split: NAME` in benchmark.yaml)" if form == "repository" else "Split: test"
     )
     assert [item.reference.answer for item in benchmark.items] == ["A", "B"]  # type: ignore[union-attr]

@@ -61,7 +61,7 @@ def test_a_column_of_file_names_is_the_media_whatever_it_is_called(tmp_path: Pat
     text = "id,question,answer,Video ID,recording\nq1,On?,yes,v1,a.mp4\nq2,On?,no,v1,a.mp4\n"
     benchmark = read(tmp_path, text)
     assert [item.media for item in benchmark.items] == [(VideoClip(source="a.mp4"),)] * 2
-    assert "media = 'recording'" in benchmark.reading[0]
+    assert "media = 'recording'" in benchmark.reading[1]
     assert {item.group for item in benchmark.items} == {"v1"}
 
 
@@ -126,8 +126,8 @@ def test_free_text_that_may_be_meant_otherwise_is_named_with_its_rows(tmp_path: 
         "q4,What happens?,The cup is moved.,p\nq5,How wide?,8-9 cm,p\n"
     )  # fmt: skip
     said = (
-        "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise: perhaps "
-        "'short text' (row 2), 'boxes' (row 3), 'preference' (row 4), 'number' (row 6)"
+        "Read as free text, which a judge must score: rows 2, 3, 4, 6. If that is wrong, a column 'format' says so: "
+        "short text (row 2), boxes (row 3), number (row 6). If row 4 is a choice, add columns for the options."
     )
     assert said in read(tmp_path, text).reading
 

@@ -107,7 +107,9 @@ def test_a_table_of_several_models_is_imported_one_by_one(tmp_path: Path) -> Non
         values[name] = next(row["value"] for row in made.results() if row["metric"] == "accuracy")
     assert values == {"one": 1.0, "two": 0.5}
     (tmp_path / "odd.csv").write_text("Zeile,was\n1,A\n")
-    with pytest.raises(UsageError, match=r"which column holds the ids of the questions: .*or --id-column position"):
+    with pytest.raises(
+        UsageError, match=r"Which column holds the question ids\? Choose one: --id-column .* \(or position,"
+    ):
         proctor.import_answers(tmp_path / "mine", tmp_path / "odd.csv", name="x", form="table", store=":memory:")
 
 

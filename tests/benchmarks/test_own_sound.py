@@ -67,7 +67,7 @@ def test_recordings_stand_alone_and_beside_other_media(tmp_path: Path) -> None:
         (Image(source="still.png"), AudioClip(source="heart.wav"), AudioClip(source="two.opus", start=10.0)),
         (Image(source="still.png"), AudioClip(source="heart.wav", start=1.0, end=2.0)),
     ]
-    assert "media = 'media', audio = 'audio', start = 'start'" in found.reading[0]
+    assert "media = 'media', audio = 'audio', start = 'start'" in found.reading[1]
     assert "Sound: 5 questions with a recording" in found.reading
 
 

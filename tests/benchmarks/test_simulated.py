@@ -135,7 +135,7 @@ def test_broken_json(folder: Path, name: str) -> None:
 
 def test_not_text(folder: Path) -> None:
     (folder / "questions.json").write_bytes(b"\xff\xfe\x00")
-    assert "found text that is not UTF-8" in error_of(folder)
+    assert "found text in UTF-16" in error_of(folder)
 
 
 def test_a_newer_version(folder: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_newer_version(folder: Path) -> None:
     ("edit", "error"),
     [
         (lambda m: m.update(simulated=False), "manifest.json: field 'simulated': found False, expected "),
-        (lambda m: m.update(videos=[]), "manifest.json: field 'videos': found a "),
+        (lambda m: m.update(videos=[]), "manifest.json: field 'videos': found an empty "),
         (lambda m: m.update(fps="10"), "manifest.json: field 'fps': found '10', expected "),
         (lambda m: m.update(extra=1), "manifest.json: field 'extra': found 1, expected no field of this name"),
         (lambda m: m["videos"][1].update(id="sim-000"), "manifest.json: videos, field 'id': found 'sim-000' twice"),
@@ -189,16 +189,16 @@ def entry(position: int, **values: Any) -> Edit:
         (entry(1, start=-1.0), "item 'sim-000-q02', field 'start': found -1.0, expected "),
         (entry(1, question=""), "item 'sim-000-q02', field 'question': found '', expected "),
         (entry(1, colour="red"), "item 'sim-000-q02', field 'colour': found 'red', expected no field of this name"),
-        (entry(1, format={"kind": "essay"}), "item 'sim-000-q02', field 'format': found a dict, expected Input tag"),
+        (entry(1, format={"kind": "essay"}), "item 'sim-000-q02', field 'format': found an object, expected one of"),
         (
             entry(1, region={"x": 0.6, "y": 0.0, "width": 0.5, "height": 1.0}),
-            "item 'sim-000-q02', field 'region': found a dict, expected a region inside the frame (0 to 1)",
+            "item 'sim-000-q02', field 'region': found an object, expected a region inside the frame (0 to 1)",
         ),
         (
             entry(1, region={"x": 0.5, "y": 0.0, "width": 1.5, "height": 1.0}),
             "item 'sim-000-q02', field 'region.width': found 1.5, expected ",
         ),
-        (lambda content: content.update(questions=[]), "field 'questions': found a list, expected "),
+        (lambda content: content.update(questions=[]), "field 'questions': found an empty list, expected "),
         (lambda content: content.update(questions=[7]), "item number 1: found 7, expected "),
         (lambda content: content.pop("questions"), "field 'questions': found nothing, expected a value"),
     ],

@@ -332,14 +332,14 @@ def test_what_is_seen_and_what_happens_between() -> None:
     ("content", "text"),
     [
         ("{}", "field 'events': found nothing, expected a value"),
-        ("[]", "found a list, expected an object"),
+        ("[]", "found an empty list, expected an object"),
         (
             '{"events": [{"start": 3, "end": 1, "text": "x"}]}',
-            "field 'events.0': found a dict, expected an end from 3 on",
+            "field 'events.0': found an object, expected an end from 3 on",
         ),
         (
             '{"events": [{"start": 1, "end": 1, "kind": "seen"}]}',
-            "field 'events.0': found a dict, expected a text, or a kind (inserted, ",
+            "field 'events.0': found an object, expected a text, or a kind (inserted, ",
         ),
         ('{"events": [{"start": -1, "end": 1, "text": "x"}]}', "field 'events.0.start': found -1, expected"),
         ("no", "found broken JSON ("),

@@ -75,17 +75,21 @@ def test_the_sealed_part_is_looked_for_by_who_may_open_it(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("benchmark: focus", "", "benchmark: Field required"),
+        ("benchmark: focus", "", "benchmark: missing"),
         ("attempted: 30", "attempted: 3", "at least as many attempts as results (10)"),
         ("2026-09-01T00:00:00Z", "2026-07-15T00:00:00Z", "an end after the beginning"),
-        ("2026-07-15T00:00:00Z", "2026-07-15T00:00:00", "phases 2, opens: Input should have timezone info"),
+        (
+            "2026-07-15T00:00:00Z",
+            "2026-07-15T00:00:00",
+            "phases 2, opens: expected a time with its time zone, such as 2026-07-15T00:00:00Z",
+        ),
         ("phase: pre-evaluation", "phase: final", "test, gate: found 'final', expected a phase before it"),
         ("name: test", "name: training", "found the phase 'training' twice"),
         ("sealed: sealed/test", "sealed: public/test", "expected a folder inside sealed/"),
         ("accepts: [image]", "accepts: [file]", "the questions are expected where answer files are accepted"),
         ("title: Sponges", "answers: sealed/all.db", "expected {phase} in it"),
         ("title: Sponges", "answers: 'public/{phase}.db'", "expected a file inside sealed/ or an SQLAlchemy URL"),
-        ("title: Sponges", "judge: {name: panel}", "judge, models: Field required"),
+        ("title: Sponges", "judge: {name: panel}", "judge, models: missing"),
         (
             "accepts: [image]",
             "accepts: [image]\n    counts: last\n    results: {rule: ladder}",

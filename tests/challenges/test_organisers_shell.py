@@ -75,7 +75,7 @@ def actions(folder: Path) -> list[str]:
 
 def test_a_team_is_added_changed_and_withdrawn(folder: Path) -> None:
     new = ("team", "add", folder, "Hand Surgeons", "--institution", "Clinic", "--country", "at")
-    assert "--agreed: found none, expected it, if the team agreed to the terms" in said(*new, code=2)
+    assert "--agreed is missing. Give it if the team agreed to the terms" in said(*new, code=2)
     told = said(*new, "--agreed", "--not-eligible")
     assert told.startswith("Hand Surgeons is registered. Its members join with the code ")
     assert "found 'Hand Surgeons', which there is already" in said(*new, "--agreed", code=1)
@@ -83,7 +83,7 @@ def test_a_team_is_added_changed_and_withdrawn(folder: Path) -> None:
     assert (found["Hand Surgeons"]["country"], found["Hand Surgeons"]["eligible"]) == ("AT", False)
     assert said("team", "eligible", folder, "hand surgeons") == "Hand Surgeons is eligible for awards\n"
     assert said("team", "code", folder, "Alpha").startswith("Members of Alpha join with the code ")
-    assert "--why: found none, expected a reason" in said("team", "disqualify", folder, "Beta", code=2)
+    assert "--why is missing. Give the reason" in said("team", "disqualify", folder, "Beta", code=2)
     assert said("team", "disqualify", folder, "Beta", "--why", "two accounts") == "Beta is disqualified\n"
     assert said("team", "withdraw", folder, "Alpha") == "Alpha is withdrawn\n"
     found = {row["name"]: row for row in rows("teams", folder)}
@@ -113,7 +113,7 @@ def test_members_join_move_and_leave(folder: Path) -> None:
     assert "found 'anna', expected a member of the team" in said(
         "team", "remove", folder, "Beta", "--member", "anna", code=1
     )
-    assert "--member: found none, expected the name of an account" in said("team", "remove", folder, "Beta", code=2)
+    assert "--member is missing. Give the name of an account" in said("team", "remove", folder, "Beta", code=2)
     assert said("team", "remove", folder, "Alpha", "--member", "anna") == "anna is no longer a member of Alpha\n"
     assert actions(folder)[-5:] == ["add member", "add member", "remove member", "add member", "remove member"]
 
@@ -233,7 +233,7 @@ def test_a_description_is_handed_in_saved_and_ruled_on(folder: Path, tmp_path: P
     method, out = tmp_path / "method.pdf", tmp_path / "saved.pdf"
     method.write_bytes(b"%PDF-1.7\n<script>alert(1)</script>\n%%EOF\n")
     one = ("description", "submit", folder, PHASE, "Alpha")
-    assert "FILE: found none, expected the description" in said(*one, code=2)
+    assert "FILE is missing. Give the description" in said(*one, code=2)
     assert said(*one, method) == f"Alpha handed in a description for {PHASE}\n"
     assert rows("teams", folder)[0]["described"] == [PHASE]
     assert (

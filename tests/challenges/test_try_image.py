@@ -76,8 +76,8 @@ def test_unreadable_answers_are_counted_once(folder: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--phase", "test"), "--phase: found test, expected one with public questions: training"),
-        (("--executor", "rocket"), "--executor: found 'rocket', expected one of podman, docker, process"),
+        (("--phase", "test"), "--phase 'test' has no public questions: choose one with public questions: training"),
+        (("--executor", "rocket"), "--executor 'rocket' is unknown: choose one of podman, docker, process"),
     ],
 )
 def test_what_can_not_be_tried_is_said(folder: Path, arguments: tuple[str, str], said: str) -> None:
@@ -89,7 +89,7 @@ def test_what_can_not_be_tried_is_said(folder: Path, arguments: tuple[str, str],
 def test_a_folder_without_settings_needs_the_benchmark_s_name(tmp_path: Path) -> None:
     done = proctor("challenge", "try", TEMPLATE, focus_data(tmp_path / "data"), "--executor", "process")
     assert done.returncode == 2
-    assert "--benchmark: found none, expected that of the files in" in done.stderr
+    assert "so that its benchmark must be named: --benchmark" in done.stderr
 
 
 def test_no_program_is_no_image(folder: Path) -> None:

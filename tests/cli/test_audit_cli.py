@@ -173,7 +173,7 @@ def test_any_ratings_table(tmp_path: Path) -> None:
     assert "how far raters agree is not known" not in done.stderr
     wrong = proctor("audit", "--scores", scores, "--ratings", ratings, "--draws", "100", "--dimension", "qualty")
     assert wrong.returncode == 2
-    assert "found 'qualty', expected" in wrong.stderr
+    assert "--dimension 'qualty' was not rated: choose one of" in wrong.stderr
     done = proctor("audit", "mediqa-eval", "--scores", scores, "--ratings", ratings, "--protocol", "official")
     assert set(json.loads(done.stdout)) == {
         *(f"ALL-quality-{kind}" for kind in ("kendalltau", "pearson", "spearman", "mean")),

@@ -98,7 +98,7 @@ def test_a_model_does_not_lose_by_a_servers_fault(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--model", "good"), "--model: found good, expected two models or more to choose from"),
+        (("--model", "good"), "good: there is nothing to choose from. Give two models or more"),
         ((*MODELS, "--share", "1"), "share: found 1, expected a share between 0 and 1"),
         ((*MODELS, "--share", "0"), "share: found 0, expected a share between 0 and 1"),
     ],

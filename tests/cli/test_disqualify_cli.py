@@ -75,7 +75,7 @@ def test_reading_takes_no_decision(store: Store) -> None:
 def test_a_decision_needs_a_system_and_a_reason(store: Store) -> None:
     with pytest.raises(InputError, match="found no run of 'team-x', expected one of team-blue, team-green"):
         disqualify(store, "focus", "team-x", WHY, at=NOW)
-    with pytest.raises(InputError, match="--reason: found nothing, expected why"):
+    with pytest.raises(InputError, match="--reason is empty"):
         disqualify(store, "focus", "team-red", " \n", at=NOW)
     with pytest.raises(InputError, match="'team-red', not disqualified, expected one of none"):
         reinstate(store, "focus", "team-red", "no", at=NOW)

@@ -69,7 +69,7 @@ def test_a_run_becomes_a_submission_that_lint_and_import_read(store: Path, toolk
     done = proctor("export", "focus", "--store", store, "--format", "answer", "--out", tmp_path / "a.json")
     assert done.returncode == 1
     assert "majority / text-only" in done.stderr
-    assert "expected one run" in done.stderr
+    assert "One run is exported, and this is not one" in done.stderr
     done = proctor(*one, "--format", "xml", "--out", tmp_path / "a.xml")
     assert done.returncode == 2
 
@@ -78,7 +78,7 @@ def test_wrong_words_are_named(store: Path, toolkit: Path) -> None:
     done = proctor("results", "focus", "--store", store, "--protocol", "official-ish")
     assert (done.returncode, done.stderr) == (
         1,
-        "proctor: --protocol: found 'official-ish', expected official or corrected\n",
+        "proctor: --protocol 'official-ish' does not fit: give official or corrected.\n",
     )
     done = proctor(
         *("import", "rexsonovqa", toolkit, "--data", toolkit, "--name", "x", "--track", "frame"), *("--store", store)

@@ -51,8 +51,8 @@ def test_the_first_run_says_what_it_needs(tmp_path: Path) -> None:
     code, said = run(tmp_path / "runs.db")
     assert (code, (tmp_path / "runs.db").exists()) == (2, False)
     assert said == (
-        "proctor: --data: found none, expected the folder with the files of simulated, such as --data simulated "
-        "(a store remembers it)\n"
+        "proctor: --data is missing. Give the folder with the files of simulated (a store remembers it): "
+        "--data simulated\n"
     )
 
 
@@ -71,8 +71,8 @@ def test_files_that_moved_are_told(folder: Path, tmp_path: Path) -> None:
     code, said = run(store)
     assert code == 2
     assert (
-        said == f"proctor: --data: found nothing at {folder.resolve()} any more, expected the folder with the files of "
-        f"simulated\n"
+        said == f"proctor: Nothing is at {folder.resolve()} any more, where the files of simulated were. Give their "
+        "folder: --data FOLDER\n"
     )
     assert run(store, "--data", moved)[0] == 0
     assert run(store)[0] == 0

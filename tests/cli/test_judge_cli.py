@@ -111,7 +111,7 @@ def test_the_published_prompt_is_a_judge_of_its_own(tmp_path: Path) -> None:
         assert code == 0, said
         assert any("Practising physicians wrote the reference answers" in one.text for one in server.requests)
         both = score(store, "--prompt", "paper", "--option", "prompt=general", server=server)
-        assert (both[0], "expected one of --prompt and the option prompt" in both[1]) == (2, True), both
+        assert (both[0], "--prompt and --option prompt=… say the same" in both[1]) == (2, True), both
         other = score(store, "--judge", "few-shot-judge", "--prompt", "paper", server=server)
         assert (other[0], "few-shot-judge: option 'prompt'" in other[1]) == (1, True), other
     name = "mediqa-judge/prompt-paper+no-reason[openai:judge]"
@@ -226,12 +226,12 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
     [
         (["--judge", "mediqa"], "unknown judge 'mediqa'"),
         (["--option", "quorum=2"], "mediqa-judge: option 'quorum': expected one of references, images, reason, prompt"),
-        (["--option", "quorum"], "found 'quorum', expected each KEY=VALUE once"),
+        (["--option", "quorum"], "--option 'quorum' can't be used: write KEY=VALUE, each key once."),
         (["--model", "openai:two"], "mediqa-judge: expected one model, found 2 models (model-ensemble asks several)"),
         (["--media", "nowhere"], "nowhere: found no such folder, expected the folder of images"),
         (["--judge", "logprob-judge", "--option", "calibration=no.json"], "no.json: found no such file"),
         (["--judge", "logprob-judge"], "logprob-judge: openai:judge gives no token probabilities: expected a server"),
-        (["--fallback-model", "openai:two"], "a judge of dimensions has none"),
+        (["--fallback-model", "openai:two"], "A judge of dimensions has no fallback"),
     ],
 )
 def test_what_can_not_work_is_said_in_one_line(more: list[str], text: str, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_without_model_or_judge_nothing_is_guessed(tmp_path: Path) -> None:
     store = stored(tmp_path)
     code, said = score(store)
     assert code == 2
-    assert "a judge without one (--judge bertscore, --judge embedded:DIR)" in " ".join(said.replace("│", " ").split())
+    assert "Give --metric (rouge-l; all), --judge (bertscore) or --model" in " ".join(said.replace("│", " ").split())
     code, said = score(store, "--judge", "mediqa-judge")
     assert (code, said) == (1, "proctor: mediqa-judge: expected one model, found no model\n")
 
@@ -308,7 +308,7 @@ def test_any_benchmark_is_rated_on_the_dimensions_of_a_file(tmp_path: Path, data
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dimensions: []", "field 'dimensions': found [], expected Tuple should have at least 1 item"),
+        ("dimensions: []", "field 'dimensions': found [], expected one or more entries"),
         ("dimensions: [{name: a, levels: [1, 0]}]", "the levels of 'a': expected two or more that rise"),
         ("dimensions: [{name: a, levels: [0, 1]}, {name: a, levels: [0, 1]}]", "expected names, each once"),
         ("dimensions: [{name: a, levels: [0, 1]}]\nrules: [{name: r, dimension: a, others: [b]}]", "a rule about 'b'"),

@@ -188,7 +188,7 @@ def test_without_ratings_there_is_nothing_to_tune_on(command: str, tmp_path: Pat
     more = {"examples": ("--model", "openai:judge"), "calibration": ("--scorer", "mine")}.get(command, ())
     code, said = within("judge", "fit", "mediqa-eval", "--method", command, "--store", store, "--out", out, *more)
     assert code == 1
-    assert ("found none by people" in said) or ("found 'mine'" in said)
+    assert ("has no ratings of" in said) or ("found 'mine'" in said)
     assert not out.exists()
 
 
@@ -288,8 +288,8 @@ def test_where_a_choice_has_no_agreement_it_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "options", "said"),
     [
-        ("guess", {}, "--method: found 'guess', expected calibration, choice, examples, embedded or pipeline"),
-        ("calibration", {}, "--scorer: found none, expected one: the judge whose scores are calibrated"),
+        ("guess", {}, "--method 'guess' is unknown: choose calibration, choice, examples, embedded or pipeline"),
+        ("calibration", {}, "No scorer: one judge's scores are calibrated"),
     ],
 )
 def test_what_can_not_be_fitted_is_said_before_anything_is_written(

@@ -186,7 +186,7 @@ def test_an_item_of_another_package_that_can_not_be_is_one_line(
     expected = "expected at most 26 options, a letter for each (item 'q7' has 27)"
     assert (code, said) == (
         1,
-        f"proctor: {tmp_path} (read by test_machine_faults.py): field 'options': found a tuple, {expected}\n",
+        f"proctor: {tmp_path} (read by test_machine_faults.py): field 'options': found a list, {expected}\n",
     )
     code, said = within("items", "audit", "wards", "--data", tmp_path)
     assert (code, said.count("\n")) == (1, 1)

@@ -263,7 +263,7 @@ def test_settings_of_several_judges_are_said_once_or_for_each(store: Path) -> No
     one_url = ("--base-url", "http://localhost:9/v1")
     done = proctor(*two, "--model", "c", *one_url, *one_url)
     assert done.returncode == 2
-    assert "expected one for all models, or one for each (3)" in " ".join(done.stderr.split())
+    assert "give it once for all models, or once for each (3)." in " ".join(done.stderr.split())
     done = proctor(*two, "--model", "a top_p=1", *one_url)
     assert (done.returncode, done.stderr) == (1, "proctor: panel: found a, b, a, expected 1 to 3 different models\n")
     done = proctor(*two, "--judge", "three-level", *one_url)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from proctor.cli import output
+from proctor.cli import STOPPED, output
 from proctor.core import InputError, Status, Usage, UsageError
 from proctor.judges.dimensions import SearchProgress
 from proctor.runs import JudgeTally, PaidVotes, Tally
@@ -110,11 +110,11 @@ def test_the_first_ctrl_c_lets_come_in_what_is_under_way_and_the_second_stops(
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "proctor: stopped\n"),
-        (asyncio.CancelledError(), 130, "proctor: stopped\n"),
+        (KeyboardInterrupt(), 130, f"{STOPPED}\n"),
+        (asyncio.CancelledError(), 130, f"{STOPPED}\n"),
         (BrokenPipeError(), 1, ""),
         (InputError("a.csv", found="nothing", expected="a table"), 1, "proctor: a.csv: found nothing, expected a table\n"),
-        (UsageError("--name", "one"), 2, "proctor: --name: found none, expected one\n"),
+        (UsageError("Give --name NAME."), 2, "proctor: Give --name NAME.\n"),
     ],
 )  # fmt: skip
 def test_how_a_command_ends(raised: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
 
     refused = proctor("results", "focus", *store, "--two-level", "--protocol", "official")
     assert refused.returncode == 1
-    assert "--two-level: found with --protocol, expected one of them" in refused.stderr
+    assert "The figures of --protocol official have two levels as they are. Leave --two-level out" in refused.stderr
 
 
 def test_answers_without_a_latency_are_late_or_in_time_as_asked(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_answers_without_a_latency_are_late_or_in_time_as_asked(tmp_path: Path) 
 def test_a_ranking_by_another_metric_has_no_boards(folder: Path, option: tuple[str, ...]) -> None:
     done = proctor("rank", "focus", "--store", folder / "runs.db", "--metric", "accuracy", *option)
     assert (done.returncode, done.stdout) == (2, "")
-    wanted = "--metric: found one of them, expected it without --mine, --two-level and --detail"
+    wanted = "--metric ranks without --mine, --two-level and --detail. Leave them out."
     assert wanted in " ".join(done.stderr.split())
 
 
@@ -256,7 +256,7 @@ def test_other_buckets_and_wrong_names(folder: Path) -> None:
         (("--by", "colour"), "found no facet 'colour', expected one of answer_format, capabilities"),
         (("--baseline", "best"), "found no run of 'best', expected one of fair, frontier,"),
         (("--system", "best"), "found no run of 'best', expected one of fair, frontier,"),
-        (("--condition", "audio"), "found no run under audio, expected a system to rank"),
+        (("--condition", "audio"), "no run under audio. Choose one: --condition"),
     ):
         done = proctor("rank", "focus", "--store", folder / "runs.db", *options)
         assert done.returncode == 1

@@ -139,7 +139,7 @@ def test_a_stored_run_gets_the_overall_score_of_the_task(stored: tuple[Path, Pat
     corrected = proctor(*asked[:-1], "corrected")
     assert (
         corrected.stderr.strip()
-        == "proctor: --protocol: found 'corrected', expected official: there is nothing to correct"
+        == "proctor: --protocol 'corrected' does not fit: give official, there is nothing to correct."
     )
 
 

@@ -298,11 +298,7 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         (["results", "rexsonovqa", "--store", "{store}", "--failed", "maybe"], 2, "'maybe' is not one of"),
         (["run", "nothing", "--data", ".", "--system", "random"], 1, "unknown benchmark 'nothing': expected one of "),
         (["run", "rexsonovqa", "--data", "{tree}", "--system", "randm"], 1, "unknown system 'randm': expected one of"),
-        (
-            ["run", "rexsonovqa", "--data", "{tree}"],
-            2,
-            "--system and --model: found neither, expected what is to answer",
-        ),
+        (["run", "rexsonovqa", "--data", "{tree}"], 2, "Nothing to ask. Give --system NAME"),
         (
             ["run", "rexsonovqa", "--data", "{tree}", "--system", "random", "--condition", "blind"],
             1,
@@ -325,12 +321,12 @@ def test_whole_videos_are_noticed_and_cut_where_they_are_said_to_be_whole(tree: 
         (
             ["export", "rexsonovqa", "--store", "{store}", "--format", "xlsx", "--out", "none.xlsx"],
             2,
-            "--format: found 'xlsx', expected one of jsonl, csv, parquet",
+            "--format 'xlsx' is unknown: choose one of jsonl, csv, parquet",
         ),
         (
             ["run", "rexsonovqa", "--system", "random"],
             2,
-            "expected the folder with the files of rexsonovqa, such as --data rexsonovqa",
+            "Give the folder with the files of rexsonovqa (a store remembers it): --data rexsonovqa",
         ),
     ],
 )

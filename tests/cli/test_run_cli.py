@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.cli import STOPPED
 from proctor.core import Status
 from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
@@ -129,7 +130,7 @@ def test_a_second_ctrl_c_stops_at_once(folder: Path, store: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, complained = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert one_line(complained) == "proctor: stopped"
+    assert one_line(complained) == STOPPED
     assert recorded(store) == set()
 
 
@@ -275,8 +276,8 @@ def test_a_changed_benchmark_is_refused_before_a_call_is_paid(folder: Path, stor
         (["--model", "local", "--settings", "temperatur=0"], 1, "model setting 'temperatur'"),
         (["--model", "local", "--condition", "vidoe"], 1, "unknown condition 'vidoe': expected one of "),
         (["--system", "randm"], 1, "unknown system 'randm': expected one of "),
-        ([], 2, "--system and --model: found neither, expected what is to answer"),
-        (["--model", "local", "--concurrency", "0"], 2, "Invalid value for '--concurrency'"),
+        ([], 2, "Nothing to ask. Give --system NAME"),
+        (["--model", "local", "--concurrency", "0"], 2, "--concurrency 0 can't be used: give at least 1."),
     ],
 )
 def test_bad_arguments_write_nothing(arguments: list[str], code: int, reason: str, folder: Path, store: Path) -> None:
@@ -368,7 +369,7 @@ def test_who_is_named_twice_is_refused(option: str, folder: Path, store: Path) -
     with FaultyServer(answer_tray) as server:
         done = proctor(*command(folder, store, server, option, "random", option, "random"))
     assert (done.returncode, server.count) == (2, 0)
-    assert f"{option}: found random twice, expected each once" in " ".join(done.stderr.split())
+    assert f"{option} random is given twice: give each once." in " ".join(done.stderr.split())
 
 
 def test_two_systems_of_one_name_are_refused_before_anything_is_asked(tmp_path: Path, store: Path) -> None:
@@ -382,8 +383,7 @@ def test_two_systems_of_one_name_are_refused_before_anything_is_asked(tmp_path: 
     done = proctor(*command, *both)
     assert done.returncode == 2
     assert one_line(done.stderr) == (
-        "proctor: --system and --model: found two that are called 'ask', expected a name for each: run them one after "
-        "the other, with another --name"
+        "proctor: Two systems would both be stored as 'ask'. Run them one after the other, with another --name."
     )
     assert not store.exists()
     for place, name in ((both[:2], "first"), (both[2:], "second")):
@@ -399,7 +399,7 @@ def test_an_address_without_v1_is_hinted_at(folder: Path, store: Path) -> None:
         done = proctor("run", "simulated", "--data", folder, "--store", store, "--condition", "text-only",
                        "--model", "local", "--base-url", url)  # fmt: skip
     assert done.returncode == 1
-    assert one_line(done.stderr).endswith(f"(at {url}: most servers answer at …/v1)")
+    assert one_line(done.stderr).endswith(f"at {url}: did you mean --base-url {url}/v1?")
 
 
 def costs(store: Path, system: str = "local") -> set[float | None]:
@@ -428,13 +428,16 @@ def test_an_own_price_is_recorded_and_changes_no_run(folder: Path, store: Path) 
     assert costs(store, "cheap") == {0.0}
     assert costs(store, "dear") not in ({0.0}, {None})
     assert three.returncode == 2
-    assert one_line(three.stderr) == "proctor: --price: found 3, expected one for all models, or one for each (2)"
+    assert (
+        one_line(three.stderr)
+        == "proctor: --price is given 3 times: give it once for all models, or once for each (2)."
+    )
 
 
 def test_a_price_that_is_none_is_told_before_anything_is_written(folder: Path, store: Path) -> None:
     with FaultyServer(answer_tray) as server:
         done = proctor(*command(folder, store, server), "--price", "cheap")
         assert server.count == 0
-    expected = "expected INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
-    assert (done.returncode, one_line(done.stderr)) == (2, f"proctor: --price: found 'cheap', {expected}")
+    expected = "give INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60."
+    assert (done.returncode, one_line(done.stderr)) == (2, f"proctor: --price 'cheap' can't be used: {expected}")
     assert not store.exists()

@@ -124,9 +124,9 @@ def test_shards_at_the_same_time_judge_each_answer_once(data: Path, tmp_path: Pa
 def test_a_shard_is_one_of_several(shard: str, tmp_path: Path) -> None:
     done = proctor("score", "b", "--store", tmp_path / "runs.db", "--model", "openai:m", "--shard", shard)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"--shard: found {shard!r}, expected K/N, with K from 1 to N, such as 2/8" in done.stderr
+    assert f"--shard {shard!r} can't be used: write K/N, with K from 1 to N, such as 2/8." in done.stderr
 
 
 def test_metrics_have_no_shards(tmp_path: Path) -> None:
     done = proctor("score", "b", "--store", tmp_path / "runs.db", "--metric", "rouge-l", "--shard", "1/2")
-    assert (done.returncode, done.stderr) == (2, "proctor: --shard: found '1/2', expected none: it is for judges\n")
+    assert (done.returncode, done.stderr) == (2, "proctor: --shard 1/2 is for judges. Leave it out.\n")

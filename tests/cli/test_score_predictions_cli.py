@@ -93,7 +93,7 @@ def test_the_encoder_is_chosen(files: tuple[Path, Path], tmp_path: Path) -> None
 
 def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
     for words, text, code in (
-        (("clinicalskillqa", files[0]), "a file of predictions needs its references", 2),
+        (("clinicalskillqa", files[0]), "A file of predictions needs its references", 2),
         (("clinicalskillqa", files[0], "--model", "m"), "a file of predictions is marked by code", 2),
         (("rexsonovqa",), "a model that judges (--model openai:gpt-5.2), a judge without one", 2),
         (("focus", files[0], "--references", files[1]), "found a file of predictions, expected no file", 1),

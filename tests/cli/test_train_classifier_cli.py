@@ -199,4 +199,6 @@ def test_each_picture_is_put_into_words_once(tmp_path: Path) -> None:
     plain = proctor(*training(store, tmp_path / "plain", "--media", folder, "--folds", "0"))
     assert "No captions: the pictures of 12 encounters are not seen (--caption-model)." in plain.stderr
     lost = proctor(*training(store, tmp_path / "lost", "--caption-model", "openai:eye"))
-    assert (lost.returncode, "--caption-model: found no --media" in lost.stderr) == (1, True), lost.stderr
+    assert (lost.returncode, "--caption-model needs the folder of the pictures: --media" in lost.stderr) == (1, True), (
+        lost.stderr
+    )

@@ -161,7 +161,7 @@ def test_a_table_of_ones_own_is_repaired(table: Path, tmp_path: Path) -> None:
     before, after = (reader_of_paths().load(folder) for folder in (table, out))
     assert (after.name, after.title) == ("fragen-repaired", "Fragen with repaired options")
     assert after.prompt == out / "ask.j2"
-    assert after.reading[0].startswith("As a program wrote it")
+    assert after.reading[1].startswith("As a program wrote it")
     assert [one.id for one in after.items] == [one.id for one in before.items]
     counted = {one.id for one in after.counted()}
     assert record["left_out"]
@@ -185,7 +185,7 @@ def test_a_name_needs_its_files_and_a_path_must_be_there(tmp_path: Path) -> None
     done = proctor("build", "repair", "rexsonovqa", "--out", tmp_path / "out")
     assert (done.returncode, done.stderr) == (
         2,
-        "proctor: --data: found none, expected the folder with the files of rexsonovqa\n",
+        "proctor: --data is missing. Give the folder with the files of rexsonovqa: --data FOLDER\n",
     )
     done = proctor("build", "repair", tmp_path / "none.csv", "--out", tmp_path / "out")
     assert done.returncode == 1

@@ -230,7 +230,8 @@ def test_openai_batches(tmp_path: Path) -> None:
     assert statuses(made) == dict(zip(IDS, words, strict=False))
     assert made.store.answers(made.runs[0])[IDS[0]].usage.input_tokens == 7
     assert any(
-        "Line 9 left out: no question has the id 'elsewhere' (the first has 'room-1/q1')." in note for note in made.notes
+        "Line 9 left out: no question has the id 'elsewhere' (the first has 'room-1/q1')." in note
+        for note in made.notes
     )
     assert any("4 items of lamps without an answer" in note for note in made.notes)
 
@@ -325,7 +326,7 @@ def test_faults_are_listed_at_once(tmp_path: Path) -> None:
 def test_columns_that_nobody_can_tell(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     pd.DataFrame({"Frage": IDS, "Antwort": "yes"}).to_csv(file, index=False)
-    with pytest.raises(UsageError, match="--id-column: found no column of item"):
+    with pytest.raises(UsageError, match="Which column holds the question ids"):
         imported(file)
     with pytest.raises(UsageError, match="did you mean 'Frage'"):
         imported(file, id_column="Frege")

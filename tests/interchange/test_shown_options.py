@@ -79,7 +79,7 @@ def test_inspect_shuffles_choices_and_asks_several_times(tmp_path: Path) -> None
         note.startswith("3 epochs: epoch 3 is read (12 samples, choice 0.000)") for note in found["third"]["notes"]
     )
     assert not any("epochs" in note for note in found["one"]["notes"])
-    assert found["fourth"]["error"] == "--epoch: found 4, expected one of 1, 2, 3"
+    assert found["fourth"]["error"] == "--epoch 4 is not there: choose one of 1, 2, 3"
 
 
 def test_vlmevalkits_columns_are_the_options(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_table_with_epochs(tmp_path: Path) -> None:
     first, second = imported(file), imported(file, epoch=2)
     assert (accuracy(first), accuracy(second)) == (1.0, 0.0)
     assert "2 epochs: epoch 1 is read. Not read, --epoch N reads one of them: 2 (12 rows)" in first.notes
-    with pytest.raises(InputError, match=r"--epoch: found 3, expected one of 1, 2"):
+    with pytest.raises(InputError, match=r"--epoch 3 is not there: choose one of 1, 2"):
         imported(file, epoch=3)
     samples = [{"doc_id": f"q{n}", "resps": [["A", "B"]], "filtered_resps": ["A"]} for n in range(12)]
     made = imported(lines(tmp_path / "s.jsonl", samples), epoch=2)
@@ -296,7 +296,7 @@ def test_a_table_with_epochs(tmp_path: Path) -> None:
         for note in made.notes
     )
     batch = [{"custom_id": "q0", "response": {}}]
-    with pytest.raises(InputError, match=r"--epoch: found 2, expected none: openai-batch has one answer"):
+    with pytest.raises(InputError, match=r"openai-batch has one answer of a system to an item. Leave --epoch 2 out"):
         imported(lines(tmp_path / "b.jsonl", batch), epoch=2)
 
 

@@ -147,6 +147,6 @@ def test_no_title_gets_out_of_the_files(tmp_path: Path) -> None:
 def test_what_a_task_can_not_be(made: proctor.Evaluation, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--no-references"):
         made.export(tmp_path / "a", format="inspect-task", no_references=True)
-    with pytest.raises(UsageError, match="video or text-only: the others need Proctor's views"):
+    with pytest.raises(UsageError, match="needs Proctor's views: choose video or text-only"):
         proctor.export(made.store, tmp_path / "b", "lamps", format="inspect-task", conditions="black")
     assert not (tmp_path / "a").exists()

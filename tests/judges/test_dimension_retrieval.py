@@ -172,8 +172,8 @@ def test_a_hostile_file_name_is_one_harmless_line(tmp_path: Path) -> None:
         ([4], "at most 4 different numbers from 1 to 3"),
         ([1, 1], "different numbers"),
         ([0], "from 1 to 3"),
-        (["1"], "best.0: Input should be a valid integer"),
-        ("1", "best: Input should be a valid array"),
+        (["1"], "best.0: expected a whole number"),
+        ("1", "best: expected a list"),
         (None, "best"),
     ],
 )

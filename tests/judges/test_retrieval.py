@@ -408,4 +408,4 @@ def test_the_index_on_the_command_line(tmp_path: Path, real_encoder: None) -> No
     code, said = within("judge", "index", folder)
     assert "3 passages of 3 documents, current:" in said
     code, said = within("judge", "index", folder, "--overlap", "100")
-    assert (code, "expected at most half of --size, 80" in said) == (1, True)
+    assert (code, "give at most half of --size, 80" in said) == (1, True)

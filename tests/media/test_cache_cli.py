@@ -66,5 +66,5 @@ def test_damage_is_told(cache: Path, remove: bool) -> None:
 
 
 def test_what_does_not_go_together() -> None:
-    assert "--prune: found both, expected one of --verify and --prune" in told("--verify", "--prune", "1KB")[1]
-    assert "--remove: found it alone, expected --verify with it" in told("--remove")[1]
+    assert "--verify and --prune are two commands. Give one of them." in told("--verify", "--prune", "1KB")[1]
+    assert "--remove works with --verify only" in told("--remove")[1]

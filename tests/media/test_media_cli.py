@@ -51,14 +51,14 @@ def test_a_region_and_a_bad_one(root: Path) -> None:
     assert good.returncode == 0
     bad = proctor(*given, "--region", "0,0,2,1")
     assert bad.returncode == 2
-    assert "expected four fractions of the frame" in " ".join(bad.stderr.split())
+    assert "give four fractions of the frame" in " ".join(bad.stderr.split())
 
 
 @pytest.mark.parametrize(("start", "end"), [("2", "1"), ("1", "1"), ("0", "nan"), ("0", "inf")])
 def test_an_end_that_is_not_after_the_start_is_one_line(root: Path, start: str, end: str) -> None:
     run = proctor("media", "frames", root / "v.mp4", "--start", start, "--end", end, "--cache", root / "cache")
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == f"proctor: --end: found {end}, expected a second after --start {start}\n"
+    assert run.stderr == f"proctor: --end {end} is not after --start: give a second after {start}.\n"
     assert proctor("media", "frames", root / "v.mp4", "--start", "inf", "--cache", root / "cache").returncode == 2
 
 
@@ -71,7 +71,7 @@ def test_videos_of_one_stem_are_not_written_into_one_folder(root: Path) -> None:
     for first, second in (both, (root / "a" / "v.mp4", root / "a" / "v.ts")):
         run = proctor(*given, "--out", root / "out", first, second)
         assert (run.returncode, run.stdout) == (2, "")
-        expected = f"proctor: --out: found {first} and {second}, both v, expected another folder for one of them"
+        expected = f"proctor: {first} and {second} would both go to v. Give another --out for one of them."
         assert run.stderr == f"{expected}\n"
         assert not (root / "out").exists()
     assert proctor(*given, *both).returncode == 0
@@ -119,7 +119,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "1.5.2GB", "-3MB", "many"])
 def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError, match="expected a size like 20GB or 500MB"):
+    with pytest.raises(UsageError, match="is no size: write it like 20GB or 500MB"):
         size_in_bytes(text)
 
 

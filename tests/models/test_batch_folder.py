@@ -175,9 +175,9 @@ def _texts(messages: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--share", "--model", "m"], "--batch: found --share, expected one process"),
-        (["--system", "longest-option"], "--batch: found --system, expected models alone"),
-        (["--budget", "5", "--model", "m"], "--batch: found one of 5 s, expected no budget: nobody knows what a reply"),
+        (["--share", "--model", "m"], "--batch works in one process"),
+        (["--system", "longest-option"], "--batch asks models alone"),
+        (["--budget", "5", "--model", "m"], "--batch can't keep a budget (5 s): nobody knows what a reply"),
     ],
 )
 def test_what_does_not_go_by_batch_is_said(more: list[str], message: str, tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_an_own_price_is_for_what_has_none() -> None:
 
 @pytest.mark.parametrize("typed", ["", "1", "1/", "/2", "-1/2", "1/2/3", "1e400/1", "nan/1", "１/２", "9999999999/1"])
 def test_a_price_is_two_amounts(typed: str) -> None:
-    expected = "--price: found .*, expected INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
+    expected = "--price .* can't be used: give INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
     with pytest.raises(UsageError, match=expected):
         parse_price(typed)
     with pytest.raises(ConfigurationError, match="expected to be 0 or more dollars, found -1"):
@@ -250,16 +250,16 @@ def test_one_code_fence_around_the_value_is_fine() -> None:
 
 
 BAD_FORMS = {
-    '{"name": "green", "count": 2}': "name: Input should be 'red' or 'blue'",
-    '{"name": "red"}': "count: Field required",
-    '{"name": "red", "count": "many"}': "count: Input should be a valid integer",
+    '{"name": "green", "count": 2}': "name: expected 'red' or 'blue'",
+    '{"name": "red"}': "count: missing",
+    '{"name": "red", "count": "many"}': "count: expected a whole number",
     '{"name": "red", "coun': "Invalid JSON: EOF while parsing",
     'One says {"name": "red", "count": 2}, another {"name": "red", "count": 1}.': "Invalid JSON: expected value",
     '{"name": "red", "count": 1, "count": 2}': "found the key 'count' twice, expected each key once",
     '```json\n{"name": "red", "count": 2}\n```\n```json\n{"name": "blue", "count": 2}\n```': "Invalid JSON",
     "red": "Invalid JSON: expected value",
-    "[]": "Input should be an object",
-    "null": "Input should be an object",
+    "[]": "expected an object",
+    "null": "expected an object",
 }
 
 

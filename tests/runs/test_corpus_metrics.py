@@ -221,7 +221,7 @@ def test_the_commands_take_them(tmp_path: Path) -> None:
     assert "F1 of a class, clip under video, 48 items" in " ".join(printed.split())
     code, printed = within("rank", *common, "--metric", "jaccard", "--by", "half")
     assert code != 0
-    assert "--metric: found both, expected it without --by" in printed
+    assert "--metric ranks by all questions. Leave --by out." in printed
 
 
 def test_every_pair_of_a_larger_field_has_its_own_numbers(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "a card that is a list": ("update benchmarks set card = '[]'", "table benchmarks, row with name 'toy': "),
     "a card without metrics": (
         "update benchmarks set card = json_remove(card, '$.metrics')",
-        "table benchmarks, row with name 'toy': metrics: Field required",
+        "table benchmarks, row with name 'toy': metrics: missing",
     ),
     "an item that is no JSON": (
         "update items set body = '{' where item = 'q3'",
@@ -130,7 +130,7 @@ DAMAGE: dict[str, tuple[str, str]] = {
     ),
     "a text for a number": (
         "update answers set readable = 'many', requests = 'many' where item = 3",
-        "table answers, row with run 1, item 3: requests: Input should be a valid integer",
+        "table answers, row with run 1, item 3: requests: expected a whole number",
     ),
     "a text for a score": (
         "update scores set value = 'high' where item = 3",

@@ -49,7 +49,9 @@ class ModelAccess:
         given: list[str | None] = listed(self._options[option])
         if len(given) not in {0, 1, count}:
             name = f"--{option.replace('_', '-')}"
-            raise UsageError(name, f"one for all models, or one for each ({count})", found=str(len(given)))
+            raise UsageError(
+                f"{name} is given {len(given)} times: give it once for all models, or once for each ({count})."
+            )
         return given if len(given) == count else (given or [None]) * count
 
     def clients(self, models: Sequence[str | ModelSpec]) -> list[ModelClient]:
@@ -82,7 +84,7 @@ class ModelAccess:
 
         name, *own = model.split() or [""]
         if not name:
-            raise UsageError("--model", "a model, provider:name")
+            raise UsageError("--model is empty. Give PROVIDER:NAME, such as openai:gpt-5.2.")
         given = self._options
         settings = {**given["settings"], **parse_settings(own)}
         how = {"timeout_s": given["timeout_s"], "retries": given["retries"], "structured": given["structured"]}
@@ -112,26 +114,26 @@ def build_systems(
 
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
-        raise UsageError("--system and --model", "what is to answer", found="neither")
+        raise UsageError("Nothing to ask. Give --system NAME (proctor list systems) or --model PROVIDER:NAME.")
     for given, what in ((systems, "--system"), (models, "--model")):
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
-            raise UsageError(what, "each once", found=f"{twice} twice")
+            raise UsageError(f"{what} {twice} is given twice: give each once.")
     methods = [
         system for system in systems if isinstance(system, str) and system in SYSTEMS.names() and asks_models(system)
     ]
     if name and len(systems) + len(models) != 1 and not methods:
-        raise InputError("name", found=f"{name!r} for several systems", expected="a name for one alone")
+        raise InputError(f"--name {name} is for one system, and several are asked. Ask them one after the other.")
     if methods or not models:
         _refuse_wording(options)
     if methods:
         if len(systems) > 1:
-            raise InputError("system", found=", ".join(map(str, systems)), expected="one method alone")
+            raise InputError(f"{', '.join(map(str, systems))} can't be asked together. Give one method alone.")
         method = build_system(methods[0], access.clients(models), options["options"], seed=seed)
         return [Renamed(method, name) if name else method]
     own = options["options"]
     if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
-        raise InputError("options", found=", ".join(own), expected="one named system alone, which has them")
+        raise InputError(f"--option {', '.join(own)} belongs to one named system. Give that alone: --system NAME")
     built = [_system(system, name, seed, own) for system in systems]
     if models:
         built += _of_models(benchmark, options, access.clients(models), items)
@@ -143,7 +145,7 @@ def _refuse_wording(options: RunOptions) -> None:
     """Raises `InputError` for options that say how a plain model is asked."""
     for place, given in (("prompt", options["prompt"]), ("--orders", options["orders"])):
         if given:
-            raise InputError(place, found=given, expected="none: it is for models without a method")
+            raise InputError(f"--{place.removeprefix('--')} {given} is for models without a method. Leave it out.")
 
 
 def _of_models(
@@ -167,7 +169,7 @@ def orders_asked_by(options: RunOptions) -> Literal["schema", "text"]:
 
 def _without_settings(built: list[System], options: RunOptions) -> list[System]:
     if options["settings"]:
-        raise InputError("settings", found=", ".join(options["settings"]), expected="none: they are those of a model")
+        raise InputError(f"--settings {', '.join(options['settings'])} are a model's. Leave them out, or give --model.")
     return built
 
 
@@ -186,7 +188,7 @@ def _refuse_own_name(name: str) -> None:
     from proctor.systems import SYSTEMS
 
     if SYSTEMS.is_own(name):
-        raise InputError("--name", found=f"{name!r}, the name of Proctor's own system", expected="another name")
+        raise InputError(f"--name {name!r} is the name of Proctor's own system. Choose another.")
 
 
 def _check_names(built: Sequence[System]) -> None:
@@ -195,13 +197,16 @@ def _check_names(built: Sequence[System]) -> None:
 
     for system in built:
         if origin_of(system) and SYSTEMS.is_own(system.name):
-            expected = "a name of its own (name=, or --name): results would stand in the row of Proctor's own system"
-            raise UsageError("--system", expected, found=f"{system.name!r} of {origin_of(system)}")
+            raise UsageError(
+                f"{system.name!r} of {origin_of(system)} has the name of Proctor's own system, and results would stand in its row. Give it "
+                "another name (name=, or --name)."
+            )
     names = [system.name for system in built]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        expected = "a name for each: run them one after the other, with another --name"
-        raise UsageError("--system and --model", expected, found=f"two that are called {twice!r}")
+        raise UsageError(
+            f"Two systems would both be stored as {twice!r}. Run them one after the other, with another --name."
+        )
 
 
 def checked(model: type[Model], **fields: Any) -> Model:
@@ -222,7 +227,7 @@ def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any])
         if is_file_address(given):
             return system_in_file(given, name=name)
         if name and not options:
-            raise InputError("name", found=f"{name!r} for {given}", expected="none: it keeps its own name")
+            raise InputError(f"{given} keeps its own name. Leave --name {name} out.")
         built = build_system(given, options=options, seed=seed)
         return Renamed(built, name) if name else built
     if not is_system(given):

@@ -67,16 +67,17 @@ def official_summary(
     `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
-        expected = "one of them: the figures of --protocol official have two levels as they are"
-        raise InputError("--two-level", found="with --protocol", expected=expected)
+        raise InputError("The figures of --protocol official have two levels as they are. Leave --two-level out.")
     if given["metrics"]:
-        raise InputError("--metric", found="with --protocol", expected="one of them: the summary is a whole")
+        raise InputError("--protocol prints one summary as a whole. Leave --metric out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     reader = reader_or_default(where.store.card(where.benchmark).read_by).called(where.benchmark)
     if protocol not in reader.protocols:
-        own = f"no --protocol: {where.benchmark} has no summary of its own"
-        known = {0: own, 1: "official: there is nothing to correct", 2: "official or corrected"}[len(reader.protocols)]
-        raise InputError("--protocol", found=repr(protocol), expected=known)
+        own = f"{where.benchmark} has no summary of its own, so leave it out"
+        known = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[
+            len(reader.protocols)
+        ]
+        raise InputError(f"--protocol {protocol!r} does not fit: {known}.")
     return reader.official_summary(where.store, options_of(where, given), corrected=protocol == "corrected")
 
 
@@ -193,9 +194,9 @@ def audit(
         where = stored(scores, benchmark)
         found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
     elif every:
-        raise UsageError("--all-items", "a store with it: of tables every answer counts", found="tables")
+        raise UsageError("--all-items is for a store: of tables every answer counts. Leave it out.")
     elif benchmark:
-        raise UsageError("benchmark", "a store with it: tables name none", found=repr(benchmark))
+        raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or give a store with it.")
     else:
         found = tables_of(scores, ratings, *both, allow_missing=missing, columns=as_lists(given["columns"]))
     if plan is not None and len(found[1]) != 2:
@@ -226,7 +227,7 @@ def report(
     baselines, media, names = tuple(listed(given["baselines"])), given["media"], given["pseudonyms"]
     if given["publish"]:
         if media is not None:
-            raise UsageError("--media", "none: --publish leaves out items", found=str(media))
+            raise UsageError(f"--publish leaves out items, so that --media {media} has no use. Leave one of them out.")
         if names is True:
             names = pseudonyms_of(where.store, where.benchmark, baselines, drawn.seed)
         shown = dict(names) if names else {}
@@ -234,7 +235,7 @@ def report(
             where.store, where.benchmark, out, options=drawn, baselines=baselines, pseudonyms=shown
         )
     if names:
-        raise UsageError("--pseudonyms", "--publish with it", found="it alone")
+        raise UsageError("--pseudonyms works with --publish only: add --publish.")
     audit = audit_stored(where.store, where.benchmark, all_items=drawn.all_items, seed=drawn.seed, draws=drawn.draws)
     derive_guessable(where.store, where.benchmark, audit)
     library: MediaLibrary | None = None
@@ -338,7 +339,7 @@ def _run_name(text: str) -> tuple[str, str] | None:
         return None
     system, slash, condition = text.rpartition("/")
     if not slash or not system or not condition:
-        raise InputError("against", found=repr(text), expected="SYSTEM/CONDITION")
+        raise InputError(f"--against {text!r} names no run. Write SYSTEM/CONDITION.")
     return system, condition
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from proctor.api.access import checked
 from proctor.api.option_values import size_in_bytes
-from proctor.api.sources import existing_store
+from proctor.api.sources import existing_store, name_in
 from proctor.api.tables import FrameLike, Record
 from proctor.core import (
     BENCHMARKS,
@@ -21,6 +21,7 @@ from proctor.core import (
     InputError,
     Offered,
     PluginReport,
+    UnknownNameError,
     UsageError,
     admit_benchmark,
     benchmark_path,
@@ -64,7 +65,7 @@ def load(
         return _read(reader_at(path), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
     reader = reader_of(str(benchmark), track)
     if data is None:
-        raise UsageError("--data", f"the folder with the files of {benchmark}")
+        raise UsageError(f"--data is missing. Give the folder with the files of {benchmark}: --data FOLDER")
     return _read(reader, FilesOrigin(Path(data), track, as_lists(columns)), folder, seed)
 
 
@@ -114,6 +115,8 @@ def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
         return admitted(benchmark if media is None else replace(benchmark, media_root=media))
     name, path = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None
     if path is None:
+        opened = existing_store(given["store"])
+        name = name if opened is None else name_in(opened, name)
         data, remembered, track = recalled(name, given["store"], given["data"], media, given["track"])
         if given["data"] is not None or name in BENCHMARKS.names():
             remembered = media_at(remembered, given.get("cache"))
@@ -197,14 +200,23 @@ def recalled(
         return data, media, track
     opened = existing_store(store)
     stored = opened is not None and benchmark in opened.benchmark_names()
-    if not stored:
-        BENCHMARKS.get(benchmark)
+    if not stored and benchmark not in BENCHMARKS.names():
+        names = ", ".join(opened.benchmark_names()) if opened is not None else ""
+        where = f"; {opened.shown} has {names or 'none'}" if opened is not None else ""
+        try:
+            BENCHMARKS.get(benchmark)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{error}{where}") from None
     known = opened.card(benchmark).folders if opened is not None and stored else {}
-    found, expected = known.get("data"), f"the folder with the files of {benchmark}"
+    found = known.get("data")
     if found is None:
-        raise UsageError("--data", f"{expected}, such as --data {benchmark} (a store remembers it)")
+        raise UsageError(
+            f"--data is missing. Give the folder with the files of {benchmark} (a store remembers it): --data {benchmark}"
+        )
     if not Path(found).exists():
-        raise UsageError("--data", expected, found=f"nothing at {found} any more")
+        raise UsageError(
+            f"Nothing is at {found} any more, where the files of {benchmark} were. Give their folder: --data FOLDER"
+        )
     remembered = known.get("media")
     if media is None and remembered is not None and _still_there(remembered):
         media = remembered
@@ -258,7 +270,7 @@ def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
     from proctor.media import Excerpts, MediaAs
 
     if media_as is not None and not known:
-        raise UsageError("--media-as", "none: these videos are no parts of others", found=media_as)
+        raise UsageError(f"--media-as {media_as} does not fit: these videos are no parts of others. Leave it out.")
     return Excerpts(known, None if media_as is None else MediaAs(media_as))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -59,6 +59,7 @@ def form_of(path: Path, named: str, reader: core.BenchmarkReader) -> str:
         return FORMATS.get(named, FORMATS.read()).name
     found = recognised(path)
     own = type(reader).read_recorded is not core.BenchmarkReader.read_recorded and not reader.reads_paths
+    own = own and not (reader.recorded_in_folders and path.is_file())
     return "" if found == TABLE and (own or reader.ratings) and not is_export(path) else found
 
 
@@ -128,15 +129,16 @@ async def import_answers_async(
     if reader.ratings and not form:
         return await _import_own_ratings(loaded, reader, path, given)
     if given["answers_only"]:
-        raise core.UsageError("--answers-only", f"none: {path.name} holds no ratings", found="it")
+        raise core.UsageError(f"{path.name} holds no ratings. Leave --answers-only out.")
     if given["epoch"] is not None and not form:
-        raise core.UsageError("--epoch", f"none: files of {loaded.name} have one answer to an item", found="it")
-    recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
+        raise core.UsageError(f"Files of {loaded.name} have one answer to an item. Leave --epoch out.")
+    with _there(path):
+        recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
     core.admit_recorded(recorded, loaded, path if form else _read_by(reader, path))
-    recorded = _as_submission(recorded, loaded) if given["submission"] else recorded
+    recorded = _as_submission(path, recorded, loaded) if given["submission"] else recorded
     name = name or recorded.system
     if not name:
-        raise core.UsageError("--name", "one: the file does not name its system")
+        raise core.UsageError("The file does not name its system. Give its name: --name NAME")
     check_given_name(name)
     if condition and recorded.condition and condition != recorded.condition:
         expected = f"{recorded.condition}, as the files' names say"
@@ -163,10 +165,11 @@ async def _import_own_ratings(
     from proctor.runs import check_given_name, import_systems
 
     if given["name"]:
-        raise core.UsageError("--name", "none: the file names its systems", found=repr(given["name"]))
-    found = core.BENCHMARKS.make(
-        reader.name, lambda: reader.read_ratings(path, benchmark, answers_only=given["answers_only"])
-    )
+        raise core.UsageError(f"The file names its systems. Leave --name {given['name']} out.")
+    with _there(path):
+        found = core.BENCHMARKS.make(
+            reader.name, lambda: reader.read_ratings(path, benchmark, answers_only=given["answers_only"])
+        )
     for recorded in found:
         core.admit_recorded(recorded, benchmark, _read_by(reader, path))
         check_given_name(recorded.system)
@@ -188,15 +191,30 @@ def _use_columns(given: ImportOptions, own: Mapping[str, Sequence[str]]) -> None
     taken: dict[str, Literal["id_column", "answer_column"]] = {"item": "id_column", "candidate": "answer_column"}
     for field, columns in own.items():
         if field not in taken:
-            expected = "a field of the answers (item, candidate) or of the questions: the file is no table of ratings"
-            raise core.UsageError("--map", expected, found=f"{field}={columns[0]}")
+            raise core.UsageError(
+                f"The file is no table of ratings. Leave --map {field}={columns[0]} out; answers have item and candidate."
+            )
         given[taken[field]] = given[taken[field]] or columns[0]
 
 
-def _as_submission(recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
-    """The answers as a challenge counts them: one to each item, where a missing one is not submitted, and one above the
-    benchmark's time limit is late."""
+@contextmanager
+def _there(path: Path) -> Iterator[None]:
+    """Where something can't be read, says first that nothing is at its path, and what is there of a similar name."""
+    try:
+        yield
+    except core.UsageError:
+        raise
+    except core.InputError as error:
+        if "no such" not in str(error) or core.near_path(path):
+            core.existing(path, "recorded answers: a file or a folder")
+        raise
+
+
+def _as_submission(path: Path, recorded: RecordedAnswers, benchmark: core.Benchmark) -> RecordedAnswers:
+    """The answers in a file as a challenge counts them: one to each item, where a missing one is not submitted, and one
+    above the benchmark's time limit is late. Raises `InputError` for times in milliseconds."""
     given, limit = {answer.item_id: answer for answer in recorded.answers}, benchmark.budget_s
+    core.check_seconds(path, [one.timing.model_s for one in recorded.answers if one.timing is not None], limit)
     answers = []
     for item in benchmark.items:
         answer = given.get(item.id)
@@ -226,7 +244,7 @@ def _doubts(benchmark: core.Benchmark, recorded: RecordedAnswers) -> list[str]:
 def _own_recorded(reader: core.BenchmarkReader, path: Path, benchmark: core.Benchmark, name: str) -> RecordedAnswers:
     """Answers in the benchmark's own format."""
     if not name:
-        raise core.UsageError("--name", "one: the file does not name its system")
+        raise core.UsageError("The file does not name its system. Give its name: --name NAME")
     try:
         return core.BENCHMARKS.make(reader.name, lambda: reader.read_recorded(path, benchmark))
     except core.InputError as error:
@@ -305,16 +323,24 @@ def validate(
     )
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
         validate = core.VALIDATORS.get(benchmark)
-        return core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
+        with _there(path):
+            report = core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
+        tracks = core.BENCHMARKS.get(benchmark).tracks if benchmark in core.BENCHMARKS.names() else ()
+        if not tracks or track:
+            return report
+        choices = f"--track {', '.join(tracks[:-1])} or {tracks[-1]}"
+        assumed = f"Checked as the {tracks[-1]} track, since none was named ({choices})."
+        return replace(report, notes=(*report.notes, assumed))
     request.known_options()
     reader = core.reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
     form = form_of(path, "", reader)
-    if form:
-        named: ImportOptions = {"name": path.stem}
-        found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
-    else:
-        found = _own_recorded(reader, path, loaded, path.stem)
+    with _there(path):
+        if form:
+            named: ImportOptions = {"name": path.stem}
+            found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
+        else:
+            found = _own_recorded(reader, path, loaded, path.stem)
     core.admit_recorded(found, loaded, path if form else _read_by(reader, path))
     return _recorded_report(path, loaded, found, request)
 
@@ -325,7 +351,7 @@ def _recorded_report(
     """What is wrong with recorded answers as a submission: to unknown items and repeated ones are errors; those that are
     missing, late, or not in their format are counted as wrong."""
     limit = benchmark.budget_s if request.budget_s is None else request.budget_s
-    counted = _as_submission(recorded, replace(benchmark, budget_s=limit)).answers
+    counted = _as_submission(path, recorded, replace(benchmark, budget_s=limit)).answers
     findings = [core.Finding("unknown", name, "an answer", "an item of the benchmark") for name in recorded.unknown]
     findings += [core.Finding("duplicate", name, "several answers", "one answer") for name in recorded.repeated]
     findings += [finding for answer in counted if (finding := _counted_as_wrong(answer)) is not None]
@@ -430,7 +456,9 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
         runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
         if len(runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise core.InputError("--system and --condition", found=found, expected="one run")
+            raise core.InputError(
+                f"One run is exported, and this is not one: {found}. Choose it by --system and --condition."
+            )
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
     raise core.UsageError("--format", "a format of the benchmark", found=repr(form))
 
@@ -445,7 +473,7 @@ def _check_form(where: Stored, out: Path, form: str, *, named: bool) -> None:
         return
     known = ", ".join(every)
     if named:
-        raise core.UsageError("--format", f"one of {known}", found=repr(form))
+        raise core.UsageError(f"--format {form!r} is unknown: choose one of {known}.")
     found = f"a name that ends in .{form}" if form else "a name without an ending"
     endings = ", ".join(f".{name}" for name in TABLE_FORMATS)
     raise core.InputError(out, found=found, expected=f"one that ends in {endings}, or --format: {known}")
@@ -481,5 +509,5 @@ def _scored_runs(where: Stored) -> list[Run]:
     names = [run.system for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise core.InputError("--condition", found=f"{twice} under several", expected="one condition")
+        raise core.InputError(f"{twice} was run under several conditions. Choose one: --condition NAME")
     return runs

@@ -211,7 +211,9 @@ def arrange(
     built = build_systems(loaded.read_by, listed(system), given, access, loaded.items)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
     if access.batch is not None and budget_s is not None:
-        raise UsageError("--batch", "no budget: nobody knows what a reply took", found=f"one of {budget_s:g} s")
+        raise UsageError(
+            f"--batch can't keep a budget ({budget_s:g} s): nobody knows what a reply took. Ask without --batch."
+        )
     chosen = PlanOptions(
         seed=given["seed"],
         all_items=given["all_items"],
@@ -229,9 +231,9 @@ def _batch(given: RunOptions, systems: Sequence[SystemLike]) -> BatchFolder:
     from proctor.models import BatchFolder
 
     if systems:
-        raise UsageError("--batch", "models alone", found="--system")
+        raise UsageError("--batch asks models alone. Leave --system out, or --batch.")
     if given["share"]:
-        raise UsageError("--batch", "one process", found="--share")
+        raise UsageError("--batch works in one process. Leave --share out, or --batch.")
     return BatchFolder(Path(str(given["batch"])))
 
 

@@ -147,7 +147,7 @@ async def judge_grid_async(
     for factors in wanted:
         (prepared,) = await prepare_scorers(where.store, where.benchmark, _scored_as(given, factors, judge))
         if not isinstance(prepared, PreparedScorer):
-            raise UsageError("--model", "a model that judges")
+            raise UsageError("--model is missing. Give a model that judges: --model PROVIDER:NAME")
         done = await prepared.ask(given["stop"], given["on_change"])
         _refuse_gaps(prepared.scorer.name, done, given["limit"])
         cells.append(GridCell(prepared.scorer.name, factors, *_cost(done)))
@@ -166,7 +166,7 @@ def _combinations(given: GridOptions) -> list[dict[str, str]]:
         name: ("on", "off") if value == "both" else (value,) for name, value in switches.items()
     }
     if switches["images"] == "both" and given["media"] is None:
-        raise UsageError("--images both", "--media with it: the folder of the images")
+        raise UsageError("--images both needs the folder of the images: --media FOLDER")
     levels["documents"] = ("off", "on") if given["documents"] is not None else ("off",)
     found = [dict(zip(levels, each, strict=True)) for each in product(*levels.values())]
     if not 2 <= len(found) <= _MAX_CELLS or len(set(prompts)) < len(prompts):
@@ -391,10 +391,12 @@ async def prepare_probes(
 
     scorers, names = listed(given["scorer"]), listed(given["perturbations"]) or list(PERTURBATIONS)
     if not scorers:
-        raise UsageError("--scorer", "a judge or metric that scores changed answers, such as rouge-1-mean")
+        raise UsageError(
+            "--scorer is missing. Give a judge or metric that scores changed answers, such as --scorer rouge-1-mean."
+        )
     for name in names:
         if name not in PERTURBATIONS:
-            raise UsageError("--perturbation", one_of(list(PERTURBATIONS), name), found=repr(name))
+            raise UsageError(f"--perturbation {name!r} is unknown: choose {one_of(list(PERTURBATIONS), name)}")
     where = stored(source, benchmark)
     runs = [run for run in chosen_runs(where.store, where.benchmark) if run.system not in BASELINES]
     answers = AnswersOf(where.store, runs, all_items=given["all_items"])

@@ -125,7 +125,7 @@ def prepare_fit(
     if method == "embedded":
         return _at_once(lambda: _embedded(store, name, path, given))
     if method not in {"calibration", "choice", "examples", "pipeline"}:
-        raise UsageError("--method", "calibration, choice, examples, embedded or pipeline", found=repr(method))
+        raise UsageError(f"--method {method!r} is unknown: choose calibration, choice, examples, embedded or pipeline.")
     where.output(path, (".json",))
     _refuse_unwritable(path)
     if method == "calibration":
@@ -184,7 +184,9 @@ def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -
 
     scorers, folds = tuple(listed(given["scorer"])), given["folds"]
     if len(scorers) != 1:
-        raise UsageError("--scorer", "one: the judge whose scores are calibrated", found=", ".join(scorers) or "none")
+        raise UsageError(
+            f"{', '.join(scorers) or 'No scorer'}: one judge's scores are calibrated. Give it by --scorer NAME."
+        )
     table, (one,) = compared(store, benchmark, scorers)
     learned = fit_calibration(rated_scores(one, table), judge=one.name, folds=folds, seed=given["seed"])
     write_whole(out, learned.model_dump_json(indent=1) + "\n")

@@ -202,7 +202,7 @@ async def _captions(
     from proctor.runs import PaidVotes
 
     if given["media"] is None:
-        raise InputError("--caption-model", found="no --media", expected="the folder of the pictures")
+        raise InputError("--caption-model needs the folder of the pictures: --media FOLDER")
     paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
     client = pool.client(
         pool.only(_CLASSIFIER), {"temperature": 0.0}

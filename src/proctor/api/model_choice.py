@@ -166,7 +166,9 @@ def arrange_choice(
     given = filled("choose_model", ChooseOptions, options)
     models = [one if isinstance(one, str) else one.name for one in listed(given["model"])]
     if len(models) < 2:
-        raise UsageError("--model", "two models or more to choose from", found=", ".join(models) or "none")
+        raise UsageError(
+            f"{', '.join(models) or 'No model'}: there is nothing to choose from. Give two models or more by --model."
+        )
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / ANSWERS

@@ -35,10 +35,10 @@ def conditions_of(given: Any) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
     strange = [repr(name) for name in names if not isinstance(name, str)]
     if strange or not names:
-        raise UsageError("--condition", "names of conditions (proctor list conditions)", found=(strange or ["none"])[0])
+        raise UsageError(f"{(strange or ['Nothing'])[0]} is no name of a condition: proctor list conditions")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError("--condition", "each once", found=f"{twice} twice")
+        raise UsageError(f"--condition {twice} is given twice: give each once.")
     return names
 
 
@@ -60,7 +60,7 @@ def check_number(name: str, kind: Any, option: Option, value: Any) -> None:
         what = "a number" if float in kinds else "a whole number"
         bounds = "" if least is None else f" of {least:g} or more" if most is None else f" from {least:g} to {most:g}"
         shown = next((one for one in option.name.split() if one.startswith("--")), f"--{name.replace('_', '-')}")
-        raise UsageError(shown, f"{what}{bounds}", found=repr(value)[:80])
+        raise UsageError(f"{shown} {repr(value)[:80]} can't be used: give {what}{bounds}.")
 
 
 def texts(pairs: Sequence[str]) -> dict[str, str]:
@@ -69,7 +69,7 @@ def texts(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key or key in found:
-            raise InputError("--option", found=repr(pair), expected="each KEY=VALUE once")
+            raise InputError(f"--option {pair!r} can't be used: write KEY=VALUE, each key once.")
         found[key] = value
     return found
 
@@ -80,7 +80,7 @@ def columns_of(pairs: Sequence[str]) -> dict[str, list[str]]:
     for pair in pairs:
         name, equals, column = pair.partition("=")
         if not equals or not name.strip() or not column.strip():
-            raise UsageError("--map", "FIELD=COLUMN, such as question=Frage", found=repr(pair))
+            raise UsageError(f"--map {pair!r} names no column: write FIELD=COLUMN, such as --map question=Frage.")
         found.setdefault(name.strip(), []).append(column.strip())
     return found
 
@@ -104,7 +104,7 @@ def size_in_bytes(text: str | None) -> int | None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
     if found is None:
-        raise UsageError("size", "a size like 20GB or 500MB", found=repr(text))
+        raise UsageError(f"{text!r} is no size: write it like 20GB or 500MB.")
     return round(float(found[1]) * _UNITS[found[2]])
 
 
@@ -118,7 +118,7 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
         return None
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip(), re.ASCII)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise UsageError("--shard", "K/N, with K from 1 to N, such as 2/8", found=repr(text))
+        raise UsageError(f"--shard {text!r} can't be used: write K/N, with K from 1 to N, such as 2/8.")
     return int(found[1]), int(found[2])
 
 

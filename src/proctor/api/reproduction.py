@@ -181,7 +181,9 @@ def _media_root(where: Stored, given: ReproduceOptions) -> Path | None:
         data, media, track = recalled(where.benchmark, where.store, given["data"], None, given["track"])
         return reader_of(where.benchmark, track).load(Path(data), media_at(media)).media_root
     except UsageError as error:
-        raise UsageError("--media", "the folder of the benchmark's media (a store remembers it)") from error
+        raise UsageError(
+            "--media is missing. Give the folder of the benchmark's media (a store remembers it): --media FOLDER"
+        ) from error
 
 
 def _write(folder: Path, pictures: Sequence[tuple[str, bytes]]) -> None:

@@ -24,7 +24,6 @@ from proctor.core import (
     count_of,
     is_file_address,
     reader_or_default,
-    shell_word,
 )
 
 if TYPE_CHECKING:
@@ -137,13 +136,13 @@ async def prepare_scorers(
     """The first step of `score_async`: check everything before a call is paid. Metrics without a model score here."""
     metrics, judge, models = listed(given["metrics"]), given["judge"], listed(given["model"])
     if bool(metrics) == bool(judge or models):
-        what = (
-            "a model that judges (--model openai:gpt-5.2), a judge without one (--judge bertscore, --judge embedded:DIR), "
-            "or metrics on text (--metric rouge-l)"
+        raise UsageError(
+            "Metrics and a judge score one after the other. Leave out --metric, or --judge and --model."
+            if metrics
+            else "Nothing to score with. Give --metric (rouge-l; all), --judge (bertscore) or --model (openai:gpt-5.2)."
         )
-        raise UsageError("metrics and judge", f"one of them: {what}", found="both" if metrics else "neither")
     if shard_of(given["shard"]) and metrics:
-        raise UsageError("--shard", "none: it is for judges", found=repr(given["shard"]))
+        raise UsageError(f"--shard {given['shard']} is for judges. Leave it out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     if metrics:
         return await _by_metrics(where, metrics, given)
@@ -187,14 +186,16 @@ async def _judging(
         return await _by_dimensions(where, judge, given, votes)
     refused = next((one for one in ("options", "dimensions", "rated") if given[one]), None)
     if refused is not None:
-        raise UsageError(refused, "none: it is for judges of dimensions", found="it")
-    if isinstance(judge, str) and not listed(given["model"]):
-        raise UsageError("--model", "a model, needed to judge the answers of a store")
-    if not isinstance(judge, str) and not listed(given["model"]):
-        expected = (
-            f"a model, which {judge.address or judge.name} asks (a function that asks none is a metric: --metric)"
+        raise UsageError(
+            f"--{'option' if refused == 'options' else refused} is for judges of dimensions (proctor list judges). Leave it out, or name one by --judge."
         )
-        raise UsageError("--model", expected)
+    if isinstance(judge, str) and not listed(given["model"]):
+        raise UsageError("This judge asks a model. Give one: --model PROVIDER:NAME")
+    if not isinstance(judge, str) and not listed(given["model"]):
+        raise UsageError(
+            f"{judge.address or judge.name} asks a model. Give one: --model PROVIDER:NAME. A function that asks none is a "
+            "metric: --metric"
+        )
     return await _by_judge(where, judge, given, votes)
 
 
@@ -230,7 +231,7 @@ def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     from proctor.runs import PaidVotes
 
     if given["prompt"]:
-        raise UsageError("--prompt", "none: BERTScore asks no model", found=given["prompt"])
+        raise UsageError(f"BERTScore asks no model. Leave --prompt {given['prompt']} out.")
     scorer = RationaleScorer(load_bertscore(checked(SimilarityChoice, **given["options"]).settings()))
     items = [item for item in where.store.items(where.benchmark) if scorer.applies(item)]
     if not items:
@@ -284,7 +285,7 @@ async def _by_dimensions(
     from proctor.runs import NoVotes, PaidVotes, scored_cases
 
     if given["fallback"]:
-        raise UsageError("--fallback-model", "none: a judge of dimensions has none", found="it")
+        raise UsageError("A judge of dimensions has no fallback. Leave --fallback-model out.")
     store, benchmark = where.store, where.benchmark
     scheme, prompts = _scheme(where, given["dimensions"])
     paid, pool = PaidVotes(votes or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
@@ -318,7 +319,7 @@ def _judge_options(given: ScoreOptions, folder: str) -> dict[str, str]:
     options = {key: str(value) for key, value in given["options"].items()}
     if given["prompt"]:
         if "prompt" in options:
-            raise UsageError("--prompt", "one of --prompt and the option prompt", found="both")
+            raise UsageError("--prompt and --option prompt=… say the same. Leave one of them out.")
         options["prompt"] = given["prompt"]
     return {"folder": folder, **options} if folder else options
 
@@ -328,14 +329,12 @@ def ratings_in(
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
     """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if
     there are none."""
-    from proctor.runs import rated_cases
+    from proctor.runs import no_ratings, rated_cases
 
     scheme = scheme or store.card(benchmark).rating
     found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
     if scheme is None or not found:
-        place = f"ratings of {benchmark}"
-        expected = f"a table of ratings: proctor import {shell_word(benchmark)} RATINGS.csv"
-        raise InputError(store.shown, place, found="none by people", expected=expected)
+        raise no_ratings(store, benchmark)
     return scheme, found
 
 
@@ -410,7 +409,7 @@ def score_predictions(
         expected = "no file: import it (proctor import) and score the store"
         raise InputError(predictions, f"benchmark {benchmark!r}", found="a file of predictions", expected=expected)
     if references is None:
-        raise UsageError("--references", "a file: a file of predictions needs its references")
+        raise UsageError("A file of predictions needs its references. Give their file: --references FILE")
     given = dict(options or {})
     weights = {name: float(given.pop(name)) for name in reader.prediction_weights if name in given}
     how = checked(FileScoring, **given)
@@ -447,7 +446,9 @@ def _own_judge(where: Stored) -> str:
     card = where.store.card(where.benchmark)
     own = card.judge or reader_or_default(card.read_by).rubric_judge
     if own is None:
-        raise UsageError("--judge", f"a name, such as three-level: {where.benchmark} has no judge of its own")
+        raise UsageError(
+            f"{where.benchmark} has no judge of its own. Name one, such as --judge three-level (proctor list judges)."
+        )
     return own
 
 

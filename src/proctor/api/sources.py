@@ -25,6 +25,7 @@ from proctor.core import (
     output_file,
     reader_at,
     reader_of,
+    reader_of_paths,
     when_gone,
 )
 
@@ -230,17 +231,37 @@ def stored(
 
 
 def name_in(store: Store, benchmark: str) -> str:
-    """A benchmark's name in a store, given by name or by the path of your own questions. Raises `InputError` for a path
-    from which nothing in the store was read."""
-    path = None if benchmark in {"", *store.benchmark_names()} else benchmark_path(benchmark)
-    if path is None:
+    """A benchmark's name in a store. Your own questions may be given by path, or by the name of their file or folder, if
+    that is no other benchmark's. Raises `InputError` for a path from which nothing in the store was read."""
+    if benchmark in {"", *store.benchmark_names()}:
         return benchmark
-    whole = str(path.resolve())
-    for name in store.benchmark_names():
-        if store.card(name).folders.get("data") == whole:
-            return name
-    expected = f"questions of which it has answers ({', '.join(store.benchmark_names()) or 'none'})"
-    raise InputError(store.shown, found=str(path), expected=expected)
+    path = benchmark_path(benchmark)
+    known = {name: _places(store.card(name).folders.get("data")) for name in store.benchmark_names()}
+    if path is None:
+        called = [
+            name for name, places in known.items() if benchmark in {word for one in places for word in _words(one)}
+        ]
+        return called[0] if len(called) == 1 and benchmark not in BENCHMARKS.names() else benchmark
+    whole = path.resolve()
+    found = next((name for name, places in known.items() if whole in places), None)
+    if found is None:
+        expected = f"questions of which it has answers ({', '.join(known) or 'none'})"
+        raise InputError(store.shown, found=str(path), expected=expected)
+    return found
+
+
+def _places(data: str | None) -> list[Path]:
+    """The place that questions were read from, and their files."""
+    if data is None:
+        return []
+    place = Path(data)
+    with suppress(ProctorError, OSError):  # they are gone, or can't be read any more
+        return [place, *(file.resolve() for file in reader_of_paths().question_files(place) if file.suffix != ".yaml")]
+    return [place]
+
+
+def _words(place: Path) -> tuple[str, str]:
+    return place.name, place.stem
 
 
 def existing_store(store: Store | str | Path | None) -> Store | None:

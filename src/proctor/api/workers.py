@@ -349,7 +349,7 @@ def check_place(place: str, address: str) -> None:
     """Raises `UsageError` for an unknown place of workers."""
     if place not in _PLACES or (address and place != "ray"):
         found = f"{place}:{address}" if address else place
-        raise UsageError("--on", "store, slurm, ray or ray:ADDRESS", found=found)
+        raise UsageError(f"--on {found!r} is unknown: choose store, slurm, ray or ray:ADDRESS.")
 
 
 def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
@@ -359,7 +359,9 @@ def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
     if foreign:
         raise ConfigurationError(f"{foreign[0]} is code, which does not travel: use --share there")
     if prepared.store.dialect == "sqlite" and not local:
-        raise UsageError("--store", "a PostgreSQL URL: a file serves one machine", found=prepared.store.shown)
+        raise UsageError(
+            f"Workers on other machines can't reach the file {prepared.store.shown}. Give a PostgreSQL URL: --store postgresql://…"
+        )
 
 
 def worker_options(prepared: PreparedRun) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class Trial:
         name = self.phase or next(iter(public), "")
         if name not in public:
             expected = f"one with public questions: {', '.join(public) or 'there is none'}"
-            raise core.UsageError("--phase", expected, found=name)
+            raise core.UsageError(f"--phase {name!r} has no public questions: choose {expected}.")
         phase = public[name]
         data = self.folder / phase.questions
         media = self.media or (self.folder / phase.media if phase.media else data)
@@ -206,7 +206,9 @@ class Trial:
 
     def _without_challenge(self) -> tuple[core.Benchmark, Phase, Resources]:
         if not self.benchmark:
-            raise core.UsageError("--benchmark", f"that of the files in {self.folder}, which holds no {CHALLENGE_FILE}")
+            raise core.UsageError(
+                f"{self.folder} holds no {CHALLENGE_FILE}, so that its benchmark must be named: --benchmark {' or '.join(core.BENCHMARKS.names())}"
+            )
         found = load(self.benchmark, self.folder, self.media, track=self.track)
         budget = Budget() if found.budget_s is None else Budget(question_s=found.budget_s)
         phase = Phase(name="try", questions=str(self.folder), condition=found.conditions[0], budget=budget)

@@ -54,14 +54,14 @@ def change_team(challenge: Challenge, action: str, name: str, change: TeamChange
     """Changes a team; returns what was done, in a sentence. The actions are those of `TEAM_ACTIONS`. Raises `InputError`
     for an unknown team or account, `TeamError` for what the rules do not allow, and `UsageError` for what is missing."""
     if action not in TEAM_ACTIONS:
-        raise UsageError("ACTION", one_of([*TEAM_ACTIONS], action), found=repr(action))
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*TEAM_ACTIONS], action)}")
     with challenge.writing() as connection:
         return TEAM_ACTIONS[action](connection, challenge, name, change)
 
 
 def _add(connection: Connection, challenge: Challenge, name: str, change: TeamChange) -> str:
     if challenge.settings.terms and not change.agreed:
-        raise UsageError("--agreed", f"it, if the team agreed to the terms ({challenge.settings.terms})")
+        raise UsageError(f"--agreed is missing. Give it if the team agreed to the terms ({challenge.settings.terms}).")
     country = change.country.strip().upper()
     rights = (not change.not_eligible, not change.not_listed)
     entry = TeamEntry(name, change.institution, country, challenge.terms, *rights)
@@ -118,13 +118,13 @@ def _code(connection: Connection, challenge: Challenge, name: str, _: TeamChange
 
 def _member(change: TeamChange) -> str:
     if not change.member.strip():
-        raise UsageError("--member", "the name of an account (proctor users list)")
+        raise UsageError("--member is missing. Give the name of an account (proctor users list).")
     return change.member.strip()
 
 
 def _reason(why: str) -> str:
     if not why.strip():
-        raise UsageError("--why", "a reason, which the team sees")
+        raise UsageError("--why is missing. Give the reason; the team sees it.")
     return why.strip()
 
 
@@ -214,7 +214,7 @@ def change_submission(challenge: Challenge, action: str, phase: str, name: str, 
     """Cancels, disqualifies or reinstates a submission ("TEAM#NUMBER"); returns what was done. Raises `InputError` for an
     unknown submission, `UsageError` without a reason, and `StaleError` when it can no longer be cancelled."""
     if action not in SUBMISSION_ACTIONS:
-        raise UsageError("ACTION", one_of([*SUBMISSION_ACTIONS], action), found=repr(action))
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*SUBMISSION_ACTIONS], action)}")
     with challenge.reading() as connection:
         row = named_submission(connection, challenge, phase, name)
     if action == "cancel":
@@ -247,10 +247,10 @@ def change_description(
     reason) or does (`accept`); returns what was done. Raises `InputError` for an unknown team, without a description, and
     for a file that is there, and `UsageError` for what is missing."""
     if action not in DESCRIPTION_ACTIONS:
-        raise UsageError("ACTION", one_of([*DESCRIPTION_ACTIONS], action), found=repr(action))
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*DESCRIPTION_ACTIONS], action)}")
     if action in {"submit", "save"}:
         if file is None:
-            raise UsageError("FILE", "the description: a PDF, or plain text in UTF-8")
+            raise UsageError("FILE is missing. Give the description: a PDF, or plain text in UTF-8.")
         if action == "submit":
             describe(challenge, phase, team, file)
             return f"{team} handed in a description for {phase}"

@@ -25,6 +25,7 @@ from proctor.cli.output import (
     Output,
     OutputFormat,
     at_work,
+    named_in,
     note,
     print_blocks,
     print_json,
@@ -199,7 +200,7 @@ def show_item(
     from proctor.runs import composition, item_history, items_outside
 
     opened = api.open_store(store, create=False)
-    benchmark = api.name_in(opened, benchmark)
+    benchmark = named_in(opened, benchmark)
     if not item:
         facets = list(api.facets_of(by))
         rows = composition(opened, benchmark, facets, all_items=all_items)
@@ -208,7 +209,7 @@ def show_item(
         note(*filter(None, [outside_line(outside, facets)]))
         return
     if output is OutputFormat.CSV:
-        raise UsageError("--format", "table or json", found="csv")
+        raise UsageError("One item is no table for a CSV. Give --format json.")
     found = item_history(opened, benchmark, item, tuple(options["systems"]), tuple(options["conditions"]))
     reader = opened.card(benchmark).read_by
     sent = {number: _sent(reader, found.item, one) for number, one in enumerate(found.given) if prompt}
@@ -323,9 +324,11 @@ def _medium(medium: object) -> str:
     from proctor.core import AudioClip, VideoClip
 
     if isinstance(medium, VideoClip | AudioClip):
-        end = "its end" if medium.end is None else f"{medium.end:g} s"
         sound = " with its sound" if isinstance(medium, VideoClip) and medium.audio else ""
-        return f"{medium.source} from {medium.start:g} s to {end}{sound}"
+        if medium.end is None:
+            begins = f" from {medium.start:g} s on" if medium.start else " (whole)"
+            return f"{medium.source}{begins}{sound}"
+        return f"{medium.source} from {medium.start:g} s to {medium.end:g} s{sound}"
     return str(getattr(medium, "source", medium))
 
 
@@ -373,13 +376,13 @@ def audit_items(
     from proctor.runs import flag_guessable, items_to_audit
 
     if model and store is None:
-        raise UsageError("--store", "a store, which keeps the replies of --model", found="none")
+        raise UsageError("--model keeps its replies in a store. Give one: --store FILE")
     if data is not None:
         loaded = api.load(benchmark, data, track=track)
         benchmark, items = loaded.name, loaded.counted(all_items=all_items)
     else:
         opened = api.open_store(store, create=False)
-        benchmark = api.name_in(opened, benchmark)
+        benchmark = named_in(opened, benchmark)
         items = items_to_audit(opened, benchmark, all_items=all_items)
     replies = _option_auditors(items, model, store, asking, seed) if model else []
     with at_work("auditing the items"):

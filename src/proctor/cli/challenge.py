@@ -14,7 +14,7 @@ from proctor.api import BenchmarkName, Seed, Track, names_in
 from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.web import check_extra
-from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, shell_word
+from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of, one_of, shell_word
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
 
@@ -296,7 +296,7 @@ def pack(
     from proctor.challenges import PLATFORMS, check_pack, pack_folder, write_pack
 
     if platform not in PLATFORMS:
-        raise UsageError("PLATFORM", f"one of {', '.join(PLATFORMS)}", found=repr(platform))
+        raise UsageError(f"PLATFORM {platform!r} is unknown: choose {one_of(PLATFORMS, platform)}")
     place = pack_folder(folder, platform) if out is None else out
     if check and (place / "README.md").is_file():
         note(f"{place} is there already and is checked as it is.")
@@ -364,7 +364,7 @@ def doctor(
     from proctor.containers import executor_of
 
     if executor == "process":
-        raise UsageError("--executor", "podman or docker: a process has no limits to check", found="'process'")
+        raise UsageError("A process has no limits to check. Give --executor podman or docker.")
     with at_work("trying"):
         report = asyncio.run(examine_machine(executor_of(executor), folder, gpu or None))
     show_plugin_report(report, output)

@@ -163,7 +163,7 @@ def index(
     from proctor.judges import Chunking, IndexSettings, default_folder, open_index
 
     if overlap is not None and overlap > size // 2:
-        raise InputError("--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}")
+        raise InputError(f"--overlap {overlap} is too much: give at most half of --size, {size // 2}.")
     folder = out or default_folder(documents)
     opened = open_index(documents, folder, IndexSettings(chunking=Chunking.of(size, overlap), encoder=encoder))
     state = "built" if opened.built else "current"

@@ -12,10 +12,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from typing import NoReturn
 
 import typer
 
 from proctor import __version__
+from proctor.cli import STOPPED, STOPPED_EXIT
 from proctor.cli.renamed import ReplacedError
 from proctor.cli.tree import Group, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
 from proctor.core import ProctorError, UsageError, error_line, package_at_fault
@@ -46,7 +48,7 @@ GROUPS = {
     "items": "Check a benchmark's items.",
     "challenge": "Host a challenge: phases, boards, packs.",
     "review": "Studies: progress, agreement, exports, CSV.",
-    "users": "Say who may review, and as what.",
+    "users": "Manage accounts and roles.",
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Check and change a store of answers.",
 }
@@ -233,31 +235,56 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")  # NumPy's threads sleep when idle; as it is they spin
     try:
         _program(_wanted(sys.argv[1:]))(args=spread_settings(sys.argv[1:]), prog_name="proctor")
-    except ReplacedError as replaced:
-        sys.stderr.write(f"proctor: {replaced}\n")
-        sys.exit(2)
-    except ProctorError as error:
-        for line in getattr(error, "__notes__", ()):
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.write(f"proctor: {error}\n")
-        sys.exit(2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        sys.stderr.write("proctor: stopped\n")
-        sys.exit(130)
-    except BrokenPipeError:
+        _stopped()
+    except (SystemExit, Exception) as error:  # noqa: BLE001  (the edge of the process)
+        if was_interrupted(error):  # the library ends what Ctrl-C interrupts without a word
+            _stopped()
+        _end(error)
+
+
+def _end(error: SystemExit | Exception) -> NoReturn:
+    """End the process with the code and the line of an error. Raises what is a bug of Proctor."""
+    if isinstance(error, BrokenPipeError):
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:
-        if error.errno not in _SYSTEM_ERRORS:
-            raise
-        sys.stderr.write(f"proctor: {_place(error)}{error.strerror}\n")
-        sys.exit(1)
-    except Exception as error:  # what a store says itself has become an `InputError`
-        message = _explained(error)
-        if not message:
-            raise
-        sys.stderr.write(f"proctor: {message}\n")
-        sys.exit(1)
+    if isinstance(error, ProctorError):
+        for line in getattr(error, "__notes__", ()):
+            sys.stderr.write(f"{line}\n")
+    message, code = _told(error)
+    if not message:
+        raise error
+    sys.stderr.write(f"proctor: {message}\n")
+    sys.exit(code)
+
+
+def _told(error: SystemExit | Exception) -> tuple[str, int]:
+    """The line of an error, and the exit code; no line for one that is raised again."""
+    if isinstance(error, ReplacedError | ProctorError):
+        return str(error), 2 if isinstance(error, ReplacedError | UsageError) else 1
+    if isinstance(error, OSError):
+        return f"{_place(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", 1
+    return "" if isinstance(error, SystemExit) else _explained(error), 1
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an exception, such as one of an import that Ctrl-C cut short, came of a `KeyboardInterrupt`.
+
+    >>> was_interrupted(KeyboardInterrupt()), was_interrupted(ImportError("no such module"))
+    (True, False)
+    """
+    while not isinstance(error, KeyboardInterrupt):
+        below = error.__cause__ or error.__context__
+        if below is None:
+            return False
+        error = below
+    return True
+
+
+def _stopped() -> NoReturn:
+    """End as a program that Ctrl-C stopped."""
+    sys.stderr.write(f"{STOPPED}\n")
+    sys.exit(STOPPED_EXIT)
 
 
 def _explained(error: Exception) -> str:

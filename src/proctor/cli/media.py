@@ -50,7 +50,9 @@ def frames(
     from proctor.media import MediaLibrary, MediaSettings
 
     if not start < (inf if end is None else end) or end == inf:
-        raise UsageError("--end", f"a second after --start {start:g}", found="none" if end is None else f"{end:g}")
+        raise UsageError(
+            f"--end {'is missing' if end is None else f'{end:g} is not after --start'}: give a second after {start:g}."
+        )
     folders = _folders(out, videos)
     settings = MediaSettings(max_side=max_side, quality=quality, overlay=overlay)
     how = _scan(scan)
@@ -84,7 +86,7 @@ def _folders(out: Path | None, videos: list[Path]) -> dict[Path, Path]:
     for video in videos if out is not None else ():
         other = named.setdefault(video.stem, video)
         if other != video:
-            raise UsageError("--out", "another folder for one of them", found=f"{other} and {video}, both {video.stem}")
+            raise UsageError(f"{other} and {video} would both go to {video.stem}. Give another --out for one of them.")
     return {video: (out or Path()) / video.stem for video in videos}
 
 
@@ -110,7 +112,7 @@ def _scan(text: str | None) -> Scan | None:
     try:
         return parse_scan(text)
     except ParseError as error:
-        raise UsageError("--scan", error.expected, found=repr(error.found)) from None
+        raise UsageError(f"--scan {error.found!r} can't be used: give {error.expected}.") from None
 
 
 def _decoded(library: MediaLibrary, clip: VideoClip | Image, count: int | None, fps: float | None) -> list[Frame]:
@@ -142,7 +144,9 @@ def _region(text: str | None) -> Region | None:
         x, y, width, height = (float(part) for part in text.split(","))
         return Region(x=x, y=y, width=width, height=height)
     except (ValueError, ValidationError):
-        raise UsageError("--region", "four fractions of the frame, like 0.25,0,0.5,1", found=repr(text)) from None
+        raise UsageError(
+            f"--region {text!r} can't be used: give four fractions of the frame, like 0.25,0,0.5,1."
+        ) from None
 
 
 def cached(
@@ -164,9 +168,9 @@ def cached(
     from proctor.media import prune as remove_oldest
 
     if verify and prune:
-        raise UsageError("--prune", "one of --verify and --prune", found="both")
+        raise UsageError("--verify and --prune are two commands. Give one of them.")
     if remove and not verify:
-        raise UsageError("--remove", "--verify with it", found="it alone")
+        raise UsageError("--remove works with --verify only: add --verify.")
     folder = cache_folder(cache)
     if verify:
         entries = damaged(folder)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from proctor.judges.dimensions import SearchProgress
     from proctor.reports import Block
-    from proctor.runs import JudgeTally, PaidVotes, Tally
+    from proctor.runs import JudgeTally, PaidVotes, Store, Tally
 
 T = TypeVar("T")
 
@@ -123,6 +123,17 @@ def show(
         print_blocks(*blocks, apart=apart)
     else:
         print_records(rows, names=names)
+
+
+def named_in(store: Store, benchmark: str) -> str:
+    """The name of a benchmark in a store (see `api.name_in`); a note says it where the name of its file was given."""
+    from proctor.api import name_in
+    from proctor.core import benchmark_path
+
+    name = name_in(store, benchmark)
+    if name != benchmark and benchmark_path(benchmark) is None:
+        note(f"{benchmark} is called {name} in {store.shown}.")
+    return name
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:

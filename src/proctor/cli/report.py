@@ -13,6 +13,7 @@ from proctor.cli.output import (
     OutputFormat,
     at_work,
     drawn_over,
+    named_in,
     note,
     print_json,
     say,
@@ -44,7 +45,7 @@ def report(
     from proctor.runs import pseudonyms_of
 
     opened, names = api.open_store(store, create=False), dict[str, str]()
-    benchmark = api.name_in(opened, benchmark)
+    benchmark = named_in(opened, benchmark)
     if options["publish"] and options["pseudonyms"]:
         names = pseudonyms_of(opened, benchmark, tuple(options["baselines"]), options["seed"])
         options["pseudonyms"] = names
@@ -86,7 +87,9 @@ def export(
     from proctor.interchange import Written
 
     form = options["format"] or out.suffix.removeprefix(".")
-    count = api.export(api.open_store(store, create=False), out, benchmark, **options)
+    opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
+    count = api.export(opened, out, benchmark, **options)
     if isinstance(count, Written):
         note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
         say(f"{count_of(count.count, count.what)} in {out}")
@@ -95,7 +98,7 @@ def export(
     what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
     say(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():
-        note(f"Next: proctor validate {benchmark} {shell_word(out)}")
+        note(f"Next: proctor validate {benchmark} {shell_word(out)} --store {store_word(opened.shown)}")
 
 
 def reproduce(
@@ -113,7 +116,7 @@ def reproduce(
     opened = api.open_store(store, create=False)
     with show_steps("making again", 0) as progress:
         watched: ReproduceOptions = {**options, "on_change": progress}
-        found = api.reproduce(opened, api.name_in(opened, benchmark), **watched)
+        found = api.reproduce(opened, named_in(opened, benchmark), **watched)
     show(output, found.rows, *found.tables)
     note(*found.notes)
     if not found.ok:

@@ -24,6 +24,7 @@ from proctor.cli.output import (
     OutputFormat,
     at_work,
     drawn_over,
+    named_in,
     note,
     print_blocks,
     print_json,
@@ -95,10 +96,11 @@ def results(
 
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
-        raise UsageError("--metric", "one of them: judgements are of no metric", found="with --flags")
+        raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
     if flags or content_hash or protocol:
         _refuse_drawn(figure, form)
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
+    benchmark = named_in(opened, benchmark)
     if flags:
         _show_flags(opened, benchmark, options, output)
         return
@@ -221,6 +223,7 @@ def compare(
     from proctor import api
 
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     with at_work("comparing runs"):
         table = api.compare(opened, benchmark, **options)
     _draw(table, figure, options["metrics"])
@@ -310,9 +313,10 @@ def rank(
     from proctor.stats import Resampling
 
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     if metric or scorer:
         if detail or mine or two_level:
-            raise UsageError("--metric", "it without --mine, --two-level and --detail", found="one of them")
+            raise UsageError("--metric ranks without --mine, --two-level and --detail. Leave them out.")
         shown = public_copy(opened, benchmark) if publish else opened
         _rank_by(shown, benchmark, (metric, scorer), options, output, figure)
         return
@@ -352,7 +356,7 @@ def _rank_by(
         name for name, (_, one) in declared(RankOptions).items() if name not in names and given[name] != one.default
     ]
     if others:
-        raise UsageError("--metric", f"it without --{others[0].replace('_', '-')}", found="both")
+        raise UsageError(f"--metric ranks by all questions. Leave --{others[0].replace('_', '-')} out.")
     with at_work("ranking systems"):
         table = api.leaderboard(store, benchmark, by[0], scorer=by[1], **{name: given[name] for name in names})
     _draw(table, figure)
@@ -411,8 +415,9 @@ def analyze(
     from proctor.runs import public_copy
 
     if output is OutputFormat.CSV and out is None:
-        raise UsageError("--format csv", "a folder for one file a table: --out", found="no --out")
+        raise UsageError("Several tables don't fit one CSV. Give a folder for them: --out FOLDER")
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     with at_work("analyzing"):
         tables = api.analyze(public_copy(opened, benchmark) if publish else opened, benchmark, **options)
     found = tables.data

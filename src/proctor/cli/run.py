@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
+from proctor.cli import STOPPED_EXIT
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
 from proctor.core import (
     COMMANDS,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from proctor.runs import RunEstimate, Tally
 
 FAILED_EXIT = 3
-
-STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
 
 _CAUSES = 5
 _LONGEST = 200  # characters of a reason, which may quote a whole page

@@ -85,7 +85,7 @@ def score(
 
     if predictions is not None:
         if options["model"] or options["judge"]:
-            raise UsageError("--model and --judge", "none: a file of predictions is marked by code", found="one")
+            raise UsageError("A file of predictions is marked by code. Leave --model and --judge out.")
         how = options["options"]
         show_plugin_report(
             api.score_predictions(benchmark, predictions, references, options=how, draws=draws, seed=seed), output
@@ -291,20 +291,19 @@ def audit(
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
     if tables and not (scores and ratings):
-        given, missing = ("--scores", "--ratings") if scores else ("--ratings", "--scores")
-        raise UsageError(missing, f"a file, which {given} needs")
+        raise UsageError("--scores also needs --ratings FILE." if scores else "--ratings also needs --scores FILE.")
     if not tables and not benchmark:
-        raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
-    if tables and benchmark and official is None:
         raise UsageError(
-            "BENCHMARK", "a store with it, or --protocol official: tables name none", found=repr(benchmark)
+            "Nothing to audit. Give the name of a benchmark in a store, or two tables: --scores FILE --ratings FILE"
         )
+    if tables and benchmark and official is None:
+        raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or add --protocol official.")
     source = scores if tables else api.open_store(store, create=False)
     found = api.audit(source, ratings, benchmark="" if tables else benchmark, **comparing).data
     rated = dict.fromkeys(dimension for _, dimension in found.table.dimensions)
     for name in dimensions or ():
         if name not in rated:
-            raise UsageError("--dimension", one_of(list(rated), name), found=repr(name))
+            raise UsageError(f"--dimension {name!r} was not rated: choose {one_of(list(rated), name)}")
     note(*found.table.notes, *(f"{metric.name}: {line}" for metric in found.metrics for line in metric.notes))
     if report is not None:
         _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))
@@ -326,7 +325,7 @@ def _probed(options: AuditOptions) -> dict[str, Any]:
     for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"):
         if options[name]:
             shown = "map" if name == "columns" else name.replace("_", "-")
-            raise UsageError(f"--{shown}", "none: --perturb compares with no rating", found="it")
+            raise UsageError(f"--perturb compares with no rating. Leave --{shown} out.")
     return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
 
 
@@ -374,7 +373,7 @@ def _official(benchmark: str) -> Any:
 
     reader = reader_or_default(benchmark)
     if not reader.audit_figures:
-        raise UsageError("--protocol official", "a benchmark that has one", found=repr(benchmark))
+        raise UsageError(f"{benchmark!r} has no protocol of its own. Leave --protocol official out.")
     settings = CorrelationSettings(draws=0)
 
     def figures(found: AuditReport) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
-from proctor.cli.output import Output, OutputFormat, at_work, note, say, show
+from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
 from proctor.core import Option, UsageError, count_of, plain_table, thousands
 
 if TYPE_CHECKING:
@@ -68,9 +68,11 @@ def delete(
 
     named = bool(options["systems"] or options["conditions"])
     if [everything, named, bool(scorer)].count(True) != 1:
-        expected = "it, or runs by --system and --condition, or a --scorer"
-        raise UsageError("--all", expected, found="several" if everything or named else "neither")
+        raise UsageError(
+            f"{'Several things' if everything or named else 'Nothing'} to delete. Give one of: --all, runs by --system and --condition, --scorer NAME."
+        )
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     if scorer:
         count = count_scores(opened, benchmark, scorer)
         told = count_of(count, "score")
@@ -79,7 +81,7 @@ def delete(
         return
     runs = chosen_runs(opened, benchmark, tuple(options["systems"]), tuple(options["conditions"]))
     if not runs and not everything:
-        raise UsageError("--condition", "those of a run", found="no run of this system and condition")
+        raise UsageError("No run has this system and this condition: proctor list runs")
     _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=yes)
     count = delete_benchmark(opened, benchmark) if everything else delete_runs(opened, runs)
     say(f"Deleted {count_of(len(runs), 'run')}, {count_of(count, 'answer')}")
@@ -100,6 +102,7 @@ def rename(
     from proctor.runs import chosen_runs, rename_system
 
     opened = api.open_store(store, create=False)
+    benchmark = named_in(opened, benchmark)
     runs = chosen_runs(opened, benchmark, (old,))
     _confirm(f"Rename {_told(opened, runs)} of {benchmark} to {new}?", yes=yes)
     rename_system(opened, benchmark, runs, new)
@@ -114,15 +117,28 @@ def _told(store: Store, runs: Sequence[Run]) -> str:
     return f"{named or 'no run'}{more} ({count_of(answers, 'answer')})"
 
 
+def _asked() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
 def _confirm(question: str, *, yes: bool) -> None:
     """Ask for confirmation on a terminal. Elsewhere --yes is required."""
     from proctor.core import clean
 
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise UsageError("--yes", "it: here nobody can be asked")
-    typer.confirm(clean(question), abort=True)
+    if not _asked():
+        raise UsageError("Here nobody can be asked. Add --yes to do it without a question.")
+    try:
+        agreed = typer.confirm(clean(question))
+    except typer.Abort as abort:  # Ctrl-C, or the end of what can be read
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise abort.__context__ from None
+        agreed = False
+    if not agreed:
+        note("Nothing was changed.")
+        raise typer.Exit(1)
 
 
 def merge(
@@ -205,7 +221,8 @@ def disqualify(
     from proctor.runs import reinstate
 
     decide = reinstate if undo else rule_out
-    ruling = decide(api.open_store(store, create=False), benchmark, system, reason, at=_now())
+    opened = api.open_store(store, create=False)
+    ruling = decide(opened, named_in(opened, benchmark), system, reason, at=_now())
     state = "Ranked again" if undo else "Disqualified"
     why = f"; taken back {ruling.lifted[:10]} ({ruling.lifted_because})" if undo else ""
     say(f"{state}: {ruling}{why}")
@@ -228,7 +245,8 @@ def decide(
     from proctor import api
     from proctor.runs import decide as record
 
-    found = record(api.open_store(store, create=False), benchmark, file, by=by, at=_now())
+    opened = api.open_store(store, create=False)
+    found = record(opened, named_in(opened, benchmark), file, by=by, at=_now())
     counts = {"Answers decided": found.answers, "of these again": found.again}
     counts |= {"decided so before": found.unchanged, "still unresolved": found.left}
     say("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))

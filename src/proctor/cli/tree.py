@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import takewhile, zip_longest
@@ -15,15 +14,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from proctor.api import declared
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
-from proctor.cli.renamed import (
-    ALIASES,
-    DELETING,
-    NO_CHOICE,
-    RENAMED_COMMANDS,
-    SIMILAR,
-    replaced_command,
-    replaced_option,
-)
+from proctor.cli.renamed import ALIASES, DELETING, RENAMED_COMMANDS, SIMILAR, replaced_command, replaced_option
+from proctor.cli.usage import wrong_usage
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 
 PARTIAL_EXIT = 3
@@ -31,7 +23,8 @@ PARTIAL_EXIT = 3
 
 _PROGRAM = "proctor"
 
-_PREFIX = "Value error, "  # what the library says before the reason
+_REFUSED = tuple(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
+"""The library's exception for wrong arguments, which it does not export."""
 
 
 class Command(TyperCommand):
@@ -61,10 +54,10 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises `ReplacedError` for a renamed option."""
+        """Parse the arguments. Raises `ReplacedError` for a renamed option, and `UsageError` for wrong arguments."""
         given = list(args)
         if apart := _apart(self, given):
-            ctx.fail(f"A name and its settings stand in quotes: {apart}")
+            raise UsageError(f"A name and its settings stand in quotes: {apart}")
         try:
             return list(super().parse_args(ctx, args))
         except typer.Exit:
@@ -74,14 +67,14 @@ class Command(TyperCommand):
             former = replaced_option(_path(ctx), option, given) if option else None
             if former is not None:
                 raise former from error
-            near = getattr(error, "possibilities", None)
-            if option and near:
-                ctx.fail(f"No such option {option}. Did you mean {' or '.join(sorted(near))}?")
-            if option == "" and (message := getattr(error, "message", "")).startswith(_PREFIX):
-                error.message = _with_hint(message.removeprefix(_PREFIX))  # type: ignore[attr-defined]
-            if "unexpected extra argument" in getattr(error, "message", ""):
-                error.message += _named_options(self)  # type: ignore[attr-defined]
-            raise
+            if ctx.resilient_parsing or not _of_usage(error):
+                raise
+            raise wrong_usage(error, _path(ctx), self, _named_options(self)) from error
+
+
+def _of_usage(error: Exception) -> bool:
+    """Whether the library refuses arguments, and does not ask for the help."""
+    return isinstance(error, _REFUSED) and type(error).__name__ != "NoArgsIsHelpError"
 
 
 def _apart(command: Any, given: Sequence[str]) -> str:
@@ -99,7 +92,7 @@ def _named_options(command: Any) -> str:
     """A hint that an extra argument may need the name of an option."""
     known = {name for param in command.params for name in param.opts}
     name = next((one for one in ("--system", "--condition", "--model") if one in known), "")
-    return f". Options have names, such as {name} NAME" if name else ""
+    return f" Options have names, such as {name} NAME." if name else ""
 
 
 class Group(TyperGroup):
@@ -117,6 +110,15 @@ class Group(TyperGroup):
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, line in rows])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the command. Raises `UsageError` for wrong ones."""
+        try:
+            return list(super().parse_args(ctx, args))
+        except Exception as error:
+            if ctx.resilient_parsing or not _of_usage(error):
+                raise
+            raise wrong_usage(error, _path(ctx), self) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command with the first name (`help NAME` is `NAME --help`). Raises `ReplacedError` for an old name."""
@@ -143,7 +145,7 @@ class Group(TyperGroup):
         if former is not None:
             raise former
         below = [f"{one} {name}" for one in known if name in getattr(self.get_command(ctx, one), "commands", {})]
-        return ctx.fail(_unknown(_path(ctx), name, known, below))
+        raise UsageError(_unknown(_path(ctx), name, known, below))
 
 
 def new_group(summary: str) -> typer.Typer:
@@ -229,23 +231,12 @@ def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -
     others = {} if path else SIMILAR | RENAMED_COMMANDS
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
     near = [others.get(match, match) for match in get_close_matches(name, alike, n=1)]
+    near = near or [word for word in known if name in word.split("-")]
     meant = [others[name]] if name in others else list(below) or near
     lines = [f"'{' '.join(word for word in (_PROGRAM, path, one) if word)}'" for one in meant]
-    hint = f" Did you mean {' or '.join(lines)}?" if lines else ""
-    return f"No such command {name!r}.{hint} Commands: {', '.join(known)}"
-
-
-def _with_hint(message: str) -> str:
-    """Add the nearest choice to an error that lists the choices in quotes after the wrong value.
-
-    >>> _with_hint("'runss' is not one of 'metrics', 'runs'.")
-    "'runss' is not one of 'metrics', 'runs'. Did you mean 'runs'?"
-    """
-    found, *choices = re.findall(r"'([^']*)'", message) or [""]
-    if found in NO_CHOICE:
-        return f"{message} {NO_CHOICE[found]}"
-    near = get_close_matches(found, choices, n=1)
-    return f"{message} Did you mean {near[0]!r}?" if near else message
+    if lines:
+        return f"No such command {name!r}. Did you mean {' or '.join(lines)}?"
+    return f"No such command {name!r}. Choose one of {', '.join(known)}"
 
 
 def _path(ctx: Any) -> str:
@@ -274,7 +265,7 @@ def spread_settings(arguments: Sequence[str]) -> list[str]:
     for argument, value in zip_longest(arguments, arguments[1:], fillvalue=""):
         if spread and spread[-1] == "--settings" and _is_word(argument):
             example = f"{argument}={value}" if _is_word(value) else f"{argument}=VALUE"
-            raise UsageError("--settings", f"KEY=VALUE, such as {example}", found=repr(argument))
+            raise UsageError(f"--settings {argument} has no value. Write --settings {example}")
         if inside and _is_setting(argument) and spread[-1] != "--settings":
             spread.append("--settings")
         elif argument.startswith("-") or "=" not in argument:
@@ -338,7 +329,7 @@ def _csv_rows(report: PluginReport) -> list[dict[str, JsonValue]]:
         return list(tables[0].records)
     only = None if tables else _only_rows(report.json)
     if only is None:
-        raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
+        raise UsageError(f"{len(tables)} tables don't fit one CSV. Give --format json.")
     return only
 
 

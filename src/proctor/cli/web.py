@@ -13,7 +13,7 @@ import typer
 
 from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
-from proctor.core import ConfigurationError, Option, UsageError, count_of, pip_install
+from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, pip_install
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
@@ -102,6 +102,10 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
         from proctor.challenges import open_challenge
 
         return open_challenge(folder, store, listening, same_user=same_user)
+    if not (folder / "review.yaml").is_file():
+        found = "no review.yaml and no challenge.yaml" if folder.is_dir() else "no such folder"
+        expected = "the folder of a review, or of a challenge (proctor challenge new)"
+        raise InputError(folder, found=found, expected=expected)
     from proctor.web import open_review
 
     review, updates = open_review(folder, store, listening, to_serve=True)

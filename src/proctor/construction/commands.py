@@ -165,7 +165,7 @@ def _reader(benchmark: str, data: Path | None) -> tuple[core.BenchmarkReader, Pa
         return core.reader_at(path), path
     reader = core.BENCHMARKS.get(benchmark)
     if data is None:
-        raise core.UsageError("--data", f"the folder with the files of {benchmark}")
+        raise core.UsageError(f"--data is missing. Give the folder with the files of {benchmark}: --data FOLDER")
     return reader, data
 
 

@@ -133,7 +133,7 @@ def executor_of(name: str) -> Executor:
             return PodmanExecutor(name)
         case "process":
             return ProcessExecutor()
-    raise UsageError("--executor", f"one of {', '.join(EXECUTORS)}", found=repr(name))
+    raise UsageError(f"--executor {name!r} is unknown: choose one of {', '.join(EXECUTORS)}.")
 
 
 def same_label(found: str, wanted: str) -> bool:

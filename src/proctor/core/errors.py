@@ -141,14 +141,17 @@ class ProblemsError(InputError):
 
 
 class UsageError(InputError):
-    """A required option is missing, or an option conflicts with others: wrong usage, exit code 2.
+    """A required option is missing, has a wrong value, or conflicts with others: wrong usage, exit code 2. One line says
+    the mistake, and then what to do; what was found and expected only where that says it better.
 
-    >>> print(UsageError("--data", "the folder with the files of focus"))
-    --data: found none, expected the folder with the files of focus
+    >>> print(UsageError("--data is missing: give the folder with the files of focus."))
+    --data is missing: give the folder with the files of focus.
+    >>> print(UsageError("--phase", "one of test, final", found="'tset'"))
+    --phase: found 'tset', expected one of test, final
     """
 
-    def __init__(self, option: str, expected: str, *, found: str = "none") -> None:
-        super().__init__(option, found=found, expected=expected)
+    def __init__(self, mistake: str, expected: str = "", *, found: str = "none") -> None:
+        super().__init__(mistake, found=found if expected else "", expected=expected)
 
 
 class ConfigurationError(ProctorError):
@@ -201,3 +204,12 @@ class ParseError(ProctorError):
         super().__init__(f"expected {expected}, found {shown!r}")
         self.expected = expected
         self.found = found
+        self._shown = shown
+
+    def at(self, file: str | Path | None, place: str = "") -> InputError:
+        """The same at a place in a file.
+
+        >>> print(ParseError(expected="yes or no", found="perhaps").at("a.csv", "row 3"))
+        a.csv: row 3: found 'perhaps', expected yes or no
+        """
+        return InputError(file, place, found=repr(self._shown), expected=self.expected)

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,11 +16,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from proctor.core.errors import InputError
 from proctor.core.field_problems import first_problem
+from proctor.core.file_kinds import kind_of_bytes, kind_of_text
 
 _LIMIT = "PROCTOR_MAX_FILE_MB"
 _MAX_MB = 100
 
-_PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"7z\xbc\xaf": "a 7z archive"}
 _HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 Model = TypeVar("Model", bound=BaseModel)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -193,6 +194,44 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
+def near_path(path: Path) -> str:
+    """A suggestion for a path that is not there: the file or folder beside it whose name is most alike; "" for none.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "gemini-3-pro").mkdir()
+    ...     near_path(Path(folder) / "gemini").replace(folder, ""), near_path(Path(folder) / "claude")
+    ("; did you mean '/gemini-3-pro'?", '')
+    """
+    try:
+        names = sorted(one.name for one in path.parent.iterdir() if one.suffix == path.suffix or not path.suffix)
+    except (OSError, ValueError):
+        return ""
+    names = names[:_MOST_NAMES] if path.name else []
+    begun = [name for name in names if len(path.stem) > 2 and name.casefold().startswith(path.stem.casefold())]
+    near = begun[:1] or get_close_matches(path.name, names, n=1, cutoff=0.75)
+    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+
+
+def existing(path: Path, expected: str) -> Path:
+    """A path of a user where a file or a folder is. Raises `InputError` with what was `expected`, and a similar name.
+
+    >>> existing(Path("absent"), "recorded answers")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: absent: found no such file or folder, expected recorded answers
+    """
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        there = False
+    if not there:
+        raise InputError(path, found="no such file or folder", expected=f"{expected}{near_path(path)}")
+    return path
+
+
+_MOST_NAMES = 2_000
+
+
 def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
     """The content of a file, as `read_bytes`. Raises `InputError` with what was `expected`.
 
@@ -208,7 +247,7 @@ def input_bytes(file: Path, expected: str = "a readable file") -> bytes:
     try:
         return read_bytes(file)
     except FileNotFoundError as error:
-        raise InputError(file, found="no such file", expected=expected) from error
+        raise InputError(file, found="no such file", expected=f"{expected}{near_path(file)}") from error
     except OSError as error:
         raise InputError(file, found=error.strerror or "an unreadable file", expected=expected) from error
 
@@ -270,6 +309,10 @@ def parse_json(
     try:
         return load_json(text, pairs=pairs, halves=halves)
     except JsonError as error:
+        kind = "" if place else kind_of_text(text if isinstance(text, str) else text.decode("utf-8-sig"))
+        if kind:
+            expected = "one JSON value: a list of these objects" if kind == "JSON lines" else "JSON"
+            raise InputError(file, found=kind, expected=expected) from error
         inside = error.place.removeprefix("line 1, ") if place else error.place
         where = ", ".join(part for part in (place, inside) if part)
         raise InputError(file, where, found=error.found, expected=error.expected) from error
@@ -388,7 +431,9 @@ def refusal(
 
 
 def _not_utf8(file: Path, error: UnicodeDecodeError) -> InputError:
-    packed = next((name for mark, name in _PACKED.items() if error.object.startswith(mark)), "")
-    if packed:
-        return InputError(file, found=packed, expected="the file itself: unpack it first")
+    kind = kind_of_bytes(error.object)
+    if kind.endswith("archive"):
+        return InputError(file, found=kind, expected="the file itself: unpack it first")
+    if kind:
+        return InputError(file, found=kind, expected="text in UTF-8")
     return InputError(file, f"byte {error.start}", found="text that is not UTF-8", expected="UTF-8")

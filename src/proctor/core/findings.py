@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from pydantic import JsonValue
@@ -136,6 +137,71 @@ def first_fault(file: Path, faults: Sequence[TableFault]) -> InputError:
         for line in by_cause(table_findings([(file, fault) for fault in faults]), option=""):
             error.add_note(line)
     return error
+
+
+_MOST_OF_ALL = 0.9
+
+
+def check_fields(file: Path, entries: Sequence[object], needed: Sequence[str], expected: str) -> None:
+    """Raises one `InputError` if nearly all entries of a file (more than three) lack a needed field: then the fields have
+    other names, and what each entry lacks is only a consequence. `expected` names the fields.
+
+    >>> entries = [{"question_id": str(number), "answer": "yes"} for number in range(9)]
+    >>> check_fields(Path("a.json"), entries, ("qID", "content"), "the fields qID and content")
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.json: found entries with the fields question_id, answer, expected the fields qID and content
+    """
+    objects = [entry for entry in entries if isinstance(entry, dict)]
+    lacking = [entry for entry in objects if any(name not in entry for name in needed)]
+    if len(entries) > _SHOWN and len(objects) < len(entries) * (1 - _MOST_OF_ALL):
+        known: dict[type, str] = {str: "a text", list: "a list"}
+        kinds = Counter(known.get(type(entry), "a number") for entry in entries)
+        raise InputError(
+            file, found=f"entries that are {kinds.most_common(1)[0][0]}", expected=f"objects with {expected}"
+        )
+    if len(lacking) > max(_SHOWN, _MOST_OF_ALL * len(entries) - 1):
+        names = [str(name)[:40] for name in dict.fromkeys(name for entry in lacking[:100] for name in entry)]
+        more = " …" if len(names) > 2 * _SHOWN else ""
+        found = f"entries with the fields {', '.join(names[: 2 * _SHOWN])}{more}" if names else "empty entries"
+        raise InputError(file, found=found, expected=expected)
+
+
+def check_wrapped(file: Path, value: Mapping[str, object]) -> None:
+    """Raises `InputError` for an object that only holds a list of entries under some name.
+
+    >>> check_wrapped(Path("a.json"), {"answers": [{"id": "q1"}], "team": "a"})
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.json: found the list under 'answers' in an object, expected the list itself
+    """
+    lists = [
+        name for name, one in value.items() if isinstance(one, list) and any(isinstance(part, dict) for part in one)
+    ]
+    others = [one for name, one in value.items() if name not in lists and isinstance(one, list)]
+    if len(lists) == 1 and not others and len(value) <= 2 * _SHOWN:
+        found = f"the list under {str(lists[0])[:40]!r} in an object"
+        raise InputError(file, found=found, expected="the list itself")
+
+
+_THOUSAND, _FAR, _LATE_ENOUGH = 1000.0, 10.0, 0.8
+
+
+def check_seconds(file: Path, seconds: Sequence[float], limit: float | None) -> None:
+    """Raises `InputError` if the times of answers look like milliseconds: nearly all are above the limit, by far or as
+    whole numbers, and a thousandth of their median is within it.
+
+    >>> check_seconds(Path("a.json"), [812.0, 890.0, 905.5, 1400.0], 15)
+    Traceback (most recent call last):
+    proctor.core.errors.InputError: a.json: found times with a median of 898 where 15 s are allowed (milliseconds?), expected seconds
+    >>> check_seconds(Path("a.json"), [3.2, 14.0, 15.5, 40.0], 15)
+    """
+    if limit is None or not limit or len(seconds) <= _SHOWN:
+        return
+    late = sum(one > limit for one in seconds)
+    typical = median(seconds)
+    far = _FAR if any(one % 1 for one in seconds) else 2.0
+    if late >= _LATE_ENOUGH * len(seconds) and typical >= far * limit and typical / _THOUSAND <= limit:
+        found = f"times with a median of {typical:.0f} where {limit:g} s are allowed (milliseconds?)"
+        raise InputError(file, found=found, expected="seconds")
 
 
 @dataclass(frozen=True)

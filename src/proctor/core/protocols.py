@@ -314,6 +314,8 @@ class BenchmarkReader(ABC):
     """Information for models and judges, which must not reveal anything about single items."""
     rubric_judge: str | None = None
     """The registry name of the judge intended for its free-text answers."""
+    recorded_in_folders: bool = False
+    """Whether `read_recorded` reads folders only, so that a single file is another program's table."""
     ratings: bool = False
     """Whether recorded files have answers of several systems with human ratings (`read_ratings`), and scores of them
     (`read_scores`)."""

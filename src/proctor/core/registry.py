@@ -51,14 +51,17 @@ class Registry(Generic[T]):
         fits: Callable[[object], bool] = callable,
         expected: str = "a function or a class",
         named: bool = False,
+        elsewhere: str = "",
     ) -> None:
         """`fits` says whether what a package offers is such a thing, and `expected` what that is. Things that are
-        `named` have the name of their entry point."""
+        `named` have the name of their entry point. `elsewhere` is said of an unknown name that resembles none: where
+        other names come from."""
         self._what = what
         self.group = group
         self._fits = fits
         self._expected = expected
         self._named = named
+        self._elsewhere = elsewhere
         self._known: dict[str, T] = {}
         self._own: set[str] = set()
         self._offered: dict[str, EntryPoint] | None = None
@@ -91,7 +94,9 @@ class Registry(Generic[T]):
         elif name not in self._known:
             offered = self._packages().get(name)
             if offered is None:
-                raise UnknownNameError(f"unknown {self._what} {name!r}: expected {one_of(self.names(), name)}")
+                choices = one_of(self.names(), name)
+                more = "" if choices.endswith("?") else self._elsewhere
+                raise UnknownNameError(f"unknown {self._what} {name!r}: expected {choices}{more}")
             self._known[name] = self._loaded(offered)
         return self._known[name]
 
@@ -293,6 +298,7 @@ BENCHMARKS: Registry[BenchmarkReader] = Registry(
     fits=lambda thing: isinstance(thing, BenchmarkReader),
     expected="an instance of BenchmarkReader",
     named=True,
+    elsewhere=". Your own questions go by their path, or by their name in the store that knows it (--store)",
 )
 
 
@@ -447,7 +453,7 @@ class ValidationRequest:
         """The path of `--data`, or else `known`. Raises `UsageError`, with `what` is expected, if there is neither."""
         path = self.data or self.known
         if path is None:
-            raise UsageError("--data", what)
+            raise UsageError(f"--data is missing. Give {what}: --data FOLDER")
         return path
 
     def known_options(self, *names: str) -> Mapping[str, JsonValue]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
 from proctor.core.errors import InputError
+from proctor.core.file_kinds import kind_of_bytes
 from proctor.core.files import read_bytes
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> 
     text = _decoded(raw.removeprefix(_UTF8_MARK) if lenient else raw)
     if isinstance(text, TableFault):
         return CsvTable(faults=[text])
+    if text.lstrip()[:2] in {"[{", "[\n", "{\n", '{"'}:
+        return _refused("JSON", f"a CSV file with the columns {', '.join(columns)}")
     records = csv_records(text, table.faults)
     header = next(records, None)
     if header is None:
@@ -149,6 +152,8 @@ def _refused(found: str, expected: str) -> CsvTable:
 
 
 def _decoded(raw: bytes) -> str | TableFault:
+    if (kind := kind_of_bytes(raw)) and not raw.startswith(_UTF16_MARKS):
+        return TableFault(0, "", kind, "a CSV file in UTF-8")
     if raw.startswith(_UTF16_MARKS) or b"\x00" in raw:
         found = "UTF-16" if raw.startswith(_UTF16_MARKS) else "a zero byte"
         return TableFault(1 + raw[: max(0, raw.find(b"\x00"))].count(b"\n"), "", found, "UTF-8")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from proctor.core.errors import InputError
-from proctor.core.field_problems import expected_fields
+from proctor.core.field_problems import expected_fields, problem_message
 from proctor.core.files import input_text
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def problem_texts(error: ValidationError, model: type[BaseModel] | None = None) 
     ...     Study.model_validate({"readers": [1, "x"]})
     ... except ValidationError as error:
     ...     print(problem_texts(error))
-    ['readers 2: Input should be a valid integer, unable to parse string as an integer']
+    ['readers 2: expected a whole number']
     """
     return [
-        _problem_text(problem["loc"], problem["type"], problem["msg"].removeprefix("Value error, "), model)
+        _problem_text(problem["loc"], problem["type"], problem_message(problem), model)
         for problem in error.errors(include_url=False)
     ]
 

@@ -135,8 +135,8 @@ def _of_epoch(sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int) -> t
     epochs = [core.cell_text(row.cells.get(column)) for row in rows] if column else []
     known = sorted(set(epochs), key=lambda name: (len(name), name))
     if epoch and str(epoch) not in known:
-        expected = core.one_of(known) if known else f"none: there is no column {' or '.join(_EPOCHS)}"
-        raise core.UsageError("--epoch", expected, found=str(epoch))
+        expected = f"choose {core.one_of(known)}" if known else f"no column is called {' or '.join(_EPOCHS)}"
+        raise core.UsageError(f"--epoch {epoch} is not there: {expected}.")
     if len(known) < 2:
         return list(rows), list(sheet.notes)
     read = str(epoch or known[0])
@@ -181,16 +181,15 @@ def _column(sheet: core.Sheet, named: str, known: Sequence[str], option: str) ->
     """The name of a column: `named`, or else the first of the known names."""
     if named:
         if named not in sheet.columns:
-            raise core.UsageError(option, core.one_of(sheet.columns, named), found=repr(named))
+            raise core.UsageError(f"{option} {named!r} is no column: choose {core.one_of(sheet.columns, named)}")
         return named
     plain = {name.strip().casefold().replace(" ", "_").replace("-", "_"): name for name in reversed(sheet.columns)}
     found = next((plain[name] for name in known if name in plain), None)
     if found is None:
-        what = "the ids of the questions" if option == "--id-column" else "the system's answers"
-        expected = f"which column holds {what}: {core.one_of(sheet.columns)}"
-        if option == "--id-column":
-            expected += f"; or {option} {POSITION}, where the rows stand as the questions do"
-        raise core.UsageError(option, expected, found=f"no column of {', '.join(known[:6])} or alike")
+        what = "the question ids" if option == "--id-column" else "the system's answers"
+        columns = " or ".join(core.shell_word(name) for name in sheet.columns)
+        rows = f" (or {POSITION}, where the rows stand as the questions do)" if option == "--id-column" else ""
+        raise core.UsageError(f"Which column holds {what}? Choose one: {option} {columns}{rows}")
     return found
 
 

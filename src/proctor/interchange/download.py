@@ -150,9 +150,9 @@ class Downloader:
 def _check(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError("--url", "an address with http:// or https://, or a file", found=url)
+        raise UsageError(f"--url {url} can't be used: give an address with http:// or https://, or a file.")
     if parts.username or parts.password:
-        raise UsageError("--url", "an address without a name and a password in it", found=f"one at {parts.hostname}")
+        raise UsageError(f"--url has a name or a password for {parts.hostname} in it: give the address without them.")
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:

@@ -61,7 +61,7 @@ class ExportSource:
     def __post_init__(self) -> None:
         for name in self.origin:
             if name not in ORIGIN:
-                raise UsageError("--origin", one_of(ORIGIN, name), found=repr(name))
+                raise UsageError(f"--origin {name!r} is unknown: choose {one_of(ORIGIN, name)}")
 
     @cached_property
     def items(self) -> list[Item]:
@@ -81,7 +81,9 @@ class ExportSource:
         """The only run. Raises `UsageError` if there are several, or none."""
         if len(self.runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in self.runs) or "no run"
-            raise UsageError("--system and --condition", "one run", found=found)
+            raise UsageError(
+                f"One run is exported, and this is not one: {found}. Choose it by --system and --condition."
+            )
         return self.runs[0]
 
     @cached_property
@@ -152,7 +154,9 @@ def check_origin(source: ExportSource) -> None:
     """Raises `UsageError` if one model's name is given for several systems."""
     systems = sorted({run.system for run in source.runs})
     if source.origin.get("model") and len(systems) > 1:
-        raise UsageError("--origin model=", "one --system with it", found=f"it for {', '.join(systems)}")
+        raise UsageError(
+            f"--origin model=… is one model's, and these are several systems: {', '.join(systems)}. Choose one by --system NAME."
+        )
 
 
 def public_settings(settings: Any) -> Any:
@@ -307,7 +311,7 @@ def copy_media(source: ExportSource, folder: Path) -> int:
     if not source.copy_media:
         return 0
     if source.media is None:
-        raise UsageError("--media", "the folder of the benchmark's videos or images")
+        raise UsageError("--media is missing. Give the folder of the benchmark's videos or images: --media FOLDER")
     found = dict(media_files(source))
     missing = [item.source for item in source.media_of_items if item.source not in found]
     if missing:

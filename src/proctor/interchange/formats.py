@@ -154,7 +154,7 @@ class ForeignFormat:
         of a format without epochs, and what the reader and `mapped` raise."""
         file = file_of(file) if self.folder else file
         if epoch is not None and not self.epochs:
-            raise UsageError("--epoch", f"none: {self.name} has one answer of a system to an item", found=str(epoch))
+            raise UsageError(f"{self.name} has one answer of a system to an item. Leave --epoch {epoch} out.")
         more: dict[str, Any] = {} if epoch is None else {"epoch": epoch}
         more |= {"answer_column": answer_column, "name": name} if self.name == TABLE else {}
         found: RecordedFile = _function(self.reader)(file, id_column, **more)
@@ -189,7 +189,7 @@ class ForeignFormats:
         """The format with this name, of `choices` or all. Raises `UsageError` with the choices."""
         known = choices or self.names()
         if name not in known:
-            raise UsageError("format", one_of(known, name), found=repr(name))
+            raise UsageError(f"The format {name!r} is unknown: choose {one_of(known, name)}")
         return self._known[name]
 
     def summary(self, name: str) -> str:

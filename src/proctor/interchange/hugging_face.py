@@ -33,7 +33,9 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
     There is one entry per condition, with the headline metric. Raises `UsageError` if `origin` has no dataset."""
     dataset = source.origin.get("dataset")
     if not dataset:
-        raise UsageError("--origin dataset=", "the benchmark's dataset on the Hub (owner/name)")
+        raise UsageError(
+            "--origin dataset=… is missing. Give the benchmark's dataset on the Hub: --origin dataset=OWNER/NAME"
+        )
     check_origin(source)
     rows = [row for row in source.results if row.metric == source.card.headline and row.value is not None]
     by_system: dict[str, list[dict[str, Any]]] = {}

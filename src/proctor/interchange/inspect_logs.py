@@ -88,7 +88,7 @@ def read_inspect(file: Path, id_column: str = "", epoch: int = 1) -> RecordedFil
     except (OSError, ValueError, LookupError, TypeError, ValidationError, BadZipFile, RuntimeError) as error:
         raise InputError(file, found=" ".join(str(error).split())[:200], expected="a log of Inspect") from error
     if epoch != 1 and epoch not in epochs:
-        raise UsageError("--epoch", one_of([str(number) for number in sorted(epochs)]), found=str(epoch))
+        raise UsageError(f"--epoch {epoch} is not there: choose {one_of([str(number) for number in sorted(epochs)])}")
     notes = _epoch_notes(epochs, epoch)
     if header.status != "success":
         notes.append(f"the log's status is {header.status}: answers may be missing")

@@ -72,7 +72,7 @@ def read_lmms_eval(file: Path, id_column: str = "", epoch: int = 1) -> RecordedF
         answers.append(_recorded(place, str(key), replies[epoch - 1] if len(replies) >= epoch else "", line))
     most = max(counts, default=0)
     if epoch > max(most, 1):
-        raise UsageError("--epoch", f"1 to {most}", found=str(epoch))
+        raise UsageError(f"--epoch {epoch} is not there: give 1 to {most}.")
     several, notes = sum(count for replies_of, count in counts.items() if replies_of > 1), []
     if several:
         read = f"{count_of(several, 'sample')} with several replies (up to {most}): reply {epoch} is read"

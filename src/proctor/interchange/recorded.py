@@ -99,7 +99,7 @@ def mapped(
             file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered, benchmark)
         )
     answers = tuple(_answer(items[name], one) for name, one in chosen.items())
-    notes = [*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark)]
+    notes = [*found.notes, *_left_out(unknown, benchmark.items), *_counted(chosen, benchmark)]
     notes += [] if found.own_order else _unknown_order(chosen, benchmark)
     notes += _compared(chosen, items, answers)
     return core.RecordedAnswers(

@@ -327,20 +327,19 @@ def _write(
 def _condition(source: ExportSource) -> str:
     conditions = source.options.conditions or ("video",)
     if len(conditions) > 1 or conditions[0] not in {"video", _BLIND}:
-        raise UsageError(
-            "--condition", f"video or {_BLIND}: the others need Proctor's views", found=", ".join(conditions)
-        )
+        raise UsageError(f"--condition {', '.join(conditions)} needs Proctor's views: choose video or {_BLIND}.")
     return conditions[0]
 
 
 def _lines(source: ExportSource) -> list[TaskItem]:
     if not source.references:
-        raise UsageError("--no-references", "none: a task scores answers by its references", found="it")
+        raise UsageError("A task scores answers by its references. Leave --no-references out.")
     blind = _condition(source) == _BLIND
     sounding = sum(bool(item.sounding) for item in source.items)
     if sounding and not blind:
-        expected = f"{_BLIND}: the program that runs the task shows whole files, and sound belongs to the questions"
-        raise UsageError("--condition", expected, found=f"{count_of(sounding, 'question')} with sound")
+        raise UsageError(
+            f"{count_of(sounding, 'question')} with sound: the program that runs the task shows whole files. Give --condition {_BLIND}."
+        )
     prompt = prompt_for_benchmark(source.card.read_by)
     briefing = reader_or_default(source.card.read_by).briefing
     lines = []

@@ -61,6 +61,7 @@ JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry(
     group="proctor.judges",
     fits=lambda thing: callable(thing) or isinstance(thing, OfSeveral | RatesDimensions),
     expected="a function with @proctor.judge, or a factory of judges",
+    elsewhere=". A model that judges goes by --model",
 )
 """Factories by name. Built-in judges are entry points, like those of other packages."""
 

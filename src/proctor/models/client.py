@@ -354,7 +354,7 @@ def _placed(error: ProctorError, url: str, below: str = "/v1") -> ProctorError:
     if said.startswith("Connection error"):
         return error.reworded(f"{said} at {url}")
     if said.startswith("HTTP 404") and not url.endswith(below):
-        return error.reworded(f"{said} (at {url}: most servers answer at …{below})")
+        return error.reworded(f"{said} at {url}: did you mean --base-url {url.rstrip('/')}{below}?")
     return error
 
 

@@ -13,6 +13,7 @@ from proctor.core import (
     ProctorError,
     RefusalError,
     SystemFaultError,
+    first_problem,
     load_json,
     without_keys,
 )
@@ -184,8 +185,7 @@ def _words(error: Exception) -> str:
         return f"HTTP {error.status_code}: {told_in(error.body) or 'no reason given'}"
     wrong = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(wrong, ValidationError):
-        first = wrong.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return str(first_problem(wrong))
     if isinstance(error, UnexpectedModelBehavior | ModelAPIError | UserError):
         return error.message.rstrip(".")
     return f"{type(error).__name__}: {error}"

@@ -252,7 +252,7 @@ def _check_settings(model: Model, spec: ModelSpec) -> None:
             reason = first_problem(error).expected
         else:
             continue
-        raise ConfigurationError(f"{spec.name}: model setting {key!r}: found {value!r}, {reason}")
+        raise ConfigurationError(f"{spec.name}: model setting {key!r}: found {value!r}, expected {reason}")
 
 
 def _known_settings(model: Model) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def parse_price(text: str) -> tuple[float, float]:
     found = re.fullmatch(r"\s*\$?(\d{1,9}(?:\.\d+)?)\s*/\s*\$?(\d{1,9}(?:\.\d+)?)\s*", text, re.ASCII)
     if found is None:
         expected = "INPUT/OUTPUT in dollars for a million tokens, such as 0.15/0.60"
-        raise UsageError("--price", expected, found=repr(text)[:80])
+        raise UsageError(f"--price {repr(text)[:80]} can't be used: give {expected}.")
     return float(found[1]), float(found[2])
 
 

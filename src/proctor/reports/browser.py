@@ -228,9 +228,11 @@ def _own_letter(item: core.Item, answer: core.Answer, order: list[Any]) -> str:
 
 def _where(clip: core.VideoClip | core.AudioClip, excerpt: core.Excerpt | None) -> dict[str, str]:
     """The clip's start and end in words, and the URL of its source at the start."""
-    end = "its end" if clip.end is None else f"{clip.end:.1f} s"
-    what = "recording" if isinstance(clip, core.AudioClip) else "clip with sound" if clip.audio else "clip"
-    clip_data = {"text": f"{what}: {clip.start:.1f} s to {end} of {core.clean(clip.source)}"}
+    sounding = not isinstance(clip, core.AudioClip) and clip.audio
+    kind, sound = "recording" if isinstance(clip, core.AudioClip) else "video", " with sound" if sounding else ""
+    stretch = f"{clip.start:.1f} s to {'the end' if clip.end is None else f'{clip.end:.1f} s'} of"
+    whole = clip.end is None and not clip.start
+    clip_data = {"text": f"{'whole' if whole else stretch} {kind} {core.clean(clip.source)}{sound}"}
     if excerpt is not None and excerpt.url.startswith("https://"):
         begins = max(0, int(excerpt.start + clip.start))
         clip_data["url"] = core.clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")

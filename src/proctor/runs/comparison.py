@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, shell_word
 from proctor.judges import JUDGE_FLAGS
 from proctor.runs.families import BLIND, Families, PairTest, both_readings
 from proctor.runs.results import Options, check_metrics, items_outside
@@ -20,7 +20,6 @@ from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels, named_facets
 from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, mean_interval
 
-_PAIRS = "two conditions of one system, or two systems and one --condition, or runs named SYSTEM/CONDITION (--system, --against)"
 _RIGHT_OR_WRONG = ("correct", "incorrect")
 
 
@@ -188,7 +187,7 @@ def compare(
     else:
         pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
     if not pairs:
-        raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
+        raise InputError(_unpaired(runs, store.runs(benchmark), options))
     options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
     every = compare_runs(store, benchmark, pairs, options, metrics=metrics)
     found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
@@ -212,13 +211,20 @@ def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run
     return system_pairs(contestants, ()) if len(shared) == 1 and not (options.systems or options.conditions) else []
 
 
-def _unpaired(runs: Sequence[Run], options: Options) -> str:
-    shown = ", ".join(str(Side.of(run)) for run in runs)
-    if len(runs) < 2:
-        return f"one run alone ({shown})" if shown else "no run"
-    if options.conditions:
-        return f"no two of these conditions of one system ({shown})"
-    return f"no system under two conditions ({shown})"
+def _unpaired(runs: Sequence[Run], every: Sequence[Run], options: Options) -> str:
+    """Why there is nothing to compare, and what would make a pair."""
+    if not runs:
+        return "No run has this system and this condition: proctor list runs"
+    if len(runs) > 1:
+        shown = ", ".join(str(Side.of(run)) for run in runs)
+        lacking = "two of these conditions" if options.conditions else "two conditions"
+        one = f"No system was run under {lacking} ({shown})."
+        return f"{one} Give several --system and one --condition, or runs by --system SYSTEM/CONDITION."
+    (run,) = runs
+    others = [f"--condition {shell_word(one.condition)}" for one in every if one.system == run.system and one != run]
+    others += [f"--system {shell_word(one.system)}" for one in every if one.condition == run.condition and one != run]
+    more = f"Add {' or '.join(others[:3])}." if others else "Run another system, or another condition, first."
+    return f"Only {Side.of(run)} matches; compare needs two runs. {more}"
 
 
 def _named_runs(store: Store, benchmark: str, names: Sequence[str]) -> list[Run]:

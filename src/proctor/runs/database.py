@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from proctor.core import InputError, first_problem, when_gone
+from proctor.core import InputError, first_problem, near_path, when_gone
 from proctor.runs import schema
 
 READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
@@ -187,7 +187,7 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
         if path.is_dir() or (not create and not path.is_file()):
             found = "a folder" if path.is_dir() else "no such file"
-            raise InputError(path, found=found, expected="a store")
+            raise InputError(path, found=found, expected=f"a store{'' if path.is_dir() else near_path(path)}")
         path.parent.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError) as error:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error

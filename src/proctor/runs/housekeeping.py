@@ -274,7 +274,7 @@ def reinstate(store: Store, benchmark: str, system: str, reason: str, *, at: str
 def _stated(reason: str) -> str:
     plain = " ".join(reason.split())
     if not plain:
-        raise InputError("--reason", found="nothing", expected="why, in a sentence")
+        raise InputError("--reason is empty. Say why, in a sentence.")
     return plain
 
 

@@ -162,9 +162,7 @@ def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest:
             raise InputError(store.shown, found=f"no such run of the baseline {name}", expected=expected)
         chosen[name] = run
     if not set(chosen) - set(wanted):
-        alone = any(under == contest.condition for _, under in runs)
-        found = f"no run under {contest.condition}{' but those of baselines' if alone else ''}"
-        raise InputError(store.shown, found=found, expected="a system to rank")
+        raise InputError(store.shown, _nobody(runs, contest.condition))
     accuracy = load_accuracy(store, list(chosen.values()), items, card)
     entries = [
         _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
@@ -179,6 +177,14 @@ def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[R
     asked = {run.system for run in chosen_runs(store, card.name) if run.condition == contest.condition}
     named = asked & set(contest.systems) if contest.systems else asked
     return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
+
+
+def _nobody(runs: Mapping[tuple[str, str], Run], condition: str) -> str:
+    """Why nobody is ranked under a condition, and under which somebody could be."""
+    alone = any(under == condition for _, under in runs)
+    others = sorted({under for system, under in runs if system not in BASELINES and under != condition})
+    more = f"Choose one: --condition {' or '.join(others)}" if others else "Run a system under it first."
+    return f"no run under {condition}{' but those of baselines' if alone else ''}. {more}"
 
 
 def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score, count_of, shell_word
+from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score, count_of, shell_word, store_word
 from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.settings import delete_command, refuse_other_metrics
@@ -62,12 +62,7 @@ def compared(
             raise InputError(store.shown, "judges", found=f"{name} twice", expected="two judges")
     raters = list(against) or people
     if not raters:
-        raise InputError(
-            store.shown,
-            f"ratings of {benchmark}",
-            found="none by people",
-            expected=f"{_import_command(benchmark)} (or --against another scorer)",
-        )
+        raise no_ratings(store, benchmark, " Or name a scorer in their place: --against NAME")
     strict = all(name.startswith(HUMAN) for name in raters)
     given = _Given(store, benchmark, all_items=all_items, short_names=strict)
     chosen = list(scorers) or [name for name in known if name not in {*raters, *people}]
@@ -118,11 +113,6 @@ def judgements_behind(
                 if key in votes:
                     found.setdefault((item, system), []).append(votes[key])
     return found
-
-
-def _import_command(benchmark: str) -> str:
-    """How ratings come into a store."""
-    return f"a table of ratings: proctor import {shell_word(benchmark)} RATINGS.csv"
 
 
 def _lacking(
@@ -241,6 +231,14 @@ def _named(run: Run, runs: Sequence[Run], *, short: bool) -> str:
     return run.system if short and once else f"{run.system} / {run.condition}"
 
 
+def no_ratings(store: Store, benchmark: str, more: str = "") -> InputError:
+    """The error of a benchmark that nobody has rated, with what to do; `more` is another way."""
+    name, place = shell_word(benchmark), store_word(store.shown)
+    how = f"Import them: proctor import {name} RATINGS.csv --store {place}"
+    tables = "Or compare two tables: proctor audit --scores SCORES.csv --ratings RATINGS.csv"
+    return InputError(f"{store.shown} has no ratings of {benchmark} by people. {how}. {tables}.{more}")
+
+
 def people_ratings(store: Store, benchmark: str) -> RatingsTable:
     """All ratings by people. Raises `InputError` if there are none."""
     from proctor.audits import RatingsTable
@@ -250,9 +248,7 @@ def people_ratings(store: Store, benchmark: str) -> RatingsTable:
     marks = {name: given.marks(name) for name in people}
     ratings = tuple(rating for name in people for rating in given.ratings(name, marks[name], set(marks[name])))
     if not ratings:
-        raise InputError(
-            store.shown, f"ratings of {benchmark}", found="none by people", expected=_import_command(benchmark)
-        )
+        raise no_ratings(store, benchmark)
     return RatingsTable(ratings, *given.order())
 
 

@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
         writes(f"{B}vtt", cue("00:01.000", "00:02.000", "schön").encode("latin-1")),
         "b.vtt: byte 35: found text that is not UTF-8, expected UTF-8",
     ),
-    "UTF-16": (writes(f"{B}vtt", VTT.encode("utf-16")), "b.vtt: byte 0: found text that is not UTF-8, expected UTF-8"),
+    "UTF-16": (writes(f"{B}vtt", VTT.encode("utf-16")), "b.vtt: found text in UTF-16, expected text in UTF-8"),
     "JSON cut off": (
         lambda root: (writes(f"{B}json", '{"segments": [')(root), says("b.vtt", "b.json")(root)),
         "b.json: line 1, column 15: found the end of the file: it is cut off, expected JSON",
@@ -151,7 +151,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "a start that is no number": (says("id: b,", "id: b, start: .nan,"), "field 'sources.1.start': found nan, expected a finite number"),
     "a region out of the picture": (
         says("id: b,", "id: b, region: {x: 0.6, y: 0, width: 0.6, height: 1},"),
-        "field 'sources.1.region': found a dict, expected a region inside the frame (0 to 1)",
+        "field 'sources.1.region': found an object, expected a region inside the frame (0 to 1)",
     ),
     "an unknown kind": (says("rexsonovqa", "rexsonvqa"), "unknown kind of project 'rexsonvqa': expected one of clinicalskillqa, focus, rexsonovqa; did you mean"),
     "an unknown stage": (says("normalise", "normalize"), f"{YAML}stages: found 'normalize', expected one of sources, transcript,"),
@@ -160,7 +160,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
         f"{YAML}stages: screen, field 'seeds': found 'many', expected a whole number",
     ),
     "a negative duration": (says("false}", "false}, events: {overlap_s: -1}"), "stages: events, field 'overlap_s': found -1, expected "),
-    "settings that are a list": (says("{model: false}", "[]"), f"{YAML}field 'stages.normalise': found a list"),
+    "settings that are a list": (says("{model: false}", "[]"), f"{YAML}field 'stages.normalise': found an empty list"),
     # models
     "no model": (says("writer", "wirter"), f"{YAML}models: writer: found models for wirter, expected a model: {{name: provider:model}}"),
     "an unknown provider": (says("openai:m", "nosuch:m"), f"{YAML}models: writer: unknown provider 'nosuch' in 'nosuch:m': expected provider:model"),
@@ -180,7 +180,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
     # what was made before
     "counts of something else": (
         writes("work/transcript/attempts.json", "[]"),
-        "attempts.json: found a list, expected an object; without it, the next run restores the first versions: delete it,",
+        "attempts.json: found an empty list, expected an object; without it, the next run restores the first versions: delete it,",
     ),
     "a damaged journal": (
         writes("work/journal.sqlite", "garbage" * 300),
@@ -264,7 +264,7 @@ def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> No
     ("arguments", "said"),
     [
         (["run", "--until", "evnts"], "stage: found 'evnts', expected one of sources, transcript,"),
-        (["run", "--source", "c"], "--source: found 'c', expected one of a, b"),
+        (["run", "--source", "c"], "--source 'c' is unknown: choose one of a, b"),
         (["redo", "evnts"], "stage: found 'evnts', expected one of"),
         (["redo", "events", "x"], "events: item: found 'x', expected one of a-e001, b-e001"),
         (["redo", "events", "--undo"], "events: a: found the first version, expected one made again before"),

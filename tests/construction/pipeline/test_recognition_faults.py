@@ -53,9 +53,9 @@ NOTHING = "no readable reply in 3 tries: "
     [
         ("I would rather not.", NOTHING),
         ("<html>Bad gateway</html>", NOTHING),
-        ({"text": "We slide the probe."}, NOTHING + "segments: Field required"),
-        ({"error": {"message": "no"}}, NOTHING + "segments: Field required"),
-        ({"segments": "We slide"}, NOTHING + "segments: Input should be a valid array"),
+        ({"text": "We slide the probe."}, NOTHING + "segments: missing"),
+        ({"error": {"message": "no"}}, NOTHING + "segments: missing"),
+        ({"segments": "We slide"}, NOTHING + "segments: expected a list"),
         ({"segments": [3]}, NOTHING + "segments.0: Input"),
         ({"segments": [{"start": "soon", "end": 4, "text": "hi"}]}, NOTHING),
         ({"segments": [{"start": -2, "end": 4, "text": "hi"}]}, NOTHING),

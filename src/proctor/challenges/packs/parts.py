@@ -143,7 +143,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 def checked_image(name: str) -> str:
     """The name of an image. Raises `UsageError` for a name that an engine or a platform would refuse."""
     if len(name) > _MAX_IMAGE or not _IMAGE.fullmatch(name):
-        raise UsageError("--image", f"a name of an image, at most {_MAX_IMAGE} characters", found=repr(name[:200]))
+        raise UsageError(f"--image {name[:200]!r} is no name of an image of at most {_MAX_IMAGE} characters.")
     return name
 
 

@@ -38,7 +38,7 @@ def new(
     Example: proctor build new abdomen --kind rexsonovqa
     """
     if kind not in pipeline.PROJECT_KINDS.names():
-        raise core.UsageError("--kind", core.one_of(pipeline.PROJECT_KINDS.names(), kind), found=repr(kind))
+        raise core.UsageError(f"--kind {kind!r} is unknown: choose {core.one_of(pipeline.PROJECT_KINDS.names(), kind)}")
     chosen = pipeline.PROJECT_KINDS.get(kind)
     with core.whole_folder(folder) as draft:
         (draft / "sources").mkdir()
@@ -199,11 +199,21 @@ def status(folder: Folder) -> core.PluginReport:
         if row.failed_calls
     ]
     open_ = [row.stage for row in rows if row.done < row.units]
-    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {core.shell_word(folder)}"] if open_ else []
+    notes = [_advice(folder, rows, open_)] if open_ else []
     if any(row.calls and row.cost_usd is None for row in rows):
         notes.append("Cost unknown: no price is known for these models.")
     table = core.plain_table(_title(project), heads, tuple(cells))
     return core.PluginReport([asdict(row) for row in rows], (table, *lines), tuple(notes))
+
+
+def _advice(folder: Path, rows: Sequence[FunnelRow], open_: Sequence[str]) -> str:
+    """What to do about stages that are not done: to run them does nothing where a stage before them kept nothing."""
+    place, names = core.shell_word(folder), ", ".join(open_)
+    empty = next((row.stage for row in rows if row.units and row.done == row.units and not row.out), "")
+    if empty:
+        again = f"proctor build redo {place} {empty}"
+        return f"Nothing is left after {empty}, so that {names} can't be done. Change what the lines above name. Next: {again}"
+    return f"Not done: {names}. Next: proctor build run {place}"
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:

@@ -227,7 +227,7 @@ async def run_stages(
     known = [source.id for source in project.settings.sources]
     for name in only:
         if name not in known:
-            raise UsageError("--source", one_of(known, name), found=repr(name)[:80])
+            raise UsageError(f"--source {repr(name)[:80]} is unknown: choose {one_of(known, name)}")
     if not known:
         raise InputError(project.file, "sources", found="none", expected="at least one, with id and video")
     states: list[UnitState] = []

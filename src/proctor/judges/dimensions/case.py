@@ -237,7 +237,7 @@ def read_scheme(file: Path) -> RatingScheme:
     except ValidationError as error:
         problem, found = first_problem(error), repr(error.errors(include_url=False)[0]["input"])[:80]
         found = problem.found if problem.found == "nothing" else found
-        raise InputError(file, f"field {problem.field!r}", found=found, expected=problem.message) from error
+        raise InputError(file, f"field {problem.field!r}", found=found, expected=problem.expected) from error
 
 
 _DISTINCTIVE = 60  # letters; no two patients ask the same question of this length

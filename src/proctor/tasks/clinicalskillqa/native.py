@@ -11,7 +11,17 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, input_bytes, parse_json, read_bytes, read_jsonl, read_table, unique_keys, validated
+from proctor.core import (
+    InputError,
+    check_wrapped,
+    input_bytes,
+    parse_json,
+    read_bytes,
+    read_jsonl,
+    read_table,
+    unique_keys,
+    validated,
+)
 from proctor.media import open_picture
 
 _EXPECTED = "a .json, .jsonl or .csv file"
@@ -56,6 +66,7 @@ def _listed(file: Path, value: JsonValue, inside: str) -> list[tuple[str, JsonVa
     if isinstance(value, dict) and isinstance(value.get(inside), list):
         value = value[inside]
     if isinstance(value, dict):
+        check_wrapped(file, value)
         return [
             (f"item {name!r}", {"id": name, **entry} if isinstance(entry, dict) else {"id": name, "order": entry})
             for name, entry in value.items()

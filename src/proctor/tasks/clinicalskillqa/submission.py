@@ -17,6 +17,7 @@ from proctor.core import (
     PluginReport,
     Status,
     ValidationRequest,
+    check_fields,
     count_of,
     first_problem,
     json_line,
@@ -73,6 +74,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     entries = records(file, "predictions")
     if not entries:
         raise InputError(file, found="no entry", expected="one or more")
+    check_shared(file, [raw for _, raw in entries])
     findings = sorted(_findings(entries, labels), key=lambda finding: _RULES.index(finding.rule))
     causes: list[JsonValue] = []
     for rule, some in groupby(findings, key=lambda finding: finding.rule):
@@ -82,6 +84,14 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
         causes.append({**cause, "places": places})
     check = FileCheck(file, tuple(findings), {"answer": len(entries), "instance": len(labels)})
     return check.report({"causes": causes}, every=request.every)
+
+
+def check_shared(file: Path, entries: Sequence[object]) -> None:
+    """Raises one `InputError` for names of fields that all entries have wrong."""
+    expected = "the fields id, order and rationale"
+    check_fields(file, entries, ("id",), expected)
+    if not any("order" in entry for entry in entries if isinstance(entry, dict)):
+        check_fields(file, entries, ("order",), expected)
 
 
 _RULES = (

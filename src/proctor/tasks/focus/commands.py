@@ -105,7 +105,7 @@ def build(
         named = "" if track == "procedure" else f" --track {track}"
         notes.append(
             f"Next: proctor items audit focus --data {shell_word(out)}{named}; "
-            f"proctor run focus --data {shell_word(out)}{named} --media VIDEOS"
+            f"proctor run focus --data {shell_word(out)}{named} --media VIDEOS --model PROVIDER:NAME"
         )
     if stop and undecided and not check_only:
         notes.append(

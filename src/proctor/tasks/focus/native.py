@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, TagValue, read_json, read_jsonl, validated
+from proctor.core import InputError, TagValue, check_fields, check_wrapped, read_json, read_jsonl, validated
 from proctor.tasks.focus.vocabulary import FORMATS, UNKNOWN, time_tolerance
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -106,6 +106,8 @@ def entries(file: Path) -> list[Any]:
     """The raw entries of one of these files. An object from ids to contents becomes a list, with repeated ids repeated;
     an entry with a repeated field is a `Repeated`."""
     raw = read_json(file, pairs=_object, halves=True)  # faults are reported answer by answer
+    if isinstance(raw, dict):
+        check_wrapped(file, raw)
     if isinstance(raw, Repeated) or (isinstance(raw, dict) and raw and "qID" not in raw):
         pairs = raw if isinstance(raw, Repeated) else raw.items()
         return [{"qID": name, "content": content} for name, content in pairs]
@@ -153,9 +155,17 @@ def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
     write_native(file, [NativeResponse(qID=response.qID, content=response.content) for response in responses])
 
 
+def check_names(file: Path, raw: Sequence[object]) -> None:
+    """Raises `InputError` if the fields of nearly all responses have other names."""
+    check_fields(file, raw, ("qID", "content"), "the fields qID, content and latency (in seconds)")
+
+
 def _unique(model: type[Model], file: Path) -> list[Model]:
     found: dict[str, Model] = {}
-    for number, entry in enumerate(entries(file), start=1):
+    raw = entries(file)
+    if issubclass(model, NativeResponse):
+        check_names(file, raw)
+    for number, entry in enumerate(raw, start=1):
         if isinstance(entry, Repeated):
             raise InputError(
                 file, f"entry {number}", found=f"the field {entry.key!r} twice", expected="each field once"

@@ -12,7 +12,15 @@ from pydantic import JsonValue, ValidationError
 from proctor import core
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import suspicion
-from proctor.tasks.focus.native import NativeResponse, Repeated, entries, read_responses, write_answer, write_native
+from proctor.tasks.focus.native import (
+    NativeResponse,
+    Repeated,
+    check_names,
+    entries,
+    read_responses,
+    write_answer,
+    write_native,
+)
 from proctor.tasks.focus.vocabulary import UNKNOWN
 
 SUBMISSIONS = ("answer", "responses")
@@ -47,11 +55,13 @@ def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers
 
     An answer slower than the track's budget is `timed_out`. One that is missing or `null` has no text and the reason
     `NO_ANSWER`. One that is not in its format has a `problem`. Raises `InputError` for two answers to one question, for
-    an answer to an unknown question, and for a file without any answer.
+    an answer to an unknown question, for latencies in milliseconds, and for a file without any answer.
     """
     responses = {response.qID: response for response in read_responses(path)}
     if not responses:
         raise core.InputError(path, found=_NOTHING, expected=_SOMETHING)
+    seconds = [response.latency for response in responses.values() if response.latency is not None]
+    core.check_seconds(path, seconds, benchmark.budget_s)
     unknown = sorted(responses.keys() - {item.id for item in benchmark.items})
     if unknown:
         raise core.InputError(
@@ -124,6 +134,7 @@ def validate_submission(
     if len(raw) > max(_MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION * len(items)):
         questions = core.count_of(len(items), "question")
         raise core.InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
+    check_entries(file, raw, benchmark.budget_s)
     seen: dict[str, int] = {}
     findings: list[core.Finding] = []
     timed: dict[str, bool] = {}
@@ -157,6 +168,15 @@ def validate_submission(
     )
     sizes = {"answer": len(raw), "question": len(items)}
     return core.FileCheck(file, tuple(findings), sizes, _unchecked(benchmark))
+
+
+def check_entries(file: Path, raw: Sequence[object], budget_s: float | None) -> None:
+    """Raises one `InputError` for a mistake that all entries share: other names of fields, or latencies in
+    milliseconds."""
+    check_names(file, raw)
+    times = [entry.get("latency") for entry in raw if isinstance(entry, dict)]
+    seconds = [float(one) for one in times if isinstance(one, int | float) and not isinstance(one, bool)]
+    core.check_seconds(file, seconds, budget_s)
 
 
 def _untimed(
@@ -198,7 +218,7 @@ def _of_unknown_form(item: core.Item) -> bool:
 def _broken(number: int, entry: object, error: ValidationError) -> core.Finding:
     fault = error.errors(include_url=False)[0]
     field, value = ".".join(str(part) for part in fault["loc"]), _shown(fault["input"])
-    expected = _EXPECTED.get(fault["type"], fault["msg"])
+    expected = _EXPECTED.get(fault["type"]) or core.expected_words(fault)
     named = dict(entry) if isinstance(entry, Repeated) else entry
     name = named.get("qID") if isinstance(named, dict) else None
     if isinstance(entry, Repeated):

@@ -267,7 +267,9 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     if split is not None and split not in _SPLITS:
         raise InputError("--option split", found=repr(split), expected=" or ".join(_SPLITS))
     if request.data is None and split is None:
-        raise UsageError("--ratings", "the rated answers, or --option split=valid or test")
+        raise UsageError(
+            "Which answers are to be scored? Give the rated answers (--ratings FILE), or --option split=valid or test."
+        )
     answers = None if request.data is None else answers_to_judge(request.data)
     check, counts = check_submission(
         file, answers, split=None if split is None else str(split), any_scale=bool(given.get("any-scale"))

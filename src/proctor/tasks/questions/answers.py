@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from proctor.core import ParseError, cell_text, count_of, one_of, read_criteria
+from proctor.core import ParseError, cell_text, count_of, expected_words, one_of, read_criteria
 from proctor.core import plain_column as plain
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
@@ -102,12 +102,13 @@ _NUMBERS = re.compile(
 @dataclass(frozen=True)
 class AnswerContext:
     """What a row says about its answer besides the reference: the options, the labels of its images if there are
-    several, the unit of a number, and whether it gives a tolerance."""
+    several, the unit of a number, whether it gives a tolerance, and whether the options have a fault of their own."""
 
     options: Sequence[str] = ()
     labels: Sequence[str] = ()
     unit: str = ""
     tolerance: bool = False
+    faulty: bool = False
 
 
 def declared_format(name: str, cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
@@ -177,19 +178,35 @@ def _unit_in(text: str) -> str:
     return (number["unit"] or "") if number is not None else ""
 
 
+_LETTERS = re.compile(
+    r"(?:option|answer|choice)?\s*[(\[]?[A-H][)\].:]?(?:\s*(?:[,;/&+]|\band\b)\s*[A-H])*", re.IGNORECASE
+)
+
+
+def are_letters(text: str) -> bool:
+    """Whether a reference is the letter of an option, or several, rather than text.
+
+    >>> are_letters("B"), are_letters("(c)"), are_letters("A, C"), are_letters("a red disc")
+    (True, True, True, False)
+    """
+    return _LETTERS.fullmatch(text.strip()) is not None
+
+
 def looks_like(cell: Any, context: AnswerContext) -> str:
     """The format that a reference taken for free text may be meant in; empty for text.
 
     >>> looks_like("400, 300, 700, 800", AnswerContext()), looks_like("gall bladder", AnswerContext()), looks_like("It moves on.", AnswerContext())
     ('boxes', 'short text', '')
+    >>> looks_like("B", AnswerContext())
+    'choice'
     """
     text = cell_text(cell)
     numbers = _NUMBERS.fullmatch(text)
     if numbers is not None:
         count = 1 + len(re.findall(r"\d+(?:\.\d+)?", numbers["more"]))
         return {2: "point", 4: "boxes"}.get(count, "")
-    if re.fullmatch(r"[AaBb]", text) and not context.options:
-        return "preference"
+    if are_letters(text) and not context.options and not context.faulty:
+        return "choice"
     if re.match(r"\d", text) and len(text.split()) <= 4:
         return "number"
     short = len(text.split()) <= 3 and len(text) <= 40 and not re.search(r"[.!?。！？]$", text)
@@ -211,7 +228,8 @@ def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
         lacks = f"no tolerance: the format {answer.kind} has none"
-        expected = lacks if error.errors()[0]["type"] == "extra_forbidden" else error.errors()[0]["msg"]
+        problem = error.errors()[0]
+        expected = lacks if problem["type"] == "extra_forbidden" else expected_words(problem)
         raise ParseError(expected=expected, found=tolerance or unit) from None
 
 
@@ -294,10 +312,11 @@ def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
         if unit:
-            message = str(error.errors()[0].get("ctx", {}).get("error", ""))
-            raise ParseError(expected=message.partition("expected ")[2] or "a unit", found=unit) from None
+            raise ParseError(expected=expected_words(error.errors()[0]) or "a unit", found=unit) from None
         needed = {"ordering": "options, or several pictures, to put in order", "classes": "options"}
-        raise ParseError(expected=needed.get(kind, error.errors()[0]["msg"]), found=f"the format {kind}") from None
+        raise ParseError(
+            expected=needed.get(kind, expected_words(error.errors()[0])), found=f"the format {kind}"
+        ) from None
 
 
 def reference_of(

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-from proctor.core import Option, PluginReport, check_path, shell_word, whole_folder, write_whole
+from proctor.core import Option, PluginReport, check_path, existing, shell_word, whole_folder, write_whole
 
 
 def check(
@@ -35,6 +35,8 @@ def check(
     for pair in columns or ():
         name, _, column = pair.partition("=")
         given.setdefault(name.strip(), []).append(column.strip())
+    if media is not None and "://" not in str(media):
+        existing(media, "the folder with the videos or images")
     folder = None if media is None else media_folder(media, cache_folder())
     return check_path(path, folder, out, columns=given, every=every)
 

@@ -21,6 +21,7 @@ from proctor.core import (
     expected_words,
     input_text,
     natural,
+    near_path,
 )
 from proctor.core.formats import AnswerFormat
 
@@ -154,11 +155,21 @@ class Layout:
         stem = whole.parent.name if stem in _USUAL else stem
         return re.sub(r"[^\w.]+", "-", stem).strip("-.")[:80] or "questions"
 
+    @property
+    def name_line(self) -> str:
+        """A note on the name, and on what changes it."""
+        if self.settings.name:
+            return f"Name: {self.name} (from {NAME})"
+        whole = self.path.resolve()
+        own = whole.is_dir() or whole.stem in _USUAL
+        return f"Name: {self.name} (that of {'the folder' if own else 'the file'}; `name:` in {NAME} changes it)"
+
 
 def find_layout(path: Path) -> Layout:
     """The files with questions at a path, and their settings. Raises `InputError` if nothing is there."""
     if not path.exists():
-        raise InputError(path, found="nothing there", expected="a folder or a file with questions")
+        expected = f"a folder or a file with questions{near_path(path)}"
+        raise InputError(path, found="nothing there", expected=expected)
     layout = Layout(path, path if path.is_dir() else path.parent)
     beside = layout.folder / NAME
     layout.settings, faults = read_settings(beside)

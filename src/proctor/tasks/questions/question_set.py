@@ -187,6 +187,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
             if item is not None and known is None:
                 reading.items.append(item)
     reading.faults += reader.faults
+    _check_letters(reading, reader)
     reading.shown += reader.shown
     reading.notes.append(_formats_line(reading, reader.guessed))
     if exact:
@@ -202,6 +203,17 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[core.Sheet]) -> None:
         _add_groups(reading)
         _add_facets(reading)
     reading.faults.sort(key=lambda fault: (fault[0], fault[1].row))
+
+
+def _check_letters(reading: QuestionSet, reader: RowReader) -> None:
+    """Adds a fault if answers are letters of options that nobody wrote down: no model could choose one of them."""
+    lettered, columns = reader.doubted.get("choice", ()), reading.columns
+    lacking = not columns.options and not columns.one("options")
+    if not lettered or (lacking and 2 * len(lettered) < len(reader.bare)):
+        return  # a blood group or the name of a marker among other answers
+    found = f"single letters in {_rows(lettered)}, and {'no columns of options' if lacking else 'no options there'}"
+    expected = "the options too, in columns A, B, C …; or a column 'format' that says preference or short text"
+    reading.fault(Place(reader.sheet.file, lettered[0]), columns.one("answer"), found, expected)
 
 
 def _id_of(row: core.SheetRow, reading: QuestionSet) -> str:
@@ -229,13 +241,20 @@ def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int
 
 
 def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
-    """A note on references taken for free text that may be meant otherwise."""
-    formats = [
-        f"{kind!r} ({'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows[:5]))}{' …' if len(rows) > 5 else ''})"
-        for kind, rows in doubted.items()
-    ]
-    note = "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise"
-    return f"{note}: perhaps {', '.join(formats)}" if formats else ""
+    """A note on references read as free text that may be meant otherwise."""
+    formats = [f"{kind} ({_rows(rows)})" for kind, rows in doubted.items() if kind != "choice"]
+    every = sorted(row for rows in doubted.values() for row in rows)
+    note = f"Read as free text, which a judge must score: {_rows(every)}."
+    if formats:
+        note += f" If that is wrong, a column 'format' says so: {', '.join(formats)}."
+    if choices := doubted.get("choice"):
+        note += f" If {_rows(choices)} {'is a choice' if len(choices) == 1 else 'are choices'}, add columns for the options."
+    return note if every else ""
+
+
+def _rows(rows: Sequence[int]) -> str:
+    several = f"rows {', '.join(map(str, rows[:5]))}{' …' if len(rows) > 5 else ''}"
+    return f"row {rows[0]}" if len(rows) == 1 else several
 
 
 def _places_line(items: Iterable[core.Item]) -> str:

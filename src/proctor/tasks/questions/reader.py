@@ -52,7 +52,8 @@ class QuestionsReader(BenchmarkReader):
             {"file": str(file), "row": one.row, "column": one.column, "found": one.found, "expected": one.expected}
             for file, one in found.faults
         ]
-        report: dict[str, JsonValue] = {**counts, "faults": faults, "notes": [*found.notes]}
+        told = [found.layout.name_line, *found.notes]
+        report: dict[str, JsonValue] = {"name": found.layout.name, **counts, "faults": faults, "notes": [*told]}
         if faults:
             lines = found.lines(every=every)
             more = len(lines) - _MOST_LINES
@@ -61,15 +62,15 @@ class QuestionsReader(BenchmarkReader):
                 *([f"and {count_of(more, 'more line')} (--format json)"] if more > 0 else ()),
             )
             last = f"{data}: {count_of(len(faults), 'fault')}; nothing was written."
-            return PluginReport(report, (*shown, last), tuple(found.notes), ok=False)
+            return PluginReport(report, (*shown, last), tuple(told), ok=False)
         line = f"{count_of(counts['items'], 'question')} in {count_of(counts['groups'], 'group')}, no faults"
         if out is not None:
             line += f"; {write_preview(found, out)} of them in {out}"
             report["preview"] = str(out)
         needed = fewest_groups()
         few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
-        notes = (*found.notes, *([few] if len({item.group for item in found.items}) < needed else []))
-        return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} --system random"))
+        notes = (*told, *([few] if len({item.group for item in found.items}) < needed else []))
+        return PluginReport(report, (line,), (*notes, f"Next: proctor run {shell_word(data)} {_who(found.items)}"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
         from proctor.tasks.questions.exact import write_choices
@@ -87,6 +88,14 @@ class QuestionsReader(BenchmarkReader):
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"{count_of(len(missing), 'file')} missing: proctor check {shell_word(data)} lists each with its row."
+
+
+def _who(items: Sequence[Item]) -> str:
+    """Who can be asked first: a baseline without a model, if it answers at least one question."""
+    from proctor.systems import build_system
+
+    able = build_system("random")
+    return "--system random" if any(able.supports(item) for item in items) else "--model PROVIDER:NAME"
 
 
 READER = QuestionsReader()
@@ -117,6 +126,6 @@ def benchmark_of(reading: QuestionSet, seed: int = 0) -> Benchmark:
         buckets=tuple(settings.buckets),
         prompt=layout.folder / settings.prompt if settings.prompt else None,
         judge=settings.judge or ("criteria" if rubric else ""),
-        reading=tuple(reading.notes),
+        reading=(layout.name_line, *reading.notes),
         numbered=not reading.columns.one("id"),
     )

@@ -54,7 +54,8 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d")
 @dataclass
 class RowReader:
     """Reads rows by a mapping of columns. `guessed` are the rows and references by guessed format; `doubted` are rows of
-    free text by the format that they resemble; `shown` are the media of each row."""
+    free text by the format that they resemble; `bare` are the rows without options whose format is guessed; `shown` are
+    the media of each row."""
 
     sheet: core.Sheet
     columns: ColumnMap
@@ -63,6 +64,7 @@ class RowReader:
     faults: list[tuple[Path, core.TableFault]] = field(default_factory=list)
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     doubted: dict[str, list[int]] = field(default_factory=dict)
+    bare: list[int] = field(default_factory=list)
     shown: list[tuple[Place, tuple[core.Media, ...]]] = field(default_factory=list)
 
     def item(self, row: core.SheetRow, number: int) -> core.Item | None:
@@ -77,7 +79,8 @@ class RowReader:
         pictures = [medium for medium in media or () if medium.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
         unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
-        context = AnswerContext(tuple(options or ()), tuple(labels), core.cell_text(unit), not core.is_empty(tolerance))
+        given = core.cell_text(unit), not core.is_empty(tolerance)
+        context = AnswerContext(tuple(options or ()), tuple(labels), *given, faulty=options is None)
         answer = self._answer(row, context)
         criteria = self._criteria(row, answer)
         references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
@@ -235,6 +238,7 @@ class RowReader:
         found = self._adjusted(row, found)
         if found is not None:
             self.guessed.setdefault(found.kind, []).append((row.number, core.cell_text(cell)))
+            self.bare += [] if context.options or context.labels else [row.number]
             if found.kind == "free_text" and (other := looks_like(cell, context)):
                 self.doubted.setdefault(other, []).append(row.number)
         return found

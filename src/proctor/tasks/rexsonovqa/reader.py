@@ -62,6 +62,7 @@ class _Reader(core.BenchmarkReader):
     sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     rubric_judge = "three-level"
+    recorded_in_folders = True
 
     verified_files = ("benchmark_questions", "results")
     exchange_within = ("question_type", "category")

@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
-from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, input_bytes
+from proctor.core import (
+    ConfigurationError,
+    FrozenModel,
+    InputError,
+    content_hash,
+    expected_words,
+    found_words,
+    input_bytes,
+)
 
 Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
 """Lower-case letters, digits and underscores; names appear in prompts and replies."""
@@ -240,7 +249,7 @@ def _read(file: Path) -> tuple[Workflow | None, list[InputError]]:
     try:
         workflow = Workflow.model_validate(raw)
     except ValidationError as error:
-        return None, [_form_error(file, raw, dict(one)) for one in error.errors(include_url=False)]
+        return None, [_form_error(file, raw, one) for one in error.errors(include_url=False)]
     return workflow, [
         InputError(file, flaw.place, found=flaw.found, expected=flaw.expected) for flaw in flaws(workflow)
     ]
@@ -303,7 +312,7 @@ def _yaml(file: Path) -> object:
         raise InputError(file, found="a value that is not what its tag says", expected="YAML") from error
 
 
-def _form_error(file: Path, raw: dict[Any, Any], error: dict[str, Any]) -> InputError:
+def _form_error(file: Path, raw: dict[Any, Any], error: ErrorDetails) -> InputError:
     """An error of form at its place in the file; steps are named, not numbered."""
     where = list(error["loc"])
     steps = raw.get("steps")
@@ -315,12 +324,9 @@ def _form_error(file: Path, raw: dict[Any, Any], error: dict[str, Any]) -> Input
         where = where[2:]
     if where:
         parts.append(f"field {'.'.join(str(one) for one in where if one != '[key]')!r}")
-    kind = error["type"]
-    if kind == "missing":
-        return InputError(file, ", ".join(parts), found="nothing", expected="a value")
-    if kind == "extra_forbidden":
+    if error["type"] == "extra_forbidden":
         return InputError(file, ", ".join(parts), found="an unknown field", expected="none of this name")
-    return InputError(file, ", ".join(parts), found=repr(error["input"])[:60], expected=str(error["msg"]))
+    return InputError(file, ", ".join(parts), found=found_words(error)[:60], expected=expected_words(error))
 
 
 SCENARIOS = ("cpr", "aed", "bmv")
