@@ -230,7 +230,8 @@ def test_openai_batches(tmp_path: Path) -> None:
     assert statuses(made) == dict(zip(IDS, words, strict=False))
     assert made.store.answers(made.runs[0])[IDS[0]].usage.input_tokens == 7
     assert any(
-        "Line 9 left out: no question has the id 'elsewhere' (the first has 'room-1/q1')." in note for note in made.notes
+        "Line 9 left out: no question has the id 'elsewhere' (the first has 'room-1/q1')." in note
+        for note in made.notes
     )
     assert any("4 items of lamps without an answer" in note for note in made.notes)
 
