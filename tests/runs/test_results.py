@@ -213,7 +213,7 @@ def test_without_a_policy_the_range_is_printed_and_what_decides_it(store: Store)
     done = shown(store)
     assert done.returncode == 0, done.stderr
     assert "28.6 % … 40.0 %" in done.stdout
-    assert "counted as wrong … left out" in done.stderr
+    assert "A counts missing items" in done.stderr
     assert "--failed wrong or exclude" in done.stderr
 
 
