@@ -41,7 +41,7 @@ from proctor.web.accounts import Changed, add_account
 from proctor.web.review import KEY_FILE, ReviewSite
 from proctor.web.schema import readings, sessions, versions
 from proctor.web.sessions import start_session
-from proctor.web.settings import open_store
+from proctor.web.settings import open_store, review_store
 from proctor.web.site import signing_key
 
 WANTED_MS = 150.0
@@ -87,7 +87,7 @@ def prepare(folder: Path, store: str | None, count: int, items: int) -> list[Rev
     plan = {"readings": 2, "readers": names}
     study = {"name": "load", "form": "question", "items": "items.jsonl", "plan": plan}
     (folder / "review.yaml").write_text(json.dumps({"title": "Load", "studies": [study]}), encoding="utf-8")
-    engine = open_store(folder, store)
+    engine = open_store(review_store(folder, store))
     review = ReviewSite(folder=folder, title="Load", engine=engine, key=signing_key(folder / KEY_FILE), media=folder)
     found = []
     with review.writing() as connection:
@@ -210,7 +210,7 @@ async def kept(load: Load, client: httpx2.AsyncClient, who: Reviewer, item: int,
 
 def lost(load: Load, folder: Path, store: str | None) -> list[str]:
     """What was acknowledged and is not in the database."""
-    engine = open_store(folder, store)
+    engine = open_store(review_store(folder, store))
     query = select(readings, versions.c.item).join(versions, versions.c.id == readings.c.version)
     with engine.connect() as connection:
         rows = {(row["account"], row["item"]): row for row in connection.execute(query).mappings()}

@@ -162,7 +162,7 @@ def test_an_export_is_validated_by_its_store(folder: Path) -> None:
 
 def test_a_stage_that_kept_nothing() -> None:
     def row(stage: str, done: int, out: int) -> FunnelRow:
-        return FunnelRow(stage, "", done, 1, 3, out, 0, 0, 0, 0, None, (), {}, ())
+        return FunnelRow(stage, "", done, 1, 3, out, 0, 0, 0, 0, 0, None, (), {}, ())
 
     assert _advice(Path("p"), [row("screen", 1, 4), row("export", 0, 0)], ["export"]) == (
         "Not done: export. Next: proctor build run p"

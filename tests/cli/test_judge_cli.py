@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proctor.runs import Store, judges_of
-from tests.support.audit_page import Tables
+from tests.support.browser_items import data_of
 from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import FaultyServer, Request, Tokens
 from tests.support.program import proctor, start_proctor, wait_for, within
@@ -88,7 +88,7 @@ def test_the_report_of_an_audit_shows_what_the_judge_said(tmp_path: Path) -> Non
     # All ratings are the same: there is no correlation to draw, and a report all the same.
     code, said = within("audit", "mediqa-eval", "--store", store, "--draws", "0", "--report", out)
     assert code == 0, said
-    data = json.loads(Tables(out.read_text(encoding="utf-8")).data)
+    data = data_of(out.read_text(encoding="utf-8"))
     answers = {
         (item["id"], data["runs"][one["run"]]["system"]): one["said"]
         for item in data["items"]

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection
 
 from proctor.tasks.clinicalskillqa import READER
-from proctor.web.settings import open_store
+from proctor.web.settings import open_store, review_store
 from tests.docs.test_examples import agrees, called
 from tests.support.faulty_server import FaultyServer
 from tests.support.markdown import blocks, commands
@@ -48,7 +48,7 @@ def people_read(folder: Path, line: str) -> None:
 
 @contextmanager
 def review_of(folder: Path) -> Iterator[Connection]:
-    engine = open_store(folder)
+    engine = open_store(review_store(folder))
     try:
         with engine.begin() as connection:
             yield connection

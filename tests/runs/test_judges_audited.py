@@ -15,6 +15,7 @@ from proctor.judges.verdicts import verdict_scores
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, compared, import_answers, judges_of
 from tests.support.audit_page import Tables
+from tests.support.browser_items import data_of
 from tests.support.program import proctor
 
 RECORDED = "gemini-3-pro-preview"
@@ -95,9 +96,10 @@ def test_two_judges_have_a_report(store: Path, tmp_path: Path) -> None:
         *("--draws", "100", "--report", out),
     )
     assert done.returncode == 0, done.stderr
-    page = Tables(out.read_text(encoding="utf-8"))
+    text = out.read_text(encoding="utf-8")
+    page = Tables(text)
     assert any(row[0] == "second" for row in page.rows("leaderboard"))
     assert f"scores by {RECORDED} alone: left out" in page.texts["counts"]
-    data = json.loads(page.data)
+    data = data_of(text)
     assert (data["ratings"]["metrics"], data["ratings"]["raters"]) == (["second"], RECORDED)
     assert all(item["question"] and item["references"] for item in data["items"])

@@ -129,7 +129,7 @@ def test_every_action_of_the_trail_has_words() -> None:
     assert {f"trail.did.{name.replace(' ', '_')}" for name in found} <= strings._texts("de").keys()
 
 
-def test_no_visitor_waits_for_templates_or_texts(tmp_path, monkeypatch):
+def test_no_visitor_waits_for_templates_or_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     review = site(tmp_path)
     for cached in (pages._environment, strings._texts):
         cached.cache_clear()

@@ -37,8 +37,7 @@ __all__ = [
     "CUT_OFF", "FINISH_REASON", "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool",
     "BatchFolder", "Choices", "End", "Ending", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec",
     "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "RejectionWatch", "Reply", "SeenMedia",
-    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "caption_of", "check_adapter", "chosen_prompt", "end_of_body",
-    "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable",
-    "read_ending", "read_record",
-    "rejection", "seen_media", "weights_hash",
+    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "caption_of", "check_adapter", "chosen_prompt",
+    "end_of_body", "is_compatible", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file",
+    "reachable", "read_ending", "read_record", "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

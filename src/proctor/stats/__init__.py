@@ -72,12 +72,13 @@ else:
 
 __all__ = [
     "RANK_RULES", "RULES", "STATISTICS", "Contrast", "Correction", "Difference", "Estimate", "Floats", "GroupSums",
-    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "PlaceReadings", "Rank", "RankReadings", "RankingPlan", "Regression", "Resamples",
-    "Resampling", "Rule", "Sampled", "Share", "Stability", "Standing", "Standings", "Term", "average", "borda",
-    "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene",
-    "entropy", "group_codes", "group_mean_slices", "holm", "holm_known", "krippendorff_alpha", "linked", "logistic", "mean_interval",
-    "ordered_ranks", "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems",
-    "ratio", "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
+    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "PlaceReadings", "Rank", "RankReadings",
+    "RankingPlan", "Regression", "Resamples", "Resampling", "Rule", "Sampled", "Share", "Stability", "Standing",
+    "Standings", "Term", "average", "borda", "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying",
+    "correlation", "cross_table", "dawid_skene", "entropy", "group_codes", "group_mean_slices", "holm", "holm_known",
+    "krippendorff_alpha", "linked", "logistic", "mean_interval", "ordered_ranks", "paired_difference",
+    "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio", "slice_means",
+    "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip
 __all__ += [
     "FEWEST_DIFFERENCES",

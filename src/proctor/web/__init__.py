@@ -54,11 +54,12 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsPlace", "BusyError", "InvitationLink", "Listening", "NoRoomError", "Site", "SiteStore", "StoredTables", "StudyUpdate",
-    "TrailReport", "Upload", "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role",
-    "confirm", "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault",
-    "invite_person", "is_address", "new_token", "newest_change", "one_at_a_time",
-    "open_review", "page", "people_table", "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores",
-    "read_trail", "reassign_work", "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve",
-    "sheet_for", "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
+    "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsPlace", "BusyError", "InvitationLink",
+    "Listening", "NoRoomError", "Site", "SiteStore", "StoredTables", "StudyUpdate", "TrailReport", "Upload",
+    "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role", "confirm",
+    "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault", "invite_person",
+    "is_address", "new_token", "newest_change", "one_at_a_time", "open_review", "page", "people_table",
+    "prepare_accounts", "private_store", "progress_tables", "ratings_to_scores", "read_trail", "reassign_work",
+    "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve", "sheet_for",
+    "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",
 ]  # fmt: skip

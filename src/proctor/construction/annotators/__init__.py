@@ -79,10 +79,11 @@ else:
 __all__ = [
     "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
     "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
-    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "MeasuredTolerances", "Presence", "PresenceReport",
-    "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks",
-    "adjudicated", "agreement_of", "annotators_tolerances", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
-    "corrected", "csv_of", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "measured_tolerances", "pair_files", "propose",
-    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "tolerance_lines", "videos_of",
-    "with_proposals",
+    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "MeasuredTolerances", "Presence",
+    "PresenceReport", "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison",
+    "TrackDifference", "Tracks", "adjudicated", "agreement_of", "annotators_tolerances", "asked_back", "check_boxes",
+    "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "csv_of", "due_seconds", "estimate_presence",
+    "folds_of", "given_files", "held_out_detections", "measured_tolerances", "pair_files", "propose",
+    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "tolerance_lines",
+    "videos_of", "with_proposals",
 ]  # fmt: skip

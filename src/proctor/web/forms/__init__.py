@@ -45,21 +45,7 @@ def form_named(name: str) -> Form[Any, Any]:
 
 
 __all__ = [
-    "CHECKS",
-    "FORMS",
-    "ORDER",
-    "SENTENCES",
-    "BoxAt",
-    "Form",
-    "FormModel",
-    "PairwiseBody",
-    "QuestionBody",
-    "QuestionEvent",
-    "QuestionText",
-    "RatedDimension",
-    "RatingBody",
-    "RationaleBody",
-    "ReadingValues",
-    "boxes_matched",
-    "form_named",
+    "CHECKS", "FORMS", "ORDER", "SENTENCES", "BoxAt", "Form", "FormModel", "PairwiseBody", "QuestionBody",
+    "QuestionEvent", "QuestionText", "RatedDimension", "RatingBody", "RationaleBody", "ReadingValues",
+    "boxes_matched", "form_named",
 ]  # fmt: skip
