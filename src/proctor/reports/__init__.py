@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.reports.analysis import analysis_tables, table_units, write_pictures
+    from proctor.reports.analysis import write_pictures
+    from proctor.reports.analysis_tables import analysis_tables, table_units
     from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Prose, Section, Story, records_table
     from proctor.reports.blocks import Answer as StoryAnswer
     from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, chart_html, metric_axis, rank_ends

@@ -10,7 +10,6 @@ from typing import Literal
 
 from proctor.core import (
     ACCURACY,
-    Table,
     count_of,
     difference,
     number,
@@ -21,7 +20,8 @@ from proctor.core import (
     points,
     shorten,
 )
-from proctor.reports.blocks import Block, Figure, Prose, Section, Units, recorded_figure, records_table
+from proctor.reports.analysis_tables import GAPS, pairs_families
+from proctor.reports.blocks import Block, Figure, Prose, Section, Units, recorded_figure
 from proctor.reports.figures import (
     MAX_ON_PODIUM,
     RIGHT,
@@ -48,9 +48,6 @@ from proctor.reports.source import Source
 from proctor.reports.subgroups import both_widths
 from proctor.runs import Analysis, AnalysisRow
 
-GAPS = Units(ACCURACY, signed=("value",))
-"""The numbers of gaps: their values are differences."""
-
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
 _MAX_PAIRS = 45  # all pairs of ten systems; with more, only neighbours and pairs with the first
@@ -67,34 +64,6 @@ def all_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure
     figures = [figure for board in analysis.boards for figure in board_figures(analysis, board)]
     figures += [figure for figure in (tau_figure(analysis), podium_figure(analysis)) if figure is not None]
     return [*figures, *performance_figures(analysis, chance), *together_figures(analysis)]
-
-
-_TABLES = {
-    "regression": "Adjusted odds ratios for a correct answer (p is not adjusted)",
-    "gaps": "Accuracy on the second minus that on the first",
-    "videos": "Variation between groups",
-    "pairs": "Paired differences",
-    "ensembles": "Ensembles (p is not adjusted)",
-}
-
-
-def analysis_tables(analysis: Analysis) -> list[Table]:
-    """The tables of an analysis for a terminal, over all parts and formats."""
-    found = []
-    for name, about in _TABLES.items():
-        title = about
-        rows = [row for row in analysis.tables[name] if row.get("part", "all") == row.get("format", "all") == "all"]
-        if name == "pairs" and (families := pairs_families(rows)):
-            title = f"{title}; p (Holm) is adjusted {families}"
-            rows = [{column: one for column, one in row.items() if column != "adjusted_for"} for row in rows]
-        if rows:
-            found.append(records_table(title, rows, table_units(name)))
-    return found
-
-
-def table_units(name: str) -> Units:
-    """What the numbers of a table of an analysis are, by its name."""
-    return GAPS if name == "gaps" else Units() if name in {"regression", "rules", "tau"} else Units(ACCURACY)
 
 
 def write_pictures(
@@ -415,13 +384,6 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         f"p (Holm) is: {pairs_families(rows)}).{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
-
-
-def pairs_families(rows: Sequence[AnalysisRow]) -> str:
-    """For what the p of an analysis' pairs are adjusted."""
-    return ", and apart ".join(
-        f"for {family}" for family in dict.fromkeys(row["adjusted_for"] for row in rows) if family
-    )
 
 
 def _is_near(first: int, second: int) -> bool:

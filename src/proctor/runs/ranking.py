@@ -98,8 +98,7 @@ class Entry:
         if self.timed:
             right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
         # Of a system a format that its run lacks is wrong, unless it says that it does not support it.
-        here = self.unsupported & self.marked.scorable
-        right[here] = np.nan if self.baseline else ACCURACY.worst
+        right[self.unsupported & self.marked.scorable] = np.nan if self.baseline else ACCURACY.worst
         right[self.marked.unsupported] = np.nan
         return replace(self, right=right)
 
@@ -108,8 +107,7 @@ class Entry:
         return np.where(self.marked.lacking, value, self.right)
 
     def rankable(self, here: Mask, *, counting_lacking: bool) -> bool:
-        """Whether any of the items `here` has a score (or lacks it, if that counts), none waits for the judge, and the
-        system supports all of them."""
+        """Whether any item `here` has a score (or lacks it, if that counts), none waits, and all are supported."""
         known = ~np.isnan(self.right) & (counting_lacking | ~self.marked.lacking)
         return bool(np.any(known & here)) and not np.any((self.marked.waiting | self.marked.unsupported) & here)
 
@@ -235,9 +233,8 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class UnrankedRun:
-    """A run without a rank: an incomplete one whose lacking items may change a place, or one of a system that does not
-    support some questions. Its mean if lacking items are wrong (`low`) and if they are left out (`high`); unsupported ones
-    are left out of both."""
+    """A run without a rank, since lacking items may change a place, or the system does not support some questions: its mean
+    if lacking items are wrong (`low`) and if they are left out (`high`); unsupported ones are left out of both."""
 
     name: str
     low: float | None
