@@ -7,6 +7,7 @@ items (`ItemSums`), from which its interval, paired differences and ranks are co
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -190,9 +191,7 @@ def _with_guard(place: str, sums: corpus.ItemSums) -> corpus.ItemSums:
         if values.shape != (len(rows),):
             found = f"found values of shape {values.shape} for {len(rows)} rows of sums"
             raise ConfigurationError(f"{place}: {found}, expected one for each")
-        for value in values[~np.isnan(values)]:
-            _in_range(place, sums.metric, float(value))
-        return values
+        return np.array([_in_range(place, sums.metric, value) for value in values.tolist()], dtype=np.float64)
 
     return replace(sums, statistic=guarded)
 
@@ -201,6 +200,8 @@ def _in_range(place: str, metric: Metric, value: object) -> float:
     if not isinstance(value, Real | np.bool_):
         raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number, or None without a value")
     number = float(value)
+    if math.isnan(number):  # undefined
+        return number
     slack = 1e-9  # of sums in floating point
     if not metric.low - slack <= number <= metric.high + slack:
         expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
@@ -252,8 +253,8 @@ class FunctionOverItems:
         """How often each pair of a reference and an answer occurs; the statistic calls the function on as many pairs."""
         truth: list[Any] = [None if item.reference is None else item.reference.answer for item in items]
         given = list(answers)
-        for row in np.flatnonzero(wrong):
-            given[int(row)] = _worst_answer(truth, int(row), items[row].answer.kind)
+        for row in map(int, np.flatnonzero(wrong)):
+            given[row] = _worst_answer(truth, row, items[row].answer.kind)
         keys = [json.dumps(pair, sort_keys=True) for pair in zip(truth, given, strict=True)]
         pair_of = dict(zip(keys, zip(truth, given, strict=True), strict=True))
         place = {key: column for column, key in enumerate(sorted(pair_of))}
@@ -278,8 +279,7 @@ class FunctionOverItems:
             raise
         except Exception as error:  # foreign code: reported with its place
             raise ConfigurationError(f"{place}: {self._function.fault(error)}") from error
-        undefined = value is None or (isinstance(value, Real) and np.isnan(float(value)))
-        return float("nan") if undefined else _in_range(place, self.metric, value)
+        return float("nan") if value is None else _in_range(place, self.metric, value)
 
 
 def _worst_answer(references: Sequence[Any], row: int, kind: str) -> Any:
