@@ -85,7 +85,7 @@ def test_what_it_declares_is_checked() -> None:
     with pytest.raises(ConfigurationError, match="bad: found correct, correct, expected each metric once"):
         proctor.judge(metrics=(CORRECT, CORRECT))(bad)
     with pytest.raises(ConfigurationError, match="bad: found the metric 'correct', expected a Metric"):
-        proctor.judge(metrics=("correct",))(bad)  # type: ignore[call-overload]
+        proctor.judge(metrics=("correct",))(bad)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="found the format 'freetext', expected one of"):
         proctor.judge(metrics=(Metric("correct", "Correct", formats=("freetext",)),))(bad)
 
