@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -155,7 +155,7 @@ def _method(given: SystemLike, clients: Sequence[ModelClient], options: RunOptio
             f"--option {', '.join(options['options'])} belongs to one named system. Give that alone: --system NAME"
         )
     function: Any = given
-    function = given if isinstance(given, FunctionSystem) else FunctionSystem(function)
+    function = given if isinstance(given, FunctionSystem) else FunctionSystem(cast("Callable[..., Any]", given))
     return function.with_model(only_model(function.name, clients))
 
 
