@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, JsonValue
 
 import proctor
-from proctor import ConfigurationError, Evaluation
+from proctor import ConfigurationError, Evaluation, InputError
 from proctor.core import Answer, Item, JudgementCache, Metric, Score
-from proctor.judges import CachedModel, JudgeFunction, fenced
+from proctor.judges import JUDGES, CachedModel, JudgeFunction, fenced, judge_prompt
 from proctor.models import ModelClient
 from tests.support.faulty_server import FaultyServer
 from tests.support.lamp_benchmark import lamps
@@ -154,6 +156,21 @@ class Votes:
 
     def put(self, judgement: Any) -> None:
         self.kept[judgement.key] = judgement
+
+
+def test_prompts_of_a_judge_lie_beside_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tissuekit.py").write_text("def make(client, votes, *, prompt=None): ...\n", "utf-8")
+    paper = tmp_path / "tissue-judge.paper.txt.j2"
+    paper.write_text("{% block user %}{% endblock %}", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint("tissue-judge", "tissuekit:make", JUDGES.group)
+    monkeypatch.setattr(JUDGES, "_offered", {"tissue-judge": point})
+    monkeypatch.setattr(JUDGES, "_known", dict(vars(JUDGES)["_known"]))
+    assert judge_prompt("tissue-judge", "paper") == paper
+    with pytest.raises(InputError, match=r"--prompt: found 'papr', expected a template file, or one of: paper"):
+        judge_prompt("tissue-judge", "papr")
+    monkeypatch.undo()
+    assert judge_prompt("three-level", "paper").name == "three_level.paper.txt.j2"
 
 
 def test_no_text_can_end_its_fence() -> None:
