@@ -110,7 +110,7 @@ def build_systems(
     Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
     do not fit together.
     """
-    from proctor.systems import SYSTEMS, Renamed, asks_a_model, asks_models, system_in_file
+    from proctor.systems import SYSTEMS, Renamed
 
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
@@ -119,12 +119,8 @@ def build_systems(
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
             raise UsageError(f"{what} {twice} is given twice: give each once.")
-    systems = [system_in_file(one) if isinstance(one, str) and is_file_address(one) else one for one in systems]
-    methods = [
-        one
-        for one in systems
-        if (one in SYSTEMS.names() and asks_models(one) if isinstance(one, str) else asks_a_model(one))
-    ]
+    systems = [_in_file(one) for one in systems]
+    methods = [one for one in systems if _asks(one)]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError(f"--name {name} is for one system, and several are asked. Ask them one after the other.")
     if methods or not models:
@@ -143,6 +139,24 @@ def build_systems(
         built += _of_models(benchmark, options, access.clients(models), items)
     _check_names(built)
     return built if models else _without_settings(built, options)
+
+
+def _in_file(given: SystemLike) -> SystemLike:
+    """The system itself, or the one at `path/to/file.py:name`. Raises `UsageError` for a class."""
+    from proctor.systems import system_in_file
+
+    if isinstance(given, type):
+        raise UsageError(f"{given.__name__} is a class. Give an object of it: {given.__name__}(…)")
+    return system_in_file(given) if isinstance(given, str) and is_file_address(given) else given
+
+
+def _asks(given: SystemLike) -> bool:
+    """Whether it takes models: a method by name, or a function with the parameter `ask`."""
+    from proctor.systems import SYSTEMS, asks_a_model, asks_models
+
+    if isinstance(given, str):
+        return given in SYSTEMS.names() and asks_models(given)
+    return asks_a_model(given)
 
 
 def _method(given: SystemLike, clients: Sequence[ModelClient], options: RunOptions) -> System:

@@ -112,8 +112,8 @@ class CachedModel:
         self, form: type[M], prompt: Callable[[str], str], *, item_id: str, answer: str
     ) -> tuple[M, Judgement]:
         """The model's reply about an answer, as a `form`, and its judgement. `prompt` writes the prompt around the answer,
-        which it gets sanitized and between fences; the system message says what the fences are. An answer that tries to
-        steer its judge is flagged. Raises as `keep`."""
+        which it gets sanitized and between fences; the system message says what the fences are. An answer that
+        tries to steer the judge is flagged. Raises as `keep`."""
         text = prompt(fenced(answer))
         return await self.ask(
             as_said(form),

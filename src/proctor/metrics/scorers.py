@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from numbers import Real
+from types import FunctionType
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -25,6 +26,8 @@ from proctor.core import (
     check_metric,
     check_options,
     instance_in_file,
+    needed_parameters,
+    origin_of,
 )
 from proctor.metrics.accuracy import AccuracyScorer, cause_of
 from proctor.metrics.graded import GradedScorer
@@ -74,10 +77,21 @@ def build_scorer(name: str) -> Scorer:
     known: Any = SCORERS.get(name)
     scorer: Scorer = known
     if isinstance(known, type) or not hasattr(known, "score"):
+        _refuse_undecorated(name, known)
         scorer = SCORERS.make(name, known, "name", "metrics", "applies", "score")
     SCORERS.check_name(name, scorer.name)
     admit_scorer(scorer)
     return scorer
+
+
+def _refuse_undecorated(name: str, known: Any) -> None:
+    """Raises `ConfigurationError` for a function that needs what a scorer's factory is not given."""
+    needed = needed_parameters(known) if isinstance(known, FunctionType) else ()
+    if needed:
+        expected = "a factory without parameters, or a function with @proctor.metric"
+        raise ConfigurationError(
+            f"{name} of {origin_of(known)}: found the parameter {needed[0]!r}, expected {expected}"
+        )
 
 
 def scorer_in_file(address: str) -> Scorer:

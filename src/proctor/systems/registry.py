@@ -77,6 +77,12 @@ def build_system(
         SYSTEMS.check_name(name, known.name, longer=known.asks)
         return known
     offered = {"models": models, "options": options, "seed": seed}
+    needed = () if SYSTEMS.is_own(name) else core.needed_parameters(known, *offered)
+    if needed:
+        expected = (
+            "those of models, options and seed that it needs (a function that answers is decorated by @proctor.system)"
+        )
+        raise core.ConfigurationError(f"{name}: found the parameter {needed[0]!r}, expected {expected}")
     given = {key: value for key, value in offered.items() if key in takes}
     built: core.System = SYSTEMS.make(name, lambda: known(**given), "name", "settings", "supports", "answer")
     SYSTEMS.check_name(name, built.name, longer=True)
