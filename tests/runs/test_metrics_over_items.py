@@ -167,6 +167,31 @@ def test_a_wrong_metric_is_one_line(store: Store, name: str, told: str) -> None:
     assert rows_of(store, "balanced_accuracy")  # others are not stopped by it
 
 
+def test_a_function_of_a_notebook_or_a_file_is_shown(store: Store, truth: list[Any], tmp_path: Path) -> None:
+    @proctor.metric(over="items", formats=["choice"], percent=True)
+    def said_a(references: list[str], answers: list[str | None]) -> float:
+        return answers.count("A") / len(references)
+
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import proctor\n@proctor.metric(over='items', formats=['choice'])\n"
+        "def share_of_b(references, answers):\n    return references.count('B') / len(answers)\n",
+        "utf-8",
+    )
+    expected = {row.system: row.value for row in rows_of(store, "share_of_a")}
+    shown = proctor.results(store, metrics=[said_a, f"{file}:share_of_b"], draws=100)
+    assert {row["system"]: row["value"] for row in shown if row["metric"] == "said_a"} == pytest.approx(expected)
+    assert {row["value"] for row in shown if row["metric"] == "share_of_b"} == {truth.count("B") / 48}
+    board = proctor.leaderboard(store, "bench", said_a, draws=100)
+    assert {row["system"]: row["value"] for row in board} == pytest.approx(expected)
+    with pytest.raises(ConfigurationError, match="found a metric over items, which needs no scoring: show it by"):
+        proctor.score(store, metrics=f"{file}:share_of_b")
+    with pytest.raises(ConfigurationError, match="said_a: found a metric over items, which needs no scoring"):
+        proctor.score(store, metrics=said_a)
+    with pytest.raises(ProctorError, match="the metric over items 'macro_f1' exists already: give yours another name"):
+        proctor.results(store, metrics=macro_f1)
+
+
 def test_an_unknown_metric_lists_them(store: Store) -> None:
     with pytest.raises(InputError, match="macro_f1"):
         rows_of(store, "macro_f")

@@ -168,9 +168,8 @@ def _method(given: SystemLike, clients: Sequence[ModelClient], options: RunOptio
         raise InputError(
             f"--option {', '.join(options['options'])} belongs to one named system. Give that alone: --system NAME"
         )
-    function: Any = given
-    function = given if isinstance(given, FunctionSystem) else FunctionSystem(cast("Callable[..., Any]", given))
-    return function.with_model(only_model(function.name, clients))
+    made = given if isinstance(given, FunctionSystem) else FunctionSystem(cast("Callable[..., Any]", given))
+    return made.with_model(only_model(made.name, clients))
 
 
 def _refuse_wording(options: RunOptions) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MetricOverItems,
         installed_over_items,
         item_sums,
+        put_over_items,
     )
     from proctor.metrics.scorers import (
         SCORERS,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         declared_metric,
         in_range,
         metric,
+        refuse_over_items,
         scorer_in_file,
     )
 else:
@@ -44,5 +46,5 @@ __all__ = [
     "AccuracyScorer", "Constants", "FunctionMetric", "FunctionOverItems", "GradedScorer", "ItemSums", "MetricEstimate",
     "MetricOverItems", "build_scorer", "cause_of", "chance_level", "chance_of", "code_scorers", "declared_metric",
     "estimates_of", "graded_metrics", "in_range", "installed_over_items", "is_right", "item_sums", "median_places",
-    "metric", "scorer_in_file",
+    "metric", "put_over_items", "refuse_over_items", "scorer_in_file",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ from proctor.core import (
     Registry,
     VideoClip,
     check_metric,
+    instance_in_file,
     origin_of,
 )
 from proctor.core.formats import ScaleFormat
@@ -119,6 +120,25 @@ def installed_over_items(names: Collection[str] | None = None) -> list[MetricOve
     """
     offered = [name for name in OVER_ITEMS.names() if not OVER_ITEMS.is_own(name)]
     return [_installed(name) for name in offered if names is None or name in names]
+
+
+def put_over_items(metric: object) -> str:
+    """The name of a metric over items that is given as itself or as `path/to/file.py:name`. It is known by that name from
+    then on, in this process. Raises what `proctor.core.instance_in_file` raises, `ConfigurationError` for another kind of
+    object, and `ProctorError` for the name of an installed metric.
+
+    >>> put_over_items(len)
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: found builtin_function_or_method, expected a function with @proctor.metric(over='items')
+    """
+    found: Any = instance_in_file(metric) if isinstance(metric, str) else metric
+    place = f"{metric}: " if isinstance(metric, str) else ""
+    if not all(hasattr(found, name) for name in ("metric", "silence_helps", "sums")):
+        expected = "a function with @proctor.metric(over='items')"
+        raise ConfigurationError(f"{place}found {type(found).__name__}, expected {expected}")
+    check_metric(_place(found, "metric"), found.metric)
+    OVER_ITEMS.put(found.metric.name, found)
+    return str(found.metric.name)
 
 
 def _installed(name: str) -> MetricOverItems:

@@ -94,6 +94,16 @@ def _refuse_undecorated(name: str, known: Any) -> None:
         )
 
 
+def refuse_over_items(scorer: object, place: str) -> None:
+    """Raise `ConfigurationError` for a metric over items, which gives no scores of single answers.
+
+    >>> refuse_over_items(AccuracyScorer(), "mine.py:right")
+    """
+    if isinstance(scorer, FunctionOverItems):
+        told = "found a metric over items, which needs no scoring: show it by proctor results --metric"
+        raise ConfigurationError(f"{place}: {told}")
+
+
 def scorer_in_file(address: str) -> Scorer:
     """The scorer at `path/to/file.py:name`: a function (see `FunctionMetric`), decorated or not, a class without
     arguments, or a scorer.
@@ -109,6 +119,7 @@ def scorer_in_file(address: str) -> Scorer:
     'short'
     """
     found = instance_in_file(address)
+    refuse_over_items(found, address)
     if hasattr(found, "score"):
         admit_scorer(found)
         made: Scorer = found
