@@ -187,7 +187,7 @@ def test_a_function_of_a_notebook_or_a_file_is_shown(store: Store, truth: list[A
     with pytest.raises(ConfigurationError, match="found a metric over items, which needs no scoring: show it by"):
         proctor.score(store, metrics=f"{file}:share_of_b")
     with pytest.raises(ConfigurationError, match="said_a: found a metric over items, which needs no scoring"):
-        proctor.score(store, metrics=said_a)
+        proctor.score(store, metrics=said_a)  # type: ignore[arg-type]
     with pytest.raises(ProctorError, match="the metric over items 'macro_f1' exists already: give yours another name"):
         proctor.results(store, metrics=macro_f1)
 
