@@ -239,6 +239,6 @@ __all__ = [
     "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_at", "reader_of", "reader_of_paths",
     "reader_or_default", "rebook", "refusal", "replacing", "safe_cell", "scored", "seconds", "share_of_points",
     "shell_word", "shorten", "signed", "store_word", "table_findings", "thousands", "tokens", "unfit", "unique_keys",
-    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "without_keys",
+    "unloadable", "validated", "value", "when_gone", "whole_file", "whole_folder", "without_keys",
     "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from proctor.core import (
     Scorer,
     Status,
     check_metric,
+    check_options,
     one_of,
 )
 from proctor.judges.cached_model import CachedModel
@@ -79,6 +80,7 @@ class JudgeFunction:
 
 
 def _one(function: PlainFunction, declared: MetricOptions) -> Metric:
+    check_options(function.name, declared, (*MetricOptions.__annotations__, "metrics"))
     declared["formats"] = declared.get("formats") or ("free_text",)
     return declared_metric(function.name, declared)
 
