@@ -182,8 +182,15 @@ METRICS: dict[str, tuple[str, str]] = {
         ),
     ),
     "an option of a judge": (
+        "@proctor.judge(metric=['a'])\ndef mine(ask): return True\n",
+        (
+            "mine: found the option 'metric', expected one of name, label, low, high, higher_is_better, percent, chance, "
+            "formats, metrics; did you mean 'metrics'?"
+        ),
+    ),
+    "a metric of a judge": (
         "@proctor.judge(metrics=['a'])\ndef mine(ask): return True\n",
-        "mine: found the option 'metrics', expected one of name, label, ",
+        "mine: found the metric 'a', expected a Metric",
     ),
     "a format": (
         "@proctor.metric(formats=['freetext'])\ndef mine(text): return True\n",

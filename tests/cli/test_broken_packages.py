@@ -94,6 +94,23 @@ def test_a_broken_package_breaks_no_other_command(site: Path) -> None:
     assert proctor(*run, **where).returncode == 0
 
 
+def test_a_broken_package_stops_no_list(site: Path) -> None:
+    where = offered(site, "conditions", "mine", "clinic.raises:x")
+    with (site / "clinic-1.dist-info" / "entry_points.txt").open("a") as points:
+        points.write("[proctor.corpus_metrics]\nours = clinic.leaves:x\n[proctor.systems]\nlooks = clinic.syntax:x\n")
+    faults = (
+        "the condition 'mine' of clinic (clinic.raises:x) can't be loaded: ValueError: the table is broken ",
+        "the metric over items 'ours' of clinic (clinic.leaves:x) can't be loaded: SystemExit: 3 ",
+        "the system 'looks' of clinic (clinic.syntax:x) can't be loaded: invalid syntax (syntax.py, line 1)",
+    )
+    done = proctor("list", "--format", "csv", **where)
+    assert done.returncode == 0
+    for row in ("conditions,text-only", "scorers,mcc", "systems,random"):
+        assert f"\n{row}," in done.stdout
+    for fault in faults:
+        assert done.stderr.count(fault) == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "needed"), [("system", "name, settings, supports, answer"), ("metric", "name, metrics, applies, score")]
 )

@@ -155,6 +155,68 @@ print(proctor.score({str(store)!r}, metrics="names_the_machine", systems="night-
     assert values(package, store, "--system", "night-shift")["night-shift", "video", "names_the_machine"] == 1.0
 
 
+def test_its_metrics_over_items_are_shown(package: Path, theatre: Path, tmp_path: Path) -> None:
+    """By hand, of yes, no, yes answered yes, yes and nothing readable: F1 of yes 2/4, of no 0."""
+    store, answers = tmp_path / "lamps.db", tmp_path / "answers.csv"
+    answers.write_text(ANSWERS, encoding="utf-8")
+    done = proctor(
+        "import", "lamps", answers, "--data", theatre, "--name", "night-shift", "--store", store,
+        PYTHONPATH=str(package),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = values(package, store, "--metric", "macro_f1", "--metric", "share_of_yes", "--system", "night-shift")
+    assert found == {
+        ("night-shift", "video", "macro_f1"): pytest.approx(0.25),
+        ("night-shift", "video", "share_of_yes"): pytest.approx(2 / 3),
+    }
+
+
+def test_its_system_asks_a_model_twice(package: Path, theatre: Path, tmp_path: Path) -> None:
+    def reply(request: Request) -> str:
+        return "A lamp shines." if "Describe what the pictures show." in request.text else "Answer: yes"
+
+    store = tmp_path / "lamps.db"
+    with FaultyServer(reply) as server:
+        done = proctor(
+            "run", "lamps", "--data", theatre, "--media", theatre, "--system", "described", "--model", "reader",
+            "--base-url", server.url, "--condition", "video", "--limit", "2", "--store", store,
+            "--cache", tmp_path / "frames", PYTHONPATH=str(package),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        second = [request.text for request in server.requests if "A lamp shines." in request.text]
+    assert (server.count, len(second)) == (4, 2)
+    assert all(re.search(r"Is the lamp on\?|What stands beside the lamp\?", text) for text in second)
+
+
+@pytest.mark.parametrize(
+    ("judge", "said", "marks"),
+    [
+        ("correct_and_short", '{"correct": true, "short": 3}', {"correct": 1.0, "short": 3.0}),
+        ("strict", '{"same": false}', {"complete": 0.0}),
+    ],
+)
+def test_its_judges_mark(
+    package: Path, theatre: Path, tmp_path: Path, judge: str, said: str, marks: dict[str, float]
+) -> None:
+    store, answers = tmp_path / "lamps.db", tmp_path / "answers.csv"
+    answers.write_text(ANSWERS, encoding="utf-8")
+    where = {"PYTHONPATH": str(package)}
+    proctor("import", "lamps", answers, "--data", theatre, "--name", "night-shift", "--store", store, **where)
+
+    def reply(request: Request) -> str:
+        assert "<<<ANSWER\nthe machine for anaesthesia\nANSWER>>>" in request.text
+        return said
+
+    with FaultyServer(reply) as server:
+        done = proctor(
+            "score", "lamps", "--judge", judge, "--model", "judge", "--base-url", server.url, "--store", store, **where
+        )
+        assert done.returncode == 0, done.stderr
+    assert server.count == 1
+    found = values(package, store, *(word for name in marks for word in ("--metric", name)))
+    assert found == {("night-shift", "video", name): value for name, value in marks.items()}
+
+
 def test_its_prompt_is_what_a_model_reads(package: Path, theatre: Path, tmp_path: Path) -> None:
     with FaultyServer("Answer: yes") as server:
         done = proctor(

@@ -110,7 +110,7 @@ if TYPE_CHECKING:
         worker_options,
     )
     from proctor.judges import FunctionJudge, JudgeFunction, judge
-    from proctor.metrics import FunctionMetric, metric
+    from proctor.metrics import FunctionMetric, FunctionOverItems, metric
     from proctor.systems import FunctionSystem, system
 else:
     export_lazily(__name__)
@@ -120,7 +120,8 @@ __all__ = [
     "AnswererTable", "AuditOptions", "AuditTable", "BenchmarkName", "BenchmarkSource", "Cache", "CheckTable",
     "ChooseOptions", "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "ComparisonTable",
     "DrawnTable", "Draws", "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge",
-    "FunctionJudge", "FunctionMetric", "FunctionSystem", "GenerativeOptions", "GridOptions", "ImportOptions",
+    "FunctionJudge", "FunctionMetric", "FunctionOverItems", "FunctionSystem", "GenerativeOptions", "GridOptions",
+    "ImportOptions",
     "JudgeFunction", "JudgeGrid", "LatencyRule", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "ParityOptions",
     "PerturbationTable", "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "QuestionSeconds",
     "RankOptions", "RankingTable", "RayWorkers", "ReportOptions", "ReproduceOptions", "ReproductionTable",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -110,7 +110,7 @@ def build_systems(
     Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
     do not fit together.
     """
-    from proctor.systems import SYSTEMS, Renamed, asks_models, build_system
+    from proctor.systems import SYSTEMS, Renamed
 
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
@@ -119,17 +119,17 @@ def build_systems(
         twice = next((one for one in given if list(given).count(one) > 1), None)
         if twice is not None:
             raise UsageError(f"{what} {twice} is given twice: give each once.")
-    methods = [
-        system for system in systems if isinstance(system, str) and system in SYSTEMS.names() and asks_models(system)
-    ]
+    systems = [_in_file(one) for one in systems]
+    methods = [one for one in systems if _asks(one)]
     if name and len(systems) + len(models) != 1 and not methods:
         raise InputError(f"--name {name} is for one system, and several are asked. Ask them one after the other.")
     if methods or not models:
         _refuse_wording(options)
     if methods:
         if len(systems) > 1:
-            raise InputError(f"{', '.join(map(str, systems))} can't be asked together. Give one method alone.")
-        method = build_system(methods[0], access.clients(models), options["options"], seed=seed)
+            named = ", ".join(one if isinstance(one, str) else str(getattr(one, "name", one)) for one in systems)
+            raise InputError(f"{named} can't be asked together. Give one method alone.")
+        method = _method(methods[0], access.clients(models), options)
         return [Renamed(method, name) if name else method]
     own = options["options"]
     if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
@@ -139,6 +139,37 @@ def build_systems(
         built += _of_models(benchmark, options, access.clients(models), items)
     _check_names(built)
     return built if models else _without_settings(built, options)
+
+
+def _in_file(given: SystemLike) -> SystemLike:
+    """The system itself, or the one at `path/to/file.py:name`. Raises `UsageError` for a class."""
+    from proctor.systems import system_in_file
+
+    if isinstance(given, type):
+        raise UsageError(f"{given.__name__} is a class. Give an object of it: {given.__name__}(…)")
+    return system_in_file(given) if isinstance(given, str) and is_file_address(given) else given
+
+
+def _asks(given: SystemLike) -> bool:
+    """Whether it takes models: a method by name, or a function with the parameter `ask`."""
+    from proctor.systems import SYSTEMS, asks_a_model, asks_models
+
+    if isinstance(given, str):
+        return given in SYSTEMS.names() and asks_models(given)
+    return asks_a_model(given)
+
+
+def _method(given: SystemLike, clients: Sequence[ModelClient], options: RunOptions) -> System:
+    from proctor.systems import FunctionSystem, build_system, only_model
+
+    if isinstance(given, str):
+        return build_system(given, clients, options["options"], seed=options["seed"])
+    if options["options"]:
+        raise InputError(
+            f"--option {', '.join(options['options'])} belongs to one named system. Give that alone: --system NAME"
+        )
+    made = given if isinstance(given, FunctionSystem) else FunctionSystem(cast("Callable[..., Any]", given))
+    return made.with_model(only_model(made.name, clients))
 
 
 def _refuse_wording(options: RunOptions) -> None:
@@ -219,13 +250,11 @@ def checked(model: type[Model], **fields: Any) -> Model:
 
 
 def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any]) -> System:
-    from proctor.systems import FunctionSystem, Renamed, build_system, is_system, system_in_file
+    from proctor.systems import FunctionSystem, Renamed, build_system, is_system
 
     if isinstance(given, FunctionSystem):
         return given.renamed(name) if name else given
     if isinstance(given, str):
-        if is_file_address(given):
-            return system_in_file(given, name=name)
         if name and not options:
             raise InputError(f"{given} keeps its own name. Leave --name {name} out.")
         built = build_system(given, options=options, seed=seed)

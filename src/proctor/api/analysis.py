@@ -24,11 +24,22 @@ from proctor.api.options import (
 )
 from proctor.api.sources import Evaluation, Stored, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import PAGES, FailedPolicy, InputError, Item, PluginReport, UsageError, count_of, reader_or_default
+from proctor.core import (
+    PAGES,
+    FailedPolicy,
+    InputError,
+    Item,
+    PluginReport,
+    UsageError,
+    count_of,
+    is_file_address,
+    reader_or_default,
+)
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
     from proctor.media import MediaLibrary
+    from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
     from proctor.runs import Options, Store
 
@@ -96,7 +107,7 @@ def compare(
     where = stored(source, benchmark, given["systems"], given["conditions"])
     against = given["against"]
     other = _run_name(against) if isinstance(against, str) else against
-    metrics = tuple(listed(given["metrics"]))
+    metrics = _metric_names(given["metrics"])
     return ComparisonTable(
         compute(where.store, where.benchmark, options_of(where, given), against=other, metrics=metrics)
     )
@@ -124,7 +135,7 @@ def rank(
 def leaderboard(
     source: Evaluation | Store | str | Path | None = None,
     benchmark: str = "",
-    metric: str = "",
+    metric: str | FunctionOverItems = "",
     **options: Unpack[LeaderboardOptions],
 ) -> LeaderboardTable:
     """Rank systems by one metric over all questions (by default the benchmark's headline metric). Systems that do not
@@ -142,7 +153,7 @@ def leaderboard(
     board = compute(
         *(where.store, where.benchmark),
         condition=under,
-        metric=metric or None,
+        metric=next(iter(_metric_names(metric or None)), None),
         scorer=given["scorer"] or None,
         options=replace(drawn, conditions=()),
     )
@@ -297,6 +308,15 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
     return library, [f"{media}: found {found}: their items have no pictures"] if missing else []
 
 
+def _metric_names(given: Any) -> tuple[str, ...]:
+    """The names of metrics. One over items may be given as itself, or as `path/to/file.py:name`."""
+    from proctor.metrics import put_over_items
+
+    return tuple(
+        one if isinstance(one, str) and not is_file_address(one) else put_over_items(one) for one in listed(given)
+    )
+
+
 def options_of(where: Stored, given: Any) -> Options:
     """The options of `proctor.runs` for these arguments."""
     from proctor.runs import Options
@@ -307,7 +327,7 @@ def options_of(where: Stored, given: Any) -> Options:
         failed=policy_of(given["failed"]),
         systems=where.systems,
         conditions=where.conditions,
-        metrics=tuple(listed(given.get("metrics"))),
+        metrics=_metric_names(given.get("metrics")),
         **{name: given[name] for name in names if name in given},
     )
 

@@ -92,10 +92,10 @@ def admitted(benchmark: Benchmark, place: str = "", judge: str | None = None) ->
     """The benchmark, if it declares nothing that does not exist (see `admit_benchmark`)."""
     from proctor.judges import JUDGES
     from proctor.media import CONDITIONS
-    from proctor.metrics import CORPUS_METRICS, SCORERS, code_scorers
+    from proctor.metrics import OVER_ITEMS, SCORERS, code_scorers
 
     metrics = [metric.name for scorer in code_scorers() for metric in scorer.metrics]
-    metrics += [*(metric.name for metric in CORPUS_METRICS), *SCORERS.names()]
+    metrics += [*OVER_ITEMS.names(), *SCORERS.names()]
     offered = Offered(CONDITIONS.names(), JUDGES.names(), metrics)
     admit_benchmark(benchmark, place or f"the benchmark {benchmark.name!r}", offered, judge)
     return benchmark

@@ -21,13 +21,15 @@ from proctor.api.option_values import (
 from proctor.core import FailedPolicy, Option
 
 if TYPE_CHECKING:
+    from proctor.metrics import FunctionOverItems
     from proctor.models import ModelSpec
     from proctor.runs import Store
 
     _Models = str | ModelSpec | Sequence[str | ModelSpec] | None
     _Store = Store | str | Path | None
+    _Metrics = str | FunctionOverItems | Sequence[str | FunctionOverItems]
 else:
-    _Models = _Store = Any
+    _Models = _Store = _Metrics = Any
 
 Given = TypeVar("Given", bound=Mapping[str, Any])
 
@@ -147,7 +149,7 @@ MediaAs = Annotated[
 
 MediaFolder = Annotated[str | Path | None, Option("The folder with its videos or images.", shell=Path)]
 
-Metrics = Annotated[_Names, _many("Only this metric; may be repeated.", "--metric")]
+Metrics = Annotated[_Metrics, _many("Only this metric; may be repeated.", "--metric")]
 
 OnChange = Annotated[Callable[[Any], None], Option(default=lambda _: None)]
 

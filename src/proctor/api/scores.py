@@ -200,7 +200,7 @@ async def _judging(
 
 
 async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions) -> list[PreparedScorer | Scored]:
-    from proctor.metrics import SCORERS
+    from proctor.metrics import SCORERS, refuse_over_items
     from proctor.metrics.text import SimilarityScorer, text_metrics
     from proctor.runs import PaidVotes, score_answers
 
@@ -214,6 +214,7 @@ async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions
                 made.append(replace(prepared, optional=one == ALL_METRICS))
             continue
         by = _named(one) if isinstance(one, str) else one
+        refuse_over_items(by, by.name)
         everybody = _runs(where, baselines=True)
         made.append(Scored({by.name: await score_answers(where.store, everybody, by, all_items=given["all_items"])}))
     return made

@@ -1,12 +1,11 @@
-"""Benchmarks and their items: `proctor list`, `fetch`, `show`, `validate` and `items audit`."""
+"""Benchmarks and their items: `proctor fetch`, `show`, `validate` and `items audit`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.api import (
     AllItems,
@@ -36,7 +35,7 @@ from proctor.cli.output import (
     spent,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import BENCHMARKS, Option, Registry, UsageError, count_of, reader_or_default
+from proctor.core import BENCHMARKS, Option, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,98 +43,6 @@ if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit, ModelReplies
     from proctor.core import Item, VideoClip
     from proctor.runs import GivenAnswer, ItemHistory
-
-Kind = Literal["benchmarks", "systems", "methods", "judges", "conditions", "formats", "metrics", "runs"]
-
-_INSTALLED = {
-    "benchmarks": "proctor.core:BENCHMARKS",
-    "systems": "proctor.systems:SYSTEMS",
-    "methods": "proctor.systems:SYSTEMS",
-    "judges": "proctor.judges:JUDGES",
-    "conditions": "proctor.media:CONDITIONS",
-    "formats": "proctor.interchange:FORMATS",
-}
-"""The registry of each kind; the other kinds are listed from a store."""
-
-Rows = list[dict[str, Any]]
-
-
-def list_things(
-    kind: Annotated[
-        Kind | None,
-        Option(
-            "benchmarks, systems, methods, judges, conditions, formats, metrics, runs.", metavar="KIND", argument=True
-        ),
-    ] = None,
-    store: StoreUrl = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """List benchmarks, systems, judges, runs.
-
-    Without an argument, list everything that is installed. Formats are those of other programs, for import and export.
-    Metrics and runs are those of a store. Of each run, answers, failures and its start are shown, and with --format
-    json also its settings.
-
-    Example: proctor list systems
-    """
-    from proctor import api
-    from proctor.reports import records_table
-
-    if kind is None:
-        _list_installed(output)
-    elif kind in _INSTALLED:
-        rows = _installed(kind)
-        show(output, rows, records_table(kind, rows))
-    elif kind == "metrics":
-        rows = _metrics(api.open_store(store, create=False))
-        show(output, rows, records_table(kind, rows))
-    else:
-        from proctor.runs import stored_runs
-
-        rows = stored_runs(api.open_store(store, create=False))
-        names = ("benchmark", "system", "condition", "answered", "failed", "begun", "model", "answered_by", "servers")
-        short = [{name: row[name] for name in names} for row in rows]
-        show(output, rows if output is OutputFormat.JSON else short, records_table(kind, short))
-
-
-def _list_installed(output: OutputFormat) -> None:
-    """List all kinds that need no store."""
-    from proctor.reports import records_table
-
-    found = {kind: _installed(kind) for kind in _INSTALLED}
-    if output is OutputFormat.JSON:
-        print_json(found)
-        return
-    rows = [{"kind": kind, **row} for kind, own in found.items() for row in own]
-    show(output, rows, *(records_table(kind, own) for kind, own in found.items()), apart=True)
-    if output is OutputFormat.TABLE:
-        note("Runs and metrics of a store: proctor list runs --store STORE")
-
-
-def _installed(kind: str) -> Rows:
-    module, _, name = _INSTALLED[kind].partition(":")
-    registry: Registry[Any] = getattr(import_module(module), name)
-    names = registry.names()
-    if kind in {"systems", "methods"}:
-        from proctor.systems import asks_models
-
-        names = [one for one in names if asks_models(one) is (kind == "methods")]
-    return [{"name": one, "summary": registry.summary(one)} for one in names]
-
-
-def _metrics(store: Any) -> Rows:
-    return [
-        {
-            "benchmark": name,
-            "metric": metric.name,
-            "label": metric.label,
-            "low": metric.low,
-            "high": metric.high,
-            "better": "up" if metric.higher_is_better else "down",
-        }
-        for name in store.benchmark_names()
-        for metric in store.card(name).metrics
-    ]
 
 
 def fetch(

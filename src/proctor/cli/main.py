@@ -75,7 +75,7 @@ WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
 TREE = {
     RUN: {
         "demo": "run.demo",
-        "list": "benchmarks.list_things",
+        "list": "listing.list_things",
         "fetch": "benchmarks.fetch",
         "run": "run.run",
         "choose": "run.choose",

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         contained,
         instance_in_file,
         is_file_address,
+        needed_parameters,
         object_in_file,
         unloadable,
     )
@@ -230,7 +231,8 @@ __all__ = [
     "expected_words", "fingerprint", "first_fault", "first_problem", "found_words", "generator", "head", "heads",
     "human", "input_bytes", "input_text", "instance_in_file", "interval", "is_database", "is_empty",
     "is_file_address", "json_line", "kept_text", "limit_resources", "load_json", "looks_secret", "lost_text",
-    "natural", "near_path", "number", "number_interval", "object_in_file", "one_of", "origin_of", "output_file",
+    "natural", "near_path", "needed_parameters", "number", "number_interval", "object_in_file", "one_of", "origin_of",
+    "output_file",
     "own_benchmark", "p_value", "package_at_fault", "parse_json", "parse_model", "percent", "pip_install",
     "plain_column", "plain_name", "plain_table", "points", "printable", "problem_texts", "rank_range", "read_about",
     "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_safe_cell",

@@ -176,15 +176,10 @@ def _refuse_arguments(kind: type[object], address: str) -> None:
     """Raises `InputError` for a class that can't be called without arguments, with the place of its definition."""
     file, _, name = address.rpartition(":")
     try:
-        takes = inspect.signature(kind).parameters.values()
         where = f"line {inspect.getsourcelines(kind)[1]}"
     except (ValueError, TypeError, OSError):  # not written in Python
         return
-    needed = [
-        repr(take.name)
-        for take in takes
-        if take.default is take.empty and take.kind not in {take.VAR_POSITIONAL, take.VAR_KEYWORD}
-    ]
+    needed = [repr(name) for name in needed_parameters(kind)]
     if needed:
         raise InputError(
             inspect.getsourcefile(kind),
@@ -192,6 +187,25 @@ def _refuse_arguments(kind: type[object], address: str) -> None:
             found=f"the class {name}, which needs {', '.join(needed)}",
             expected=f"defaults for all, or an object: mine = {name}(…), named as {file}:mine",
         )
+
+
+def needed_parameters(function: Callable[..., Any], *given: str) -> tuple[str, ...]:
+    """The parameters without a default of a function, but for those `given`. Empty for one that is not written in Python.
+
+    >>> needed_parameters(lambda seed, question, options=(): 0, "seed")
+    ('question',)
+    """
+    try:
+        takes = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return ()
+    return tuple(
+        take.name
+        for take in takes
+        if take.default is take.empty
+        and take.kind not in {take.VAR_POSITIONAL, take.VAR_KEYWORD}
+        and take.name not in given
+    )
 
 
 def load_file(path: Path) -> ModuleType:

@@ -408,7 +408,7 @@ class BenchmarkReader(ABC):
             data,
             f"benchmark {self.name!r}",
             found="options to replace",
-            expected="a benchmark that can be written again",
+            expected="a benchmark that can be written again (`write_choices` of its reader)",
         )
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
@@ -416,7 +416,8 @@ class BenchmarkReader(ABC):
         the files do not reveal the answers, and `load` reads the same questions with options in the same order. Raises
         `InputError` by default: not supported."""
         del out, items, references
-        found, expected = "questions to hand out", "files written by hand, or a benchmark that can write them"
+        found = "questions to hand out"
+        expected = "files written by hand, or a benchmark that can write them (`write_questions` of its reader)"
         raise InputError(data, f"benchmark {self.name!r}", found=found, expected=expected)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:

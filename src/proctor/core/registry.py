@@ -73,6 +73,13 @@ class Registry(Generic[T]):
         self._known[name] = thing
         self._own.add(name)
 
+    def put(self, name: str, thing: T) -> None:
+        """Use a thing under its name in this process, in place of one that was put before. Raises `ProctorError` for a name
+        that is built in, or that a package offers."""
+        if name in self._own or name in self._packages():
+            raise ProctorError(f"the {self._what} {name!r} exists already: give yours another name")
+        self._known[name] = thing
+
     def register(self, name: str) -> Callable[[T], T]:
         """`add` as a decorator."""
 
@@ -437,7 +444,7 @@ class ValidationRequest:
     proctor.core.errors.InputError: --option: found 'rows', expected one of columns
     >>> request.needed_data("the folder with the files of focus")
     Traceback (most recent call last):
-    proctor.core.errors.UsageError: --data: found none, expected the folder with the files of focus
+    proctor.core.errors.UsageError: --data is missing. Give the folder with the files of focus: --data FOLDER
     """
 
     data: Path | None = None

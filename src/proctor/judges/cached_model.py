@@ -25,7 +25,7 @@ from proctor.core import (
     content_hash,
     count_of,
 )
-from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_NOTE, FENCE_OPEN, INJECTION_FLAG, fenced, has_injection
 from proctor.models import RejectionWatch, load_prompt
 
 if TYPE_CHECKING:
@@ -107,6 +107,27 @@ class CachedModel:
             return await self._client.ask(parts, system=system, schema=stored.form)
 
         return await self.keep(stored, make, content=content, item_id=item_id, flags=flags)
+
+    async def ask_about(
+        self, form: type[M], prompt: Callable[[str], str], *, item_id: str, answer: str
+    ) -> tuple[M, Judgement]:
+        """The model's reply about an answer, as a `form`, and its judgement. `prompt` writes the prompt around the answer,
+        which it gets sanitized and between fences; the system message says what the fences are. An answer that
+        tries to steer the judge is flagged. Raises as `keep`."""
+        text = prompt(fenced(answer))
+        return await self.ask(
+            as_said(form),
+            [text],
+            system=FENCE_NOTE,
+            item_id=item_id,
+            content={
+                "judge": self.judge,
+                "system": FENCE_NOTE,
+                "prompt": text,
+                "form": content_hash(form.model_json_schema()),
+            },
+            flags=lambda _: (INJECTION_FLAG,) if has_injection(answer) else (),
+        )
 
     async def keep(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -167,6 +168,12 @@ def build_dimension_judge(
 
 
 def judge_prompt(judge: str, choice: str) -> Path:
-    """Another prompt for a judge: the name of a built-in one (`paper`), or a file. Raises `InputError` for anything
-    else."""
-    return prompt_file(Path(__file__).parent, judge.replace("-", "_"), choice)
+    """Another prompt for a judge: the name of one beside its module (`paper` is JUDGE.paper.txt.j2 there), or a file.
+    Raises `InputError` for anything else."""
+    folder, usual = Path(__file__).parent, judge.replace("-", "_")
+    if judge in JUDGES.names() and not JUDGES.is_own(judge):
+        factory: object = JUDGES.get(judge)
+        module = sys.modules.get(str(getattr(getattr(factory, "made_of", factory), "__module__", "")))
+        folder = Path(getattr(module, "__file__", None) or folder).parent
+        usual = judge if any(folder.glob(f"{judge}.*.txt.j2")) else usual
+    return prompt_file(folder, usual, choice)

@@ -17,25 +17,34 @@ if TYPE_CHECKING:
     )
     from proctor.metrics.corpus import ItemSums, MetricEstimate, estimates_of
     from proctor.metrics.graded import GRADED_METRICS, POOLED_PRECISION, GradedScorer, graded_metrics
-    from proctor.metrics.scorers import (
+    from proctor.metrics.over_items import (
         CORPUS_METRICS,
-        SCORERS,
+        OVER_ITEMS,
         SILENCE_HELPS,
+        FunctionOverItems,
+        MetricOverItems,
+        installed_over_items,
+        item_sums,
+        put_over_items,
+    )
+    from proctor.metrics.scorers import (
+        SCORERS,
         FunctionMetric,
         build_scorer,
         code_scorers,
         declared_metric,
         in_range,
-        item_sums,
         metric,
+        refuse_over_items,
         scorer_in_file,
     )
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "SILENCE_HELPS", "AccuracyScorer",
-    "Constants", "FunctionMetric", "GradedScorer", "ItemSums", "MetricEstimate", "build_scorer", "cause_of",
-    "chance_level", "chance_of", "code_scorers", "declared_metric", "estimates_of", "graded_metrics", "in_range",
-    "is_right", "item_sums", "median_places", "metric", "scorer_in_file",
+    "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "OVER_ITEMS", "POOLED_PRECISION", "SCORERS", "SILENCE_HELPS",
+    "AccuracyScorer", "Constants", "FunctionMetric", "FunctionOverItems", "GradedScorer", "ItemSums", "MetricEstimate",
+    "MetricOverItems", "build_scorer", "cause_of", "chance_level", "chance_of", "code_scorers", "declared_metric",
+    "estimates_of", "graded_metrics", "in_range", "installed_over_items", "is_right", "item_sums", "median_places",
+    "metric", "put_over_items", "refuse_over_items", "scorer_in_file",
 ]  # fmt: skip

@@ -50,6 +50,7 @@ class AccuracyScorer:
 
     name = "code"
     metrics = (ACCURACY,)
+    summary = "Right or wrong, by the format of the answer"
 
     def applies(self, item: Item) -> bool:
         """Whether answers to this item can be scored by comparison with a reference."""

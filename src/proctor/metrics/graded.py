@@ -147,6 +147,7 @@ class GradedScorer:
 
     name = "code"
     metrics = GRADED_METRICS
+    summary = "Overlap, relative error, error on a scale and common words, each for its formats"
 
     def applies(self, item: Item) -> bool:
         """Whether the item has a reference and a format of one of the metrics."""

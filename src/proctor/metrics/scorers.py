@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, Unpack, cast, overload
+from types import FunctionType
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
-from pydantic import JsonValue
 
 from proctor.core import (
     Answer,
@@ -22,23 +22,24 @@ from proctor.core import (
     Registry,
     Score,
     Scorer,
-    VideoClip,
     admit_scorer,
     check_metric,
     check_options,
     instance_in_file,
+    needed_parameters,
+    origin_of,
 )
-from proctor.core.formats import ScaleFormat
-from proctor.metrics import corpus
 from proctor.metrics.accuracy import AccuracyScorer, cause_of
-from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
+from proctor.metrics.graded import GradedScorer
 from proctor.metrics.ordering.orders import OrderingScorer
+from proctor.metrics.over_items import FunctionOverItems
 
 SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry(
     "metric",
     group="proctor.scorers",
-    fits=lambda thing: callable(thing) or hasattr(thing, "score"),
-    expected="a function with @proctor.metric, or a class or function that makes a scorer",
+    fits=lambda thing: not isinstance(thing, FunctionOverItems) and (callable(thing) or hasattr(thing, "score")),
+    expected="a function with @proctor.metric, or a class or function that makes a scorer (metrics over items belong into "
+    "the group proctor.corpus_metrics)",
 )
 """Scorers by name: functions decorated by `proctor.metric`, scorers, or factories of scorers. The names of the built-in
 scorers, `accuracy`, `ordering` and `graded`, are reserved."""
@@ -76,10 +77,31 @@ def build_scorer(name: str) -> Scorer:
     known: Any = SCORERS.get(name)
     scorer: Scorer = known
     if isinstance(known, type) or not hasattr(known, "score"):
+        _refuse_undecorated(name, known)
         scorer = SCORERS.make(name, known, "name", "metrics", "applies", "score")
     SCORERS.check_name(name, scorer.name)
     admit_scorer(scorer)
     return scorer
+
+
+def _refuse_undecorated(name: str, known: Any) -> None:
+    """Raises `ConfigurationError` for a function that needs what a scorer's factory is not given."""
+    needed = needed_parameters(known) if isinstance(known, FunctionType) else ()
+    if needed:
+        expected = "a factory without parameters, or a function with @proctor.metric"
+        raise ConfigurationError(
+            f"{name} of {origin_of(known)}: found the parameter {needed[0]!r}, expected {expected}"
+        )
+
+
+def refuse_over_items(scorer: object, place: str) -> None:
+    """Raise `ConfigurationError` for a metric over items, which gives no scores of single answers.
+
+    >>> refuse_over_items(AccuracyScorer(), "mine.py:right")
+    """
+    if isinstance(scorer, FunctionOverItems):
+        told = "found a metric over items, which needs no scoring: show it by proctor results --metric"
+        raise ConfigurationError(f"{place}: {told}")
 
 
 def scorer_in_file(address: str) -> Scorer:
@@ -97,6 +119,7 @@ def scorer_in_file(address: str) -> Scorer:
     'short'
     """
     found = instance_in_file(address)
+    refuse_over_items(found, address)
     if hasattr(found, "score"):
         admit_scorer(found)
         made: Scorer = found
@@ -110,83 +133,6 @@ def scorer_in_file(address: str) -> Scorer:
     if isinstance(made, FunctionMetric):
         made.address = address
     return made
-
-
-CORPUS_METRICS = (
-    *corpus.COUNT_METRICS,
-    *corpus.NOMINAL_METRICS,
-    *corpus.PERCENTAGE_METRICS,
-    *corpus.SCALE_METRICS,
-    *corpus.SET_METRICS,
-    *corpus.TIME_METRICS,
-    POOLED_PRECISION,
-    corpus.UNANSWERED,
-)
-"""The metrics over many items, which are statistics of sums without scores of single answers."""
-
-SILENCE_HELPS = (
-    corpus.MCC,
-    corpus.SET_PRECISION,
-    corpus.SET_F1,
-    corpus.TIME_PRECISION,
-    corpus.TIME_F1,
-    POOLED_PRECISION,
-)
-"""Metrics that by definition penalise a missing answer less than a wrong one."""
-
-_SUMS: dict[str, Callable[[Any, Any], list[corpus.ItemSums]]] = {
-    "count": corpus.count_sums,
-    "percentage": corpus.percentage_sums,
-}
-"""Metrics for which an answer without a value costs as much as the worst answer."""
-
-_SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[corpus.ItemSums]]] = {
-    "classes": corpus.set_sums,
-    "intervals": located_sums,
-    "boxes": located_sums,
-    "binary": corpus.nominal_sums,
-    "choice": corpus.nominal_sums,
-    "preference": corpus.nominal_sums,
-}
-
-
-def item_sums(
-    items: Sequence[Item], answers: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
-) -> list[corpus.ItemSums]:
-    """The sums of all metrics over many items of one format with references; empty for formats without such metrics.
-
-    `answers` has a value of the format or None (late, missing, unreadable) for each item. None costs as much as the
-    worst answer, except in the metrics of `SILENCE_HELPS`, where it predicts nothing unless the item is `wrong`.
-    `among` are all items of the benchmark, which determine the names of parts.
-
-    >>> from proctor.core import Reference
-    >>> from proctor.core.formats import CountFormat
-    >>> items = [Item(id=name, group=name, question="How many?", answer=CountFormat(), reference=Reference(answer=2))
-    ...          for name in ("q1", "q2")]
-    >>> [one.named.name for one in item_sums(items, [2, None])][:3]
-    ['normalised_cost', 'absolute_error', 'absolute_error:answered only']
-    """
-    truth: Any = [None if item.reference is None else item.reference.answer for item in items]
-    kind = items[0].answer.kind if items else ""
-    if kind == "timestamps":
-        return corpus.time_sums(truth, cast("Any", answers), spans=[_span(item) for item in items], wrong=wrong)
-    if kind == "scale":
-        return corpus.scale_sums(truth, cast("Any", answers), _scales(items), named=len(set(_scales(among))) > 1)
-    if kind in _SUMS_OF_NAMED:
-        return _SUMS_OF_NAMED[kind](truth, answers, wrong)
-    return _SUMS[kind](truth, answers) if kind in _SUMS else []
-
-
-def _scales(items: Sequence[Item]) -> list[tuple[float, float]]:
-    return [(item.answer.low, item.answer.high) for item in items if isinstance(item.answer, ScaleFormat)]
-
-
-def _span(item: Item) -> tuple[float, float] | None:
-    """Start and end of an item's only clip, if known."""
-    clips = [clip for clip in item.media if isinstance(clip, VideoClip)]
-    if len(clips) != 1 or clips[0].end is None:
-        return None
-    return clips[0].start, clips[0].end
 
 
 _OFFERED = ("item", "answer", "text", "parsed", "reference", "question")
@@ -291,14 +237,26 @@ def metric(function: Callable[..., Any], /) -> FunctionMetric: ...
 
 
 @overload
+def metric(
+    *, over: Literal["items"], silence_helps: bool = ..., **declared: Unpack[MetricOptions]
+) -> Callable[[Callable[..., float | None]], FunctionOverItems]: ...
+
+
+@overload
 def metric(**declared: Unpack[MetricOptions]) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
 
 
 def metric(
-    function: Callable[..., Any] | None = None, /, **declared: Unpack[MetricOptions]
-) -> FunctionMetric | Callable[[Callable[..., Any]], FunctionMetric]:
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    over: Literal["items"] | None = None,
+    silence_helps: bool = True,
+    **declared: Unpack[MetricOptions],
+) -> FunctionMetric | Callable[[Callable[..., Any]], FunctionMetric | FunctionOverItems]:
     """Make a metric from a function (see `FunctionMetric`); a decorator with or without arguments, which are those of
-    `Metric`.
+    `Metric`. With `over="items"` the function gets all references and answers at once (see `FunctionOverItems`), and
+    `silence_helps` says whether an answer of None costs less than a wrong one.
 
     >>> @metric(formats=("free_text",), percent=True)
     ... def names_the_organ(text, reference):
@@ -307,7 +265,12 @@ def metric(
     ('Names the organ', True)
     """
 
-    def decorate(decorated: Callable[..., Any]) -> FunctionMetric:
-        return FunctionMetric(decorated, **declared)
+    def decorate(decorated: Callable[..., Any]) -> FunctionMetric | FunctionOverItems:
+        if over is None:
+            return FunctionMetric(decorated, **declared)
+        name = str(getattr(decorated, "__name__", type(decorated).__name__))
+        if over != "items":
+            raise ConfigurationError(f"{name}: found over={over!r}, expected 'items'")
+        return FunctionOverItems(decorated, declared_metric(name, declared), silence_helps=silence_helps)
 
-    return decorate if function is None else decorate(function)
+    return decorate if function is None else FunctionMetric(function, **declared)

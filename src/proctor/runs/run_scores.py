@@ -41,7 +41,7 @@ from proctor.stats import (
 )
 
 if TYPE_CHECKING:
-    from proctor.metrics import ItemSums
+    from proctor.metrics import ItemSums, MetricOverItems
 
 BOTH = "both"
 """The policy of a range: no policy is chosen."""
@@ -299,10 +299,12 @@ _FEW_DRAWS = 100  # where only ranks are needed, which use no draws
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """The items of a table, all items that they are `among`, and a cache of sums."""
+    """The items of a table, all items that they are `among`, the metrics of other packages that are asked for, and a cache
+    of sums."""
 
     items: Sequence[Item]
     among: Sequence[Item]
+    more: Sequence[MetricOverItems]
     sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
 
     def of(self, parsed: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
@@ -317,7 +319,7 @@ class _Answers:
         if key not in self.sums:
             asked = [self.items[row] for row in rows] * len(parsed)
             values = [one[row] for one in parsed for row in rows]
-            self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among)
+            self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among, more=self.more)
         return self.sums[key]
 
 
@@ -336,7 +338,8 @@ class RunSums(RunScores):
         """The answers without a value, if the metric penalises them less than wrong ones."""
         from proctor.metrics import SILENCE_HELPS
 
-        if self.key.partition(":")[0] not in {metric.name for metric in SILENCE_HELPS}:
+        helped = [*SILENCE_HELPS, *(one.metric for one in self.answers.more if one.silence_helps)]
+        if self.key.partition(":")[0] not in {metric.name for metric in helped}:
             return super().doubtful
         silent = np.array([one is None for one in self.parsed], dtype=np.bool_)
         return silent & self.scorable & ~np.isnan(self.scores)
@@ -424,11 +427,12 @@ def _mean(sums: Floats) -> Floats:
 
 
 def corpus_names(items: ItemTable) -> list[str]:
-    """The metrics over many items that apply to the formats of these items."""
-    from proctor.metrics import CORPUS_METRICS
+    """The built-in metrics over many items that apply to the formats of these items, and all of other packages."""
+    from proctor.metrics import CORPUS_METRICS, OVER_ITEMS
 
     kinds = {items.formats[code] for code in np.unique(items.format)}
-    return [metric.name for metric in CORPUS_METRICS if kinds & set(metric.formats)]
+    fitting = [metric.name for metric in CORPUS_METRICS if kinds & set(metric.formats)]
+    return [*fitting, *(name for name in OVER_ITEMS.names() if not OVER_ITEMS.is_own(name))]
 
 
 def load_run_sums(
@@ -447,15 +451,15 @@ def load_run_sums(
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
     if not (wanted := set(metrics) - {metric.name for metric in card.metrics}):
         return found
-    from proctor.metrics import CORPUS_METRICS
+    from proctor.metrics import CORPUS_METRICS, installed_over_items
 
-    if not (
-        asked := [metric for metric in CORPUS_METRICS if metric.name in {name.partition(":")[0] for name in wanted}]
-    ):
+    whole = {name.partition(":")[0] for name in wanted}
+    more = installed_over_items(whole)
+    if not (asked := [*(one for one in CORPUS_METRICS if one.name in whole), *(one.metric for one in more)]):
         return found
     by_id = {item.id: item for item in store.items(card.name)}
     everything = [by_id[name] for name in (among or items).ids]
-    answers = _Answers([by_id[name] for name in items.ids], everything, {})
+    answers = _Answers([by_id[name] for name in items.ids], everything, more, {})
     referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
     format_of = np.array(items.formats)[items.format]
     there = {item.answer.kind for item in everything if item.reference is not None}

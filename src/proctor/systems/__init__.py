@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.systems.asking import AskModel
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
     from proctor.systems.model_system import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         FunctionSystem,
         Renamed,
         SystemOptions,
+        asks_a_model,
         asks_models,
         build_system,
         is_system,
@@ -37,9 +39,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "NO_OPTIONS", "SYSTEMS", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
-    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_models",
-    "build_system", "frames_as_sent",
+    "NO_OPTIONS", "SYSTEMS", "AskModel", "Demonstration", "Demonstrations", "FunctionSystem", "ModelSystem", "Picked",
+    "RandomGuess", "Renamed", "Sampling", "Sent", "SystemOptions", "ask_option_auditors", "asks_a_model",
+    "asks_models", "build_system", "frames_as_sent",
     "is_system", "look", "only_model", "prompt_as_sent", "prompt_for_benchmark", "prompt_text", "read_options", "reply",
     "say", "shortest_path", "system", "system_in_file",
 ]  # fmt: skip

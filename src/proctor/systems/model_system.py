@@ -84,11 +84,12 @@ class Sampling:
 
 
 def prompt_for_benchmark(name: str, choice: str = "", *, sounding: bool = False) -> Prompt:
-    """The benchmark's prompt, else the general one (with `sounding` the one for questions with sound); or the one of
+    """The benchmark's prompt, if it has one, else the general one (with `sounding` the one for questions with sound); or the one of
     `choice`: a name (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
     folder = reader_or_default(name).prompts
     general = _WITH_SOUND if sounding else _GENERAL
-    usual = general if folder is None else folder / f"{name}.txt.j2"
+    own = None if folder is None else folder / f"{name}.txt.j2"
+    usual = own if own is not None and own.is_file() else general
     return chosen_prompt(usual, prompt_file(folder or _PROMPTS, name, choice) if choice else None)
 
 

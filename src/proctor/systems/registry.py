@@ -13,6 +13,7 @@ from pydantic import JsonValue, ValidationError
 from typing_extensions import TypeIs
 
 from proctor import core
+from proctor.systems.asking import AskedModel
 
 if TYPE_CHECKING:
     from proctor.media import Sound
@@ -32,8 +33,25 @@ NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 def asks_models(name: str) -> bool:
-    """Whether a system is a method that takes models."""
-    return "models" in _parameters(SYSTEMS.get(name))
+    """Whether a system is a method that takes models, or a function with a parameter `ask`."""
+    known: object = SYSTEMS.get(name)
+    return asks_a_model(known) or "models" in _parameters(known)
+
+
+def asks_a_model(system: object) -> bool:
+    """Whether a system is a function, decorated or not, with a parameter `ask`."""
+    if isinstance(system, FunctionSystem):
+        return system.asks
+    return not is_system(system) and callable(system) and _names_ask(system)
+
+
+def _names_ask(function: Callable[..., Any]) -> bool:
+    """Whether a function has a parameter `ask` without a default of its own."""
+    try:
+        asked = signature(function).parameters.get("ask")
+    except (TypeError, ValueError):  # not written in Python
+        return False
+    return asked is not None and asked.default is asked.empty
 
 
 def build_system(
@@ -45,7 +63,9 @@ def build_system(
     """
     known: Any = SYSTEMS.get(name)
     takes = _parameters(known)
-    if models and "models" not in takes:
+    if isinstance(known, FunctionSystem) and known.asks:
+        known = known.with_model(only_model(name, models))
+    elif models and "models" not in takes:
         raise core.ConfigurationError(
             f"{name}: found {core.count_of(len(models), 'model')}, expected none: it asks no model"
         )
@@ -54,9 +74,15 @@ def build_system(
             f"{name}: found the option {next(iter(options))!r}, expected none: it has no options"
         )
     if isinstance(known, FunctionSystem):
-        SYSTEMS.check_name(name, known.name)
+        SYSTEMS.check_name(name, known.name, longer=known.asks)
         return known
     offered = {"models": models, "options": options, "seed": seed}
+    needed = () if SYSTEMS.is_own(name) else core.needed_parameters(known, *offered)
+    if needed:
+        expected = (
+            "those of models, options and seed that it needs (a function that answers is decorated by @proctor.system)"
+        )
+        raise core.ConfigurationError(f"{name}: found the parameter {needed[0]!r}, expected {expected}")
     given = {key: value for key, value in offered.items() if key in takes}
     built: core.System = SYSTEMS.make(name, lambda: known(**given), "name", "settings", "supports", "answer")
     SYSTEMS.check_name(name, built.name, longer=True)
@@ -97,15 +123,17 @@ def only_model(name: str, models: Sequence[ModelClient]) -> ModelClient:
     return models[0]
 
 
-_OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sounds")
+_OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sounds", "ask")
 
 
 class FunctionSystem:
     """Answers by a function, sync or async. It is called with those of these that its parameters name:
 
     `item` (without reference, tags and media), `view` (`view.frames(count=8)`, awaited in an async function),
-    `question`, `options`, `instruction` (how to write the answer), `frames` (the view's default frames) and `sounds`.
-    It returns the text of its answer, or an `Answer`. Its exceptions are recorded as `error`, with file and line;
+    `question`, `options`, `instruction` (how to write the answer), `frames` (the view's default frames), `sounds` and
+    `ask` (see `AskModel`): `await ask("Describe this.", *frames)` is a model's reply, `ask(…, form=Form)` its reply as a
+    pydantic model. Such a function is run with one model (`--model`), which stands in its name; the usage of all calls is
+    that of the answer, and the model's settings are recorded. It returns the text of its answer, or an `Answer`. Its exceptions are recorded as `error`, with file and line;
     `RefusalError` as `refused`, `InfrastructureError` and every `OSError` as `failed`, to be retried.
 
     The system itself can be called like the function. `settings` are recorded with the function's name and the hash of
@@ -119,9 +147,13 @@ class FunctionSystem:
         name: str = "",
         formats: Sequence[str] = (),
         settings: Mapping[str, JsonValue] | None = None,
+        client: ModelClient | None = None,
     ) -> None:
-        self._function = core.PlainFunction(function, offered=_OFFERED, what="a system")
+        self.asks = callable(function) and _names_ask(function)
+        offered = _OFFERED if self.asks else [name for name in _OFFERED if name != "ask"]
+        self._function = core.PlainFunction(function, offered=offered, what="a system")
         self.made_of = function
+        self._client = client
         self.name = name or self._function.name.replace("<lambda>", "lambda")
         self._formats = (formats,) if isinstance(formats, str) else tuple(formats)
         core.check_formats(self.name, self._formats)
@@ -133,12 +165,21 @@ class FunctionSystem:
         return self._function.function(*args, **kwargs)
 
     def renamed(self, name: str) -> FunctionSystem:
-        return FunctionSystem(self._function.function, name=name, formats=self._formats, settings=self._settings)
+        return self._copy(name, self._client)
+
+    def with_model(self, client: ModelClient) -> FunctionSystem:
+        """The system with the model that its function asks, named "name[model]"."""
+        return self._copy(f"{self.name}[{client.name}]", client)
+
+    def _copy(self, name: str, client: ModelClient | None) -> FunctionSystem:
+        function, settings = self._function.function, self._settings
+        return FunctionSystem(function, name=name, formats=self._formats, settings=settings, client=client)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The function's name, the hash of its source, and its author's settings."""
-        return {**self._function.settings, **self._settings}
+        """The function's name, the hash of its source, its author's settings, and those of its model."""
+        model = {} if self._client is None else self._client.settings
+        return {**model, **self._function.settings, **self._settings}
 
     @property
     def takes_sound(self) -> bool:
@@ -150,13 +191,17 @@ class FunctionSystem:
         return not self._formats or item.answer.kind in self._formats
 
     async def answer(self, item: core.Item, view: core.View) -> core.Answer:
-        """The function's result for this item."""
+        """The function's result for this item. Raises `ConfigurationError` if it asks a model and has none."""
+        if self.asks and self._client is None:
+            raise core.ConfigurationError(f"{self.name}: found no model, expected one that it asks (--model)")
+        model, loop = None if self._client is None else AskedModel(self._client), asyncio.get_running_loop()
         values: dict[str, Any] = {
             "item": item,
-            "view": view if self._function.is_async else BlockingView(view, asyncio.get_running_loop()),
+            "view": view if self._function.is_async else BlockingView(view, loop),
             "question": item.question,
             "options": item.options,
             "instruction": item.answer.instruction(item.options),
+            "ask": None if model is None else model.ask if self._function.is_async else model.blocking(loop),
         }
         if self._function.takes("frames"):
             values["frames"] = await view.frames()
@@ -165,6 +210,17 @@ class FunctionSystem:
 
             values["sounds"] = await view.sounds() if isinstance(view, PlaysSounds) else []
         try:
+            result = await self._called(values)
+        except core.ProctorError as error:
+            if model is not None:
+                error.usage = model.usage
+            raise
+        answer = result if isinstance(result, core.Answer) else core.Answer(item_id=item.id, text=result)
+        usage = answer.usage if model is None else model.usage
+        return answer.model_copy(update={"item_id": item.id, "usage": usage})
+
+    async def _called(self, values: Mapping[str, Any]) -> str | core.Answer:
+        try:
             result = await self._function.call(values)
         except core.ProctorError:
             raise
@@ -172,11 +228,9 @@ class FunctionSystem:
             raise core.InfrastructureError(self._function.fault(error)) from error
         except Exception as error:  # the code is the user's: its bug is its answer
             raise core.SystemFaultError(self._function.fault(error)) from error
-        if isinstance(result, core.Answer):
-            return result.model_copy(update={"item_id": item.id})
-        if not isinstance(result, str):
+        if not isinstance(result, str | core.Answer):
             raise core.SystemFaultError(f"{self.name} returned {type(result).__name__}, expected str or Answer")
-        return core.Answer(item_id=item.id, text=result)
+        return result
 
 
 class BlockingView:

@@ -6,12 +6,14 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from proctor.construction.pipeline import PROJECT_KINDS, Project, funnel, history, redo_record, run_stages
+from proctor.construction.pipeline.commands import new
 from proctor.core import ConfigurationError, InputError
 from tests.construction.pipeline.letters import LETTERS
 from tests.support.faulty_server import Fault, FaultyServer, Request
@@ -231,3 +233,17 @@ def test_a_key_twice_in_the_settings_is_told(folder: Path) -> None:
     file.write_text(file.read_text() + "\nkind: letters\n")
     with pytest.raises(InputError, match="'kind' twice"):
         Project(folder)
+
+
+def test_the_example_of_a_kind_names_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copied example made a project of the other kind without a word."""
+    copied = tmp_path / "project.yaml"
+    copied.write_text("kind: rexsonovqa\n", encoding="utf-8")
+    monkeypatch.setitem(PROJECT_KINDS._known, "letters", replace(LETTERS, example=copied))
+    with pytest.raises(InputError) as told:
+        new(tmp_path / "project", "letters")
+    said = "kind: found 'rexsonovqa', expected 'letters', the kind that it is an example of"
+    assert str(told.value) == f"{copied}: {said}"
+    assert not (tmp_path / "project").exists()
+    for name in ("focus", "rexsonovqa", "clinicalskillqa"):
+        assert new(tmp_path / name, name).ok

@@ -40,6 +40,11 @@ def new(
     if kind not in pipeline.PROJECT_KINDS.names():
         raise core.UsageError(f"--kind {kind!r} is unknown: choose {core.one_of(pipeline.PROJECT_KINDS.names(), kind)}")
     chosen = pipeline.PROJECT_KINDS.get(kind)
+    named = core.read_yaml(chosen.example, "a project.yaml").get("kind")
+    if named != kind:
+        raise core.InputError(
+            chosen.example, "kind", found=repr(named), expected=f"{kind!r}, the kind that it is an example of"
+        )
     with core.whole_folder(folder) as draft:
         (draft / "sources").mkdir()
         shutil.copyfile(chosen.example, draft / pipeline.SETTINGS_FILE)

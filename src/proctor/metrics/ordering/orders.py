@@ -410,6 +410,7 @@ class OrderingScorer:
     """
 
     name = "code"
+    summary = "Orders: pairs, neighbours, runs and rank correlation"
     metrics = RUN_METRICS
 
     def applies(self, item: Item) -> bool:
