@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
-from urllib.parse import urlsplit
 
 import typer
 
@@ -414,13 +413,14 @@ def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
 
 
 def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
-    """The accounts with links to this address. Raises `UsageError` for what is no address of a server."""
+    """The accounts with links to this address. Raises `UsageError` for what is no address of a server (see `address:` in
+    the settings)."""
+    from proctor.web import is_address
+
     if not address:
         return place
-    try:
-        parts = urlsplit(address)
-    except ValueError:  # such as a bracket that is not closed
-        parts = urlsplit("")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise UsageError("--address", "the server's, such as https://review.example.org", found=repr(address)[:80])
-    return replace(place, address=address.rstrip("/"))
+    whole = address.removesuffix("/")
+    if not is_address(whole):
+        expected = "that of a server, such as https://review.example.org, without a path"
+        raise UsageError("--address", expected, found=repr(address)[:80])
+    return replace(place, address=whole.casefold())
