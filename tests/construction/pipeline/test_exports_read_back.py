@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,19 @@ import pytest
 import yaml
 
 import proctor
-from proctor.construction.pipeline import PROJECT_KINDS, ExportedBenchmark, FilesStage, FinalQuestion, Project, Work
+from proctor.construction.pipeline import (
+    PROJECT_KINDS,
+    ExportedBenchmark,
+    FilesStage,
+    FinalQuestion,
+    Project,
+    Work,
+    simulated_there,
+)
 from proctor.construction.pipeline.readback import about_export, check_read_back, write_about
 from proctor.construction.pipeline.screening import Screening
 from proctor.core import ABOUT, BENCHMARKS, InputError, reader_at
+from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
 from proctor.tasks.rexsonovqa.project import NativeExport
 from tests.construction.pipeline.test_questions import choice
 
@@ -201,3 +211,16 @@ def test_a_repaired_copy_has_a_name_of_its_own(project: Project, tmp_path: Path)
     again = proctor.load(tmp_path / "repaired")
     assert (again.name, again.title) == ("abdomen-repaired", f"{TITLE} with repaired options")
     assert again.published is None
+
+
+def test_builders_and_exports_find_the_simulator_alike(tmp_path: Path, film: Path) -> None:
+    """Another manifest beside the videos does not hide that of the simulator around them."""
+    videos = tmp_path / "simulated" / "videos"
+    videos.mkdir(parents=True)
+    shutil.copy(film / "videos" / "sim-000.mp4", videos / "a.mp4")
+    (videos / "manifest.json").write_text('{"by": "another program"}', encoding="utf-8")
+    assert not simulated_there(videos)
+    (tmp_path / "simulated" / "manifest.json").write_text('{"simulated": true}', encoding="utf-8")
+    assert simulated_there(videos)
+    build_instances(videos, tmp_path / "built", InstancePlan(per_video=1, seconds=2.0))
+    assert proctor.load("clinicalskillqa", tmp_path / "built").simulated
