@@ -235,7 +235,7 @@ def test_a_broken_line_keeps_no_running_review_from_starting_again(tmp_path: Pat
     with serving(folder) as (process, address):
         with httpx2.Client(base_url=address, headers={"accept": "text/html"}) as client:
             come_in(client, links["anna"])
-            assert "0 of 6 sealed" in client.get("/").text
+            assert "0 of 6 submitted" in client.get("/").text
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(60)
     assert "questions is not updated, its 6 items stay as they are: " in err
