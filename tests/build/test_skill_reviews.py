@@ -95,6 +95,17 @@ def work(folder: Path, stage: str, lines: list[dict[str, Any]] | str, reviews: l
     return Work(project, stage, "all", project.settings.sources, before)
 
 
+def test_the_command_that_is_named_can_be_copied(tmp_path: Path) -> None:
+    folder = tmp_path / "my skills"
+    folder.mkdir()
+    for stage, kind in (("physicians", PhysiciansStage()), ("consensus", ConsensusStage())):
+        waiting = work(folder, stage, [], physicians(tmp_path, [reading("R-1"), reading("R-2")]))
+        with pytest.raises(WaitingError) as error:
+            asyncio.run(kind.make(waiting))
+        name = "readings" if stage == "physicians" else "consensus"
+        assert f"--out '{folder}/sources/{name}.jsonl' writes what is " in str(error.value)
+
+
 def physicians(folder: Path, lines: list[dict[str, Any]] | str) -> list[Reviewed]:
     return list(asyncio.run(PhysiciansStage().make(work(folder, "physicians", lines))).records)
 

@@ -211,8 +211,8 @@ def _revision(cells: Mapping[str, str], file: Path, row: TableRow) -> int:
 
 def _conflict(error: ConflictError) -> str:
     if error.reading is not None and error.reading.sealed is not None:
-        return "found another reading, sealed since the sheet was written, expected no row for it"
-    return "found a draft, saved since the sheet was written, expected a new sheet, or a seal in the browser"
+        return "found another reading, submitted since the sheet was written, expected no row for it"
+    return "found a draft, saved since the sheet was written, expected a new sheet, or to submit it in the browser"
 
 
 def _study(connection: Connection, study: str) -> tuple[int, Form[Any, Any]]:
