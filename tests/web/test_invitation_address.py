@@ -38,5 +38,5 @@ def test_a_given_address_is_that_of_the_link() -> None:
     ],
 )
 def test_what_is_no_address_of_a_server_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="expected that of a server, such as https"):
+    with pytest.raises(UsageError, match="is no server's: write it like https"):
         _reached_at(place(), address)

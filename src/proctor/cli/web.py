@@ -421,6 +421,5 @@ def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
         return place
     whole = address.removesuffix("/")
     if not is_address(whole):
-        expected = "that of a server, such as https://review.example.org, without a path"
-        raise UsageError("--address", expected, found=repr(address)[:80])
+        raise UsageError(f"--address {repr(address)[:80]} is no server's: write it like https://review.example.org")
     return replace(place, address=whole.casefold())
