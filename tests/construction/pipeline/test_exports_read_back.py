@@ -18,8 +18,10 @@ from proctor.construction.pipeline import (
     FilesStage,
     FinalQuestion,
     Project,
+    SplitSettings,
     Work,
     simulated_there,
+    stage_settings,
 )
 from proctor.construction.pipeline.readback import about_export, check_read_back, write_about
 from proctor.construction.pipeline.screening import Screening
@@ -193,6 +195,23 @@ def test_a_part_in_a_folder_of_its_own_has_its_own_name_and_title(project: Proje
     )
     assert (about.name, about.title) == ("abdomen-test", f"{TITLE} (test)")
     assert about.origin == "Made from 1 video with Proctor; DATASHEET.md says how."
+
+
+def test_long_names_of_parts_stay_apart(project: Project) -> None:
+    parts = [f"{'held-out-' * 3}{site}" for site in ("north", "south")]
+    project.folder = project.folder.rename(project.folder.with_name("a" * 90))
+    names = {about_export(project, "focus", ExportedBenchmark([], [], part=part)).name for part in parts}
+    assert len(names) == 2
+    assert max(map(len, names)) <= 80
+
+
+@pytest.mark.parametrize("part", ["../out", "test set", "", "a/b", "x" * 41])
+def test_a_part_is_named_as_a_folder_can_be(project: Project, part: str) -> None:
+    """It failed only at the export, after all was paid for, or wrote elsewhere."""
+    content = yaml.safe_load(project.file.read_text())
+    project.file.write_text(yaml.safe_dump(content | {"stages": {"split": {"shares": {part: 0.5, "test": 0.5}}}}))
+    with pytest.raises(InputError, match=r"stages: split"):
+        stage_settings(Project(project.folder), "split", SplitSettings)
 
 
 def test_every_kind_of_project_is_read_back() -> None:

@@ -67,7 +67,7 @@ def about_export(project: Project, reader: str, exported: ExportedBenchmark) -> 
     title = settings.title or f"Benchmark of the project {name}"
     made = f"Made from {count_of(len(exported.sources), 'video')} with Proctor; {DATASHEET} says how."
     return AboutFiles(
-        name=f"{name[:60]}-{exported.part}"[:80] if exported.part else name,
+        name=f"{name[: 79 - len(exported.part)]}-{exported.part}" if exported.part else name,
         reader=reader,
         track=exported.track,
         title=f"{title[:150]} ({exported.part})"[:200] if exported.part else title[:200],
