@@ -144,6 +144,7 @@ def test_the_stage_waits_for_two_readings_of_what_is_there_now(
         ({"payload": {"order": ["A", "B"]}}, "v-k001 by R-2: found the order A > B, expected A, B, C in their order, or"),
         ({"payload": {"order": ["A", "A", "B"]}}, "found the order A > A > B"),
         ({"payload": {"unclear": True}}, "found the order B > C > A"),
+        ({"payload": {"unclear": True, "order": ["Z", "B"]}}, "v-k001 by R-2: found the order Z > B, expected A, B, C"),
         ({"payload": {"ordered": False}}, "expected A, B, C in their order"),
         ({"payload": {"sentences": {"v-k001-s01": {"verdict": "keep"}}}}, "found verdicts on v-k001-s01, expected one on"),
         ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 2, field 'payload.sentences.x.verdict'"),

@@ -295,7 +295,7 @@ def _said(
 ) -> tuple[OrderVerdict, Mapping[str, SentenceVerdict]]:
     """The order and the verdicts of a reading. Raises `InputError` for one that is not complete."""
     place, order = f"{line.item} by {line.reader}", line.payload.order
-    if not line.payload.ordered or (sorted(order) != sorted(ordered_frames.order)) != line.payload.unclear:
+    if not line.payload.ordered or sorted(order) != ([] if line.payload.unclear else sorted(ordered_frames.order)):
         expected = f"{', '.join(sorted(ordered_frames.order))} in their order, or unclear"
         raise InputError(file, place, found=f"the order {order_text(order)}", expected=expected)
     names = [sentence.id for sentence in sentences]
