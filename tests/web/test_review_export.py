@@ -456,7 +456,10 @@ def test_an_adjudicators_sheet_shows_both_readings_and_settles(engine: Engine, t
     first, second = row["readings"].splitlines()
     assert (first.startswith("R0: decision: accept; "), first.endswith("(clear)")) == (True, True)
     assert "two options are right" in second
-    filled(file, {"q000": {"decision": "reject", "reason": "two are right"} | NO_SECOND})
+    filled(file, {"q000": {"comment": "seen again"}})
+    with engine.begin() as connection, pytest.raises(InputError, match="row 2: not yet complete: "):
+        read_sheet(connection, who["cleo"], "s", file, NOW)  # the reason would be lost
+    filled(file, {"q000": {"comment": "", "decision": "reject", "reason": "two are right"} | NO_SECOND})
     with (
         engine.begin() as connection,
         pytest.raises(InputError, match="row 2: not yet complete: the reason for the dec"),

@@ -164,8 +164,9 @@ def _settled(
     cells: Mapping[str, str],
     at: datetime,
 ) -> str:
-    """Settles an item as a row says, with its comment as the reason; what became of the row."""
-    if not payload:
+    """Settles an item as a row says, with its comment as the reason; what became of the row. Raises `IncompleteError` for a
+    reason without a decision."""
+    if not payload and not cells.get("comment"):  # a reason alone has no draft that could keep it
         return "left"
     known = settlement(connection, account, opened.version)
     adjudicate(connection, account, opened.id, opened.number, payload, cells.get("comment", ""), at)
