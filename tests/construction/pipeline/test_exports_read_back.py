@@ -230,6 +230,9 @@ def test_a_repaired_copy_has_a_name_of_its_own(project: Project, tmp_path: Path)
     again = proctor.load(tmp_path / "repaired")
     assert (again.name, again.title) == ("abdomen-repaired", f"{TITLE} with repaired options")
     assert again.published is None
+    (out / ABOUT).write_text('{"reader": "rexsonovqa"}', encoding="utf-8")  # without a name: no name is made up
+    reader_at(out).write_choices(out, tmp_path / "nameless", {**kept})
+    assert proctor.load(tmp_path / "nameless").name == "rexsonovqa"
 
 
 def test_builders_and_exports_find_the_simulator_alike(tmp_path: Path, film: Path) -> None:
