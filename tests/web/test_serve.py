@@ -269,3 +269,10 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         done = proctor("serve", folder, "--port", str(other.getsockname()[1]))
     assert done.returncode == 1
     assert "Address already in use, expected an address of this machine that is free" in done.stderr
+
+
+def test_what_is_neither_a_review_nor_a_challenge_is_told(tmp_path: Path) -> None:
+    expected = "expected the folder of a review, or of a challenge (proctor challenge new)"
+    for folder, found in ((tmp_path, "no review.yaml and no challenge.yaml"), (tmp_path / "none", "no such folder")):
+        done = proctor("serve", folder)
+        assert (done.returncode, done.stderr) == (1, f"proctor: {folder}: found {found}, {expected}\n")

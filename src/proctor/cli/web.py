@@ -101,13 +101,16 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
         from proctor.challenges import open_challenge
 
         return open_challenge(folder, store, listening, same_user=same_user)
-    if not (folder / "review.yaml").is_file():
-        found = "no review.yaml and no challenge.yaml" if folder.is_dir() else "no such folder"
-        expected = "the folder of a review, or of a challenge (proctor challenge new)"
-        raise InputError(folder, found=found, expected=expected)
     from proctor.web import open_review
 
-    review, updates = open_review(folder, store, listening, to_serve=True)
+    try:
+        review, updates = open_review(folder, store, listening, to_serve=True)
+    except InputError as error:
+        if (folder / "review.yaml").is_file():
+            raise
+        found = "no review.yaml and no challenge.yaml" if folder.is_dir() else "no such folder"
+        expected = "the folder of a review, or of a challenge (proctor challenge new)"
+        raise InputError(folder, found=found, expected=expected) from error
     for study_update in updates:
         told_update(study_update)
     return review
