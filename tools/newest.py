@@ -60,14 +60,22 @@ def second_python() -> tuple[Path, str]:
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     for version in VERSIONS:
         on_path = shutil.which(f"python{version}")
-        kept = sorted((pyenv / "versions").glob(f"{version}.*/bin/python3"))
-        for candidate in (*([Path(on_path)] if on_path else []), *reversed(kept)):
-            command = [str(candidate), "-c", "import ssl, sqlite3, venv, sys; print(sys.version.split()[0])"]
+        kept = sorted((pyenv / "versions").glob(f"{version}.*/bin/python3"), key=_patch, reverse=True)
+        for candidate in (*([Path(on_path)] if on_path else []), *kept):
+            # Debian's own Python has no ensurepip without python3-venv: it makes no environment.
+            needed = "import ensurepip, ssl, sqlite3, venv, sys; print(sys.version.split()[0])"
+            command = [str(candidate), "-c", needed]
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
             if done.returncode == 0 and done.stdout.startswith(f"{version}."):
                 return candidate, f"Python {done.stdout.strip()}"
     own = ".".join(map(str, sys.version_info[:3]))
     return Path(sys.executable), f"no Python of {' or '.join(VERSIONS)} here: the newest versions on Python {own} alone"
+
+
+def _patch(python: Path) -> int:
+    """The last number of the version in a path of pyenv; -1 for one that has none, such as 3.13-dev."""
+    last = python.parents[1].name.rpartition(".")[2]
+    return int(last) if last.isdecimal() else -1
 
 
 class Trial:

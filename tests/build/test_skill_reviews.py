@@ -95,6 +95,17 @@ def work(folder: Path, stage: str, lines: list[dict[str, Any]] | str, reviews: l
     return Work(project, stage, "all", project.settings.sources, before)
 
 
+def test_the_command_that_is_named_can_be_copied(tmp_path: Path) -> None:
+    folder = tmp_path / "my skills"
+    folder.mkdir()
+    for stage, kind in (("physicians", PhysiciansStage()), ("consensus", ConsensusStage())):
+        waiting = work(folder, stage, [], physicians(tmp_path, [reading("R-1"), reading("R-2")]))
+        with pytest.raises(WaitingError) as error:
+            asyncio.run(kind.make(waiting))
+        name = "readings" if stage == "physicians" else "consensus"
+        assert f"--out '{folder}/sources/{name}.jsonl' writes what is " in str(error.value)
+
+
 def physicians(folder: Path, lines: list[dict[str, Any]] | str) -> list[Reviewed]:
     return list(asyncio.run(PhysiciansStage().make(work(folder, "physicians", lines))).records)
 
@@ -133,6 +144,7 @@ def test_the_stage_waits_for_two_readings_of_what_is_there_now(
         ({"payload": {"order": ["A", "B"]}}, "v-k001 by R-2: found the order A > B, expected A, B, C in their order, or"),
         ({"payload": {"order": ["A", "A", "B"]}}, "found the order A > A > B"),
         ({"payload": {"unclear": True}}, "found the order B > C > A"),
+        ({"payload": {"unclear": True, "order": ["Z", "B"]}}, "v-k001 by R-2: found the order Z > B, expected A, B, C"),
         ({"payload": {"ordered": False}}, "expected A, B, C in their order"),
         ({"payload": {"sentences": {"v-k001-s01": {"verdict": "keep"}}}}, "found verdicts on v-k001-s01, expected one on"),
         ({"payload": {"sentences": {"x": {"verdict": "yes"}}}}, "line 2, field 'payload.sentences.x.verdict'"),

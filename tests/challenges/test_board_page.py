@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from proctor.challenges.board_charts import BoardText, board_chart, in_order
-from proctor.challenges.publishing import board_tables, leaders, publish, seen_boards, write_boards
+from proctor.challenges.publishing import board_tables, leaders, publish, seen_boards, who_leads, write_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from proctor.challenges.uploads import submit_file
@@ -70,6 +70,11 @@ def test_charts_hold_intervals_and_the_best_baseline_on_the_whole_axis(hosted: H
 def test_who_leads_is_said_with_its_uncertainty(rows: list[tuple[object, ...]], told: str) -> None:
     names = ("name", "place", "rank_low", "rank_high")
     assert leaders({"rows": [dict(zip(names, row, strict=True)) for row in rows]}) == told
+
+
+def test_the_question_keeps_the_name_of_a_metric() -> None:
+    assert who_leads("Clinical leaderboard") == "Who leads the clinical leaderboard?"
+    assert who_leads("Kendall's tau") == "Who leads in Kendall's tau?"  # not "the kendall's tau"
 
 
 def test_the_page_stands_alone_and_names_no_question(hosted: Hosted, tmp_path: Path) -> None:

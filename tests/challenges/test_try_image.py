@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges import NewChallenge, new_challenge
+from proctor.challenges import NewChallenge, Trial, new_challenge
 from proctor.containers import doctor
 from proctor.containers.podman import ARGUMENTS, PodmanExecutor
-from proctor.core import InfrastructureError
+from proctor.core import InfrastructureError, InputError
 from tests.support.boxes import image_of, podman
 from tests.support.challenge_data import focus_data
 from tests.support.doubles_of_boxes import TEMPLATE, program
@@ -84,6 +84,14 @@ def test_what_can_not_be_tried_is_said(folder: Path, arguments: tuple[str, str],
     done = proctor("challenge", "try", TEMPLATE, folder, *arguments)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_a_challenge_without_public_questions_says_so(folder: Path) -> None:
+    file = folder / "challenge.yaml"
+    start, _, rest = file.read_text("utf-8").partition("- name: training")
+    file.write_text(f"{start}- name: test{rest.partition('- name: test')[2]}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"challenge\.yaml: found no phase with public questions, expected one"):
+        Trial(folder).read()
 
 
 def test_a_folder_without_settings_needs_the_benchmark_s_name(tmp_path: Path) -> None:

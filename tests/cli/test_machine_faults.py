@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from proctor.cli.main import _is_of_the_database, _place
+from proctor.cli.main import _end, _is_of_the_database, _place
+from proctor.cli.output import note
 from proctor.construction.files import write_folder
-from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, VideoClip, whole_folder
+from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, UsageError, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.media import MediaLibrary, open_picture, read_image
 from tests.support.drawn_tracks import drawn
@@ -260,3 +261,13 @@ def test_of_a_databases_errors_only_those_of_the_machine_are_one_line(name: str,
         reason.sqlite_errorname = name
     assert _is_of_the_database(OperationalError("select 1", {}, reason, connection_invalidated=away)) is told
     assert not _is_of_the_database(ValueError("a fault of the program"))
+
+
+def test_names_in_files_send_no_control_characters_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A column is named in an error, an item in a note: whoever wrote the file would write on the terminal."""
+    with pytest.raises(SystemExit):
+        _end(UsageError("Which column? --id-column '\x1b[31mred'"))
+    note("no item '\x1b]0;title\x07', \u202eexe.")
+    assert capsys.readouterr().err == (
+        "proctor: Which column? --id-column '\ufffd[31mred'\nno item '\ufffd]0;title\ufffd', \ufffdexe.\n"
+    )

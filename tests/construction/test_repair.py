@@ -416,6 +416,12 @@ def test_classes_are_kept_apart() -> None:
             lambda items: [items[0].model_copy(update={"options": ("a", "b", "c", " A")}), *items[1:]],
             "item q00, options: found one option twice, expected different options",
         ),
+        (
+            lambda items: [
+                item.model_copy(update={"reference": Reference(answer="A", accepted=("B",))}) for item in items
+            ],
+            "found 0 of 96 items that can be repaired (96 items: several right options)",
+        ),
     ],
 )
 def test_what_cannot_be_repaired_is_refused(change: Callable[[list[Item]], list[Item]], message: str) -> None:

@@ -48,3 +48,17 @@ def test_the_classifiers_name_what_is_tried() -> None:
         assert f'"Programming Language :: Python :: {version}"' in text
     for file in (*newest.CORE, *newest.SERVED):
         assert (newest.ROOT / file).is_file(), file
+
+
+def test_the_tenth_patch_is_newer_than_the_second(machine: Path) -> None:
+    versions = machine / "pyenv" / "versions"
+    interpreter(versions / "3.13.2" / "bin" / "python3", "3.13.2")
+    newer = interpreter(versions / "3.13.10" / "bin" / "python3", "3.13.10")
+    assert newest.second_python() == (newer, "Python 3.13.10")
+
+
+def test_one_that_makes_no_environment_is_not_taken(machine: Path) -> None:
+    older = interpreter(machine / "bin" / "python3.12", "3.12.9")
+    bare = interpreter(machine / "bin" / "python3.13", "3.13.1")
+    bare.write_text('#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\necho 3.13.1\n')
+    assert newest.second_python() == (older, "Python 3.12.9")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,13 @@ import yaml
 from PIL import Image as Picture
 
 import proctor
-from proctor.core import Image, InputError, Item, Reference, UsageError, VideoClip
+from proctor.core import Image, InputError, Item, Reference, UsageError, VideoClip, read_model, reader_or_default
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.interchange import LmmsTask
-from proctor.interchange.tasks import media_of, read_task
+from proctor.interchange.tasks import TaskAbout, media_of, read_task
 from proctor.media import MediaLibrary
 from proctor.media import view as media_view
-from proctor.systems import frames_as_sent, prompt_for_benchmark
+from proctor.systems import Sent, frames_as_sent, prompt_for_benchmark, prompt_text
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.foreign import foreign
 from tests.support.lamp_benchmark import lamps
@@ -150,3 +151,25 @@ def test_what_a_task_can_not_be(made: proctor.Evaluation, tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="needs Proctor's views: choose video or text-only"):
         proctor.export(made.store, tmp_path / "b", "lamps", format="inspect-task", conditions="black")
     assert not (tmp_path / "a").exists()
+
+
+def test_the_task_of_an_own_benchmark_shows_the_prompt_of_its_reader(tmp_path: Path) -> None:
+    """Its name is no installed benchmark's: the frames would come with the general prompt, unlike in a run."""
+    store = _stored(tmp_path, replace(_seen(), name="theatre", reader="focus"))
+    for form in ("inspect-task", "lmms-eval-task"):
+        proctor.export(store, tmp_path / form, "theatre", format=form)
+    about = read_model(tmp_path / "inspect-task" / "about.json", TaskAbout, "what an exported task is about")
+    item = _seen().items[0]
+    sent = Sent(1, timed=False)
+    system, _ = prompt_text(
+        prompt_for_benchmark(about.benchmark), item, reader_or_default(about.benchmark).briefing, sent
+    )
+    assert system == read_task(tmp_path / "inspect-task")[0].system == read_task(tmp_path / "lmms-eval-task")[0].system
+    assert system != read_task(_task_of(tmp_path, "seen"))[0].system
+
+
+def _task_of(tmp_path: Path, name: str) -> Path:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    proctor.export(_stored(folder, _seen()), folder / "task", name, format="inspect-task")
+    return folder / "task"

@@ -35,7 +35,7 @@ def test_who_could_open_the_sealed_part_serves_no_challenge(folder: Path) -> Non
 def test_people_of_a_challenge_are_participants_unless_it_is_said(folder: Path) -> None:
     added = proctor("users", "add", folder, "anna")
     assert added.stdout.startswith("http://localhost:8000/invitation/")
-    assert "challenge.yaml has no address" in added.stderr
+    assert "challenge.yaml has none" in added.stderr
     assert proctor("users", "add", folder, "olga", "--role", "organiser").returncode == 0
     rows = proctor("users", "list", folder, "--format", "csv").stdout.splitlines()
     assert [row.split(",")[:2] for row in rows[1:]] == [["anna", "participant"], ["olga", "organiser"]]

@@ -50,6 +50,15 @@ def test_a_full_disk_and_a_closed_folder_are_named(review: ReviewSite, monkeypat
     assert (answer.status_code, answer.text) == (503, "not ready: room on the disk, a folder to write to\n")
 
 
+def test_a_folder_that_is_gone_is_named(review: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(folder: object) -> None:
+        raise FileNotFoundError(folder)
+
+    monkeypatch.setattr("proctor.web.health.os.statvfs", gone)
+    answer = browser(review).get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "not ready: a folder to write to\n")
+
+
 def test_many_who_ask_at_once_ask_the_database_once(review: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

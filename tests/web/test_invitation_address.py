@@ -18,13 +18,25 @@ def place(address: str = "") -> AccountsPlace:
 
 def test_a_given_address_is_that_of_the_link() -> None:
     assert _reached_at(place(), "http://localhost:8080/").address == "http://localhost:8080"
-    assert _reached_at(place("https://a.org"), "https://b.org/reviews").address == "https://b.org/reviews"
+    assert _reached_at(place("https://a.org"), "https://B.org").address == "https://b.org"
     assert _reached_at(place("https://a.org"), "").address == "https://a.org"
 
 
 @pytest.mark.parametrize(
-    "address", ["localhost:8080", "ftp://a.org", "https://", "https://a.org?x=1", "http://[", "http://u:p@a.org"]
+    "address",
+    [
+        "localhost:8080",
+        "ftp://a.org",
+        "https://",
+        "https://a.org?x=1",
+        "http://[",
+        "http://u:p@a.org",
+        "https://a.org/reviews",  # the pages' own links begin at the root
+        "https://a.org:no",
+        "https://a.org/ x",
+        "https://a.org\n",
+    ],
 )
 def test_what_is_no_address_of_a_server_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="expected the server's, such as https"):
+    with pytest.raises(UsageError, match="is no server's: write it like https"):
         _reached_at(place(), address)

@@ -95,7 +95,7 @@ def test_a_review_is_served_and_no_log_has_the_secret_of_an_invitation(review: S
     page = review.client.get(review.links["anna"])
     assert page.headers["referrer-policy"] == "strict-origin"
     come_in(review.client, review.links["anna"])
-    assert "0 of 6 sealed" in review.client.get("/").text
+    assert "0 of 6 submitted" in review.client.get("/").text
     assert review.client.get(review.links["ben"] + "x").status_code == 404
     review.server.send_signal(signal.SIGKILL)
     review.server.communicate(60)

@@ -341,7 +341,7 @@ def test_a_sheet_overwrites_nothing_that_was_saved_or_sealed_in_the_browser_sinc
         rows = {row["item"]: number for number, row in enumerate(csv.DictReader(opened), start=2)}
     with pytest.raises(ProblemsError) as caught, engine.begin() as connection:
         read_sheet(connection, anna, "s", file, NOW)
-    draft, sealed = "found a draft, saved since the sheet was", "found another reading, sealed since the sheet was"
+    draft, sealed = "found a draft, saved since the sheet was", "found another reading, submitted since the sheet was"
     said = {rows["q000"]: f"row {rows['q000']}, item 'q000': {draft}"}
     said[rows["q001"]] = f"row {rows['q001']}, item 'q001': {sealed}"
     assert [one[: len(said[row])] for row, one in zip(sorted(said), caught.value.problems, strict=True)] == [
@@ -456,7 +456,10 @@ def test_an_adjudicators_sheet_shows_both_readings_and_settles(engine: Engine, t
     first, second = row["readings"].splitlines()
     assert (first.startswith("R0: decision: accept; "), first.endswith("(clear)")) == (True, True)
     assert "two options are right" in second
-    filled(file, {"q000": {"decision": "reject", "reason": "two are right"} | NO_SECOND})
+    filled(file, {"q000": {"comment": "seen again"}})
+    with engine.begin() as connection, pytest.raises(InputError, match="row 2: not yet complete: "):
+        read_sheet(connection, who["cleo"], "s", file, NOW)  # the reason would be lost
+    filled(file, {"q000": {"comment": "", "decision": "reject", "reason": "two are right"} | NO_SECOND})
     with (
         engine.begin() as connection,
         pytest.raises(InputError, match="row 2: not yet complete: the reason for the dec"),

@@ -235,7 +235,7 @@ def test_a_broken_line_keeps_no_running_review_from_starting_again(tmp_path: Pat
     with serving(folder) as (process, address):
         with httpx2.Client(base_url=address, headers={"accept": "text/html"}) as client:
             come_in(client, links["anna"])
-            assert "0 of 6 sealed" in client.get("/").text
+            assert "0 of 6 submitted" in client.get("/").text
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(60)
     assert "questions is not updated, its 6 items stay as they are: " in err
@@ -269,3 +269,10 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         done = proctor("serve", folder, "--port", str(other.getsockname()[1]))
     assert done.returncode == 1
     assert "Address already in use, expected an address of this machine that is free" in done.stderr
+
+
+def test_what_is_neither_a_review_nor_a_challenge_is_told(tmp_path: Path) -> None:
+    expected = "expected the folder of a review, or of a challenge (proctor challenge new)"
+    for folder, found in ((tmp_path, "no review.yaml and no challenge.yaml"), (tmp_path / "none", "no such folder")):
+        done = proctor("serve", folder)
+        assert (done.returncode, done.stderr) == (1, f"proctor: {folder}: found {found}, {expected}\n")

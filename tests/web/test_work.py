@@ -148,10 +148,10 @@ def test_how_guessable_a_text_is_comes_as_a_fragment(review: ReviewSite, people:
     half = anna.post(f"/item/{item}/guess", {"text": {"stem": "What"}})
     assert half.text.strip() == "", "nothing to say yet"
     forbidden = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"stem": "What does the narrator say?"}})
-    assert "Speaks of sound, which no picture shows: narrator" in forbidden.text
+    assert "Speaks of sound, which no picture shows: does the narrator say" in forbidden.text
     anna.client.post("/language", data={"csrf": anna.csrf, "language": "de"})
     german = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"stem": "What does the narrator say?"}}).text
-    assert "Spricht von Ton, den kein Bild zeigt: narrator" in german
+    assert "Spricht von Ton, den kein Bild zeigt: does the narrator say" in german
     assert "Von einer Regel gewählt: die längste Option." in german
     assert anna.post(f"/item/{item}/guess", {"text": {"stem": ["x"]}}).status_code == 422
 

@@ -30,7 +30,7 @@ def copy_store(source: str, target: str) -> CopiedStore:
     """Copies all rows of a store (a path or an SQLAlchemy URL) into an empty one, in one transaction that sees one state
     of the source, and checks that all arrived and that the trail is unbroken.
 
-    Raises `InputError` for a source that is no store, a target with rows, and a source whose trail was changed; nothing
+    Raises `InputError` for a source that is no store, a target with rows, and a source whose trail was changed; no row
     is written then.
     """
     first = open_engine(source, create=False)

@@ -190,14 +190,20 @@ class Trial:
 
     def read(self) -> tuple[core.Benchmark, Phase, Resources]:
         """The questions, their phase, and the resources of the container. Raises `UsageError` for a missing benchmark
-        or an unknown phase."""
+        or an unknown phase, and `InputError` for a challenge without public questions."""
         if not (self.folder / CHALLENGE_FILE).is_file():
             return self._without_challenge()
         settings = read_challenge(self.folder)
         public = {phase.name: phase for phase in settings.phases if phase.questions}
-        name = self.phase or next(iter(public), "")
+        if not public:
+            raise core.InputError(
+                self.folder / CHALLENGE_FILE,
+                found="no phase with public questions",
+                expected="one (`questions:`), or --benchmark and a folder of questions without this file",
+            )
+        name = self.phase or next(iter(public))
         if name not in public:
-            expected = f"one with public questions: {', '.join(public) or 'there is none'}"
+            expected = f"one with public questions: {', '.join(public)}"
             raise core.UsageError(f"--phase {name!r} has no public questions: choose {expected}.")
         phase = public[name]
         data = self.folder / phase.questions

@@ -401,11 +401,21 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
     told = [(how.title(board), leaders(board)) for board in content["boards"]]
     story = Story(
         f"{n_teams} on {_size(first['facts'])}, {content['at'][:16].replace('T', ' ')} UTC.",
-        tuple(StoryAnswer(f"Who leads the {name[0].lower()}{name[1:]}?", said) for name, said in told),
+        tuple(StoryAnswer(who_leads(name), said) for name, said in told),
         headline=_finding(first),
     )
     title = f"{challenge.settings.title or challenge.name}: {rules.title or rules.name}"
     return write_sections(out, story, sections, title=title)
+
+
+def who_leads(title: str) -> str:
+    """The question of who leads a board.
+
+    >>> who_leads("Technical leaderboard"), who_leads("Kendall's tau")
+    ('Who leads the technical leaderboard?', "Who leads in Kendall's tau?")
+    """
+    board = title.endswith(" leaderboard")
+    return f"Who leads the {title[0].lower()}{title[1:]}?" if board else f"Who leads in {title}?"
 
 
 def _section(board: dict[str, Any], table: Table, how: BoardText, note: str) -> Section:

@@ -20,7 +20,7 @@ from proctor import __version__
 from proctor.cli import STOPPED, STOPPED_EXIT
 from proctor.cli.renamed import ReplacedError
 from proctor.cli.tree import Group, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
-from proctor.core import ProctorError, UsageError, error_line, package_at_fault
+from proctor.core import ProctorError, UsageError, clean, error_line, package_at_fault
 
 _SYSTEM_ERRORS = {
     errno.ENOSPC,
@@ -250,11 +250,11 @@ def _end(error: SystemExit | Exception) -> NoReturn:
         sys.exit(1)
     if isinstance(error, ProctorError):
         for line in getattr(error, "__notes__", ()):
-            sys.stderr.write(f"{line}\n")
+            sys.stderr.write(f"{clean(line)}\n")
     message, code = _told(error)
     if not message:
         raise error
-    sys.stderr.write(f"proctor: {message}\n")
+    sys.stderr.write(f"proctor: {clean(message)}\n")  # names in files may be hostile
     sys.exit(code)
 
 

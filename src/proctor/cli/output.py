@@ -71,9 +71,11 @@ def say(text: str, *, bold: bool = False) -> None:
 
 
 def note(*lines: str) -> None:
-    """Print lines for people on standard error."""
+    """Print lines for people on standard error, without control characters."""
+    from proctor.core import clean
+
     for line in lines:
-        _notes.print(escape(line), style="dim", highlight=False)
+        _notes.print(escape(clean(line)), style="dim", highlight=False)
 
 
 def print_json(value: Any) -> None:

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
-from urllib.parse import urlsplit
 
 import typer
 
@@ -102,13 +101,16 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
         from proctor.challenges import open_challenge
 
         return open_challenge(folder, store, listening, same_user=same_user)
-    if not (folder / "review.yaml").is_file():
-        found = "no review.yaml and no challenge.yaml" if folder.is_dir() else "no such folder"
-        expected = "the folder of a review, or of a challenge (proctor challenge new)"
-        raise InputError(folder, found=found, expected=expected)
     from proctor.web import open_review
 
-    review, updates = open_review(folder, store, listening, to_serve=True)
+    try:
+        review, updates = open_review(folder, store, listening, to_serve=True)
+    except InputError as error:
+        if (folder / "review.yaml").is_file():
+            raise
+        found = "no review.yaml and no challenge.yaml" if folder.is_dir() else "no such folder"
+        expected = "the folder of a review, or of a challenge (proctor challenge new)"
+        raise InputError(folder, found=found, expected=expected) from error
     for study_update in updates:
         told_update(study_update)
     return review
@@ -414,13 +416,13 @@ def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
 
 
 def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
-    """The accounts with links to this address. Raises `UsageError` for what is no address of a server."""
+    """The accounts with links to this address. Raises `UsageError` for what is no address of a server (see `address:` in
+    the settings)."""
+    from proctor.web import is_address
+
     if not address:
         return place
-    try:
-        parts = urlsplit(address)
-    except ValueError:  # such as a bracket that is not closed
-        parts = urlsplit("")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise UsageError("--address", "the server's, such as https://review.example.org", found=repr(address)[:80])
-    return replace(place, address=address.rstrip("/"))
+    whole = address.removesuffix("/")
+    if not is_address(whole):
+        raise UsageError(f"--address {repr(address)[:80]} is no server's: write it like https://review.example.org")
+    return replace(place, address=whole.casefold())

@@ -189,6 +189,8 @@ def _published(
     which they were right, each with the row of the choice that offers it and how right it looks: at least as much as the
     share `looks` of the right answers does not."""
     usable = [row for row, item in enumerate(choices[:asked]) if item.id not in several]
+    if not usable:
+        return []
     least = float(np.quantile([looks[row][_place(choices[row])] for row in usable], settings.looks))
     known = {right_answer(item).casefold().strip() for item in choices}
     found = []

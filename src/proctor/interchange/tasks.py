@@ -100,8 +100,8 @@ def media_of(task_item: TaskItem, media: str | Path) -> list[tuple[str, str]]:
 
 
 class TaskAbout(FrozenModel):
-    """What a task's `about.json` holds: the name of the benchmark, by which its prompt is found, and how its videos were
-    cut from longer ones."""
+    """What a task's `about.json` holds: the installed benchmark whose prompt it has, and how its videos
+    were cut from longer ones."""
 
     benchmark: str = ""
     excerpts: dict[str, Excerpt] = Field(default_factory=dict)
@@ -281,7 +281,7 @@ def write_inspect_task(source: ExportSource, out: Path) -> Written:
     name = task_name(source.card.name, _condition(source))
     function = name if name.isidentifier() else f"task_{name}"
     text = _INSPECT.format(title=_title(source), name=function, media=_media(source, out))
-    about = TaskAbout(benchmark=source.card.name, excerpts=source.card.excerpts)
+    about = TaskAbout(benchmark=source.card.read_by, excerpts=source.card.excerpts)
     files = {"task.py": text, "about.json": about.model_dump_json(exclude_defaults=True) + "\n"}
     return _write(source, out, files, (_NOTE,), frames=True)
 

@@ -64,7 +64,11 @@ def _faults(site: Site) -> Iterator[str]:
             connection.execute(text("select count(*) from accounts"))
     except SQLAlchemyError:
         yield "the database"
-    disk = os.statvfs(site.folder)
+    try:
+        disk = os.statvfs(site.folder)
+    except OSError:  # it was removed, or its disk is gone
+        yield "a folder to write to"
+        return
     if disk.f_bavail * disk.f_frsize < LEAST_FREE:
         yield "room on the disk"
     if not os.access(site.folder, os.W_OK):

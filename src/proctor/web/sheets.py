@@ -164,8 +164,9 @@ def _settled(
     cells: Mapping[str, str],
     at: datetime,
 ) -> str:
-    """Settles an item as a row says, with its comment as the reason; what became of the row."""
-    if not payload:
+    """Settles an item as a row says, with its comment as the reason; what became of the row. Raises `IncompleteError` for a
+    reason without a decision."""
+    if not payload and not cells.get("comment"):  # a reason alone has no draft that could keep it
         return "left"
     known = settlement(connection, account, opened.version)
     adjudicate(connection, account, opened.id, opened.number, payload, cells.get("comment", ""), at)
@@ -211,8 +212,8 @@ def _revision(cells: Mapping[str, str], file: Path, row: TableRow) -> int:
 
 def _conflict(error: ConflictError) -> str:
     if error.reading is not None and error.reading.sealed is not None:
-        return "found another reading, sealed since the sheet was written, expected no row for it"
-    return "found a draft, saved since the sheet was written, expected a new sheet, or a seal in the browser"
+        return "found another reading, submitted since the sheet was written, expected no row for it"
+    return "found a draft, saved since the sheet was written, expected a new sheet, or to submit it in the browser"
 
 
 def _study(connection: Connection, study: str) -> tuple[int, Form[Any, Any]]:

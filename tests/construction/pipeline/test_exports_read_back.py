@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,21 @@ import pytest
 import yaml
 
 import proctor
-from proctor.construction.pipeline import PROJECT_KINDS, ExportedBenchmark, FilesStage, FinalQuestion, Project, Work
+from proctor.construction.pipeline import (
+    PROJECT_KINDS,
+    ExportedBenchmark,
+    FilesStage,
+    FinalQuestion,
+    Project,
+    SplitSettings,
+    Work,
+    simulated_there,
+    stage_settings,
+)
 from proctor.construction.pipeline.readback import about_export, check_read_back, write_about
 from proctor.construction.pipeline.screening import Screening
 from proctor.core import ABOUT, BENCHMARKS, InputError, reader_at
+from proctor.tasks.clinicalskillqa.construction import InstancePlan, build_instances
 from proctor.tasks.rexsonovqa.project import NativeExport
 from tests.construction.pipeline.test_questions import choice
 
@@ -185,6 +197,23 @@ def test_a_part_in_a_folder_of_its_own_has_its_own_name_and_title(project: Proje
     assert about.origin == "Made from 1 video with Proctor; DATASHEET.md says how."
 
 
+def test_long_names_of_parts_stay_apart(project: Project) -> None:
+    parts = [f"{'held-out-' * 3}{site}" for site in ("north", "south")]
+    project.folder = project.folder.rename(project.folder.with_name("a" * 90))
+    names = {about_export(project, "focus", ExportedBenchmark([], [], part=part)).name for part in parts}
+    assert len(names) == 2
+    assert max(map(len, names)) <= 80
+
+
+@pytest.mark.parametrize("part", ["../out", "test set", "", "a/b", "x" * 41])
+def test_a_part_is_named_as_a_folder_can_be(project: Project, part: str) -> None:
+    """It failed only at the export, after all was paid for, or wrote elsewhere."""
+    content = yaml.safe_load(project.file.read_text())
+    project.file.write_text(yaml.safe_dump(content | {"stages": {"split": {"shares": {part: 0.5, "test": 0.5}}}}))
+    with pytest.raises(InputError, match=r"stages: split"):
+        stage_settings(Project(project.folder), "split", SplitSettings)
+
+
 def test_every_kind_of_project_is_read_back() -> None:
     for name in PROJECT_KINDS.names():
         last = PROJECT_KINDS.get(name).stages[-1]
@@ -201,3 +230,19 @@ def test_a_repaired_copy_has_a_name_of_its_own(project: Project, tmp_path: Path)
     again = proctor.load(tmp_path / "repaired")
     assert (again.name, again.title) == ("abdomen-repaired", f"{TITLE} with repaired options")
     assert again.published is None
+    (out / ABOUT).write_text('{"reader": "rexsonovqa"}', encoding="utf-8")  # without a name: no name is made up
+    reader_at(out).write_choices(out, tmp_path / "nameless", {**kept})
+    assert proctor.load(tmp_path / "nameless").name == "rexsonovqa"
+
+
+def test_builders_and_exports_find_the_simulator_alike(tmp_path: Path, film: Path) -> None:
+    """Another manifest beside the videos does not hide that of the simulator around them."""
+    videos = tmp_path / "simulated" / "videos"
+    videos.mkdir(parents=True)
+    shutil.copy(film / "videos" / "sim-000.mp4", videos / "a.mp4")
+    (videos / "manifest.json").write_text('{"by": "another program"}', encoding="utf-8")
+    assert not simulated_there(videos)
+    (tmp_path / "simulated" / "manifest.json").write_text('{"simulated": true}', encoding="utf-8")
+    assert simulated_there(videos)
+    build_instances(videos, tmp_path / "built", InstancePlan(per_video=1, seconds=2.0))
+    assert proctor.load("clinicalskillqa", tmp_path / "built").simulated

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         broken_rule,
         stands_out,
     )
-    from proctor.construction.pipeline.readback import DATASHEET, ExportedBenchmark, ExportedItem
+    from proctor.construction.pipeline.readback import DATASHEET, ExportedBenchmark, ExportedItem, simulated_there
     from proctor.construction.pipeline.records import (
         Call,
         DraftQuestion,
@@ -86,6 +86,6 @@ __all__ = [
     "WaitingError", "Word", "Work", "about_sources", "as_item", "as_json", "broken_rule", "content_words",
     "dealt_parts", "first_causes", "flagged_by_chance", "funnel", "history", "kind_of", "lend_video", "mentioned",
     "negations", "noted", "nothing_stays", "question_version", "records_of", "redo_record", "run_stages", "run_to",
-    "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "told_order", "units_of",
-    "video_seconds", "with_table", "without_labels",
+    "sides_and_numbers", "simulated_there", "stage_command", "stage_settings", "stages_of", "stands_out",
+    "told_order", "units_of", "video_seconds", "with_table", "without_labels",
 ]  # fmt: skip

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, StringConstraints
 
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
@@ -53,11 +53,16 @@ REVIEWED = "reviewed.md"
 """The file of a project with the datasheet's section on its review."""
 
 
+PartName = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,39}$")]
+"""The name of a part: letters, digits, `_`, `.` and `-`."""
+
+
 class SplitSettings(StageSettings):
     """The share of items by part. Groups of sources stay together, and sources with the same value of each of the tags
-    `together` (a site, a device), directly or through others. Without shares there is a single, unnamed part."""
+    `together` (a site, a device), directly or through others. Without shares there is a single, unnamed part. A part's
+    name is that of a folder, and the end of a benchmark's."""
 
-    shares: dict[str, float] = Field(default={})
+    shares: dict[PartName, float] = Field(default={})
     together: tuple[str, ...] = ()
 
 

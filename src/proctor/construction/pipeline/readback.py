@@ -67,7 +67,7 @@ def about_export(project: Project, reader: str, exported: ExportedBenchmark) -> 
     title = settings.title or f"Benchmark of the project {name}"
     made = f"Made from {count_of(len(exported.sources), 'video')} with Proctor; {DATASHEET} says how."
     return AboutFiles(
-        name=f"{name[:60]}-{exported.part}"[:80] if exported.part else name,
+        name=f"{name[: 79 - len(exported.part)]}-{exported.part}" if exported.part else name,
         reader=reader,
         track=exported.track,
         title=f"{title[:150]} ({exported.part})"[:200] if exported.part else title[:200],
@@ -88,16 +88,14 @@ def is_simulated(project: Project, source: SourceVideo) -> bool:
     """Whether a source says that it is simulated, or its video lies where the simulator wrote it."""
     if source.provenance.casefold().startswith("simulated"):
         return True
-    folder = (project.folder / source.video).resolve().parent
-    return any(states_simulated(place / "manifest.json") for place in (folder, folder.parent))
+    return simulated_there((project.folder / source.video).resolve().parent)
 
 
-def states_simulated(manifest: Path) -> bool:
-    """Whether there is a manifest of the simulator."""
-    if not manifest.is_file():
-        return False
-    known = read_json(manifest, "a manifest")
-    return isinstance(known, dict) and known.get("simulated") is True
+def simulated_there(folder: Path) -> bool:
+    """Whether the simulator wrote the folder, or the one it lies in."""
+    manifests = [place / "manifest.json" for place in (folder, folder.parent)]
+    known = [read_json(manifest, "a manifest") for manifest in manifests if manifest.is_file()]
+    return any(isinstance(one, dict) and one.get("simulated") is True for one in known)
 
 
 def write_about(about: AboutFiles, folder: Path) -> None:

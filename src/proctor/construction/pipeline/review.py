@@ -14,7 +14,17 @@ from proctor.construction.pipeline.records import DraftQuestion, ProcedureEvent,
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, StageSettings, WaitingError, Work, stage_settings
-from proctor.core import InputError, Region, collapse_spaces, content_hash, count_of, read_jsonl, unique_keys, validated
+from proctor.core import (
+    InputError,
+    Region,
+    collapse_spaces,
+    content_hash,
+    count_of,
+    read_jsonl,
+    shell_word,
+    unique_keys,
+    validated,
+)
 from proctor.core.formats import MOST_OPTIONS
 
 REVIEW, REJECTED = "review", "rejected in review"
@@ -174,7 +184,7 @@ def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -
         named = work.settings(ReviewStageSettings).consensus
         raise WaitingError(
             f"{named}: {len(left)} of {count_of(len(versions), 'question')} to settle{since} (proctor review export "
-            f"REVIEW STUDY --what consensus --out {work.project.folder / named} writes what is settled)"
+            f"REVIEW STUDY --what consensus --out {shell_word(work.project.folder / named)} writes what is settled)"
         )
     return found, len({line.item for line in lines if not line.rejected} - versions.keys())
 

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction import check_bounds
+from proctor.construction.pipeline import simulated_there
 from proctor.core import InputError, Region, count_of, generator, json_line, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, labels_of, scenario_named
@@ -298,7 +299,7 @@ def build_instances(
         )
         raise InputError(videos, found=found_text, expected="longer or livelier videos")
     known = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
-    source = {"simulated": is_simulated(videos), "videos": len(names)}
+    source = {"simulated": simulated_there(videos), "videos": len(names)}
     with whole_folder(out) as half:
         _write(half, drafts, logs, known, chosen, source)
     return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
@@ -315,15 +316,6 @@ def _videos(folder: Path) -> list[str]:
     if not found:
         raise InputError(folder, found="no video", expected=f"files such as {', '.join(VIDEO_EXTENSIONS[:4])}")
     return found
-
-
-def is_simulated(folder: Path) -> bool:
-    """Whether the folder, or the one it lies in, was written by the simulator."""
-    for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
-        if manifest.is_file():
-            known = read_json(manifest, "a manifest")
-            return isinstance(known, dict) and known.get("simulated") is True
-    return False
 
 
 def _write(

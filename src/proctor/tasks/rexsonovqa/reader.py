@@ -360,7 +360,10 @@ def write_choices(data: Path, out: Path, items: Mapping[str, core.Item | None]) 
             core.write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
     about = core.read_about(data)
     if about is not None:
-        changed = {"name": f"{about.name[:71]}-repaired", "title": f"{about.title[:178]} with repaired options"}
+        changed = {
+            "name": f"{about.name[:71]}-repaired" if about.name else "",
+            "title": f"{about.title[:178]} with repaired options" if about.title else "",
+        }
         content = about.model_copy(update=changed).model_dump(mode="json")
         core.write_whole(out / core.ABOUT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     for pattern in _BESIDE:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from proctor.construction.annotators import given_files
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
-from proctor.core import InputError, collapse_spaces, count_of, read_jsonl, unique_keys, validated
+from proctor.core import InputError, collapse_spaces, count_of, read_jsonl, shell_word, unique_keys, validated
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
 from proctor.tasks.clinicalskillqa.project.physicians import CORRECT, REMOVE, Decision, Part, Reviewed, order_text
 from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
@@ -60,7 +60,7 @@ class ConsensusStage(Stage[AgreedFrames]):
             named = work.settings(ConsensusSettings).consensus
             raise WaitingError(
                 f"{named}: {len(left)} of {count_of(len(reviews), 'instance')} to settle (proctor review export REVIEW STUDY "
-                f"--what consensus --out {work.project.folder / named} writes what is settled)"
+                f"--what consensus --out {shell_word(work.project.folder / named)} writes what is settled)"
             )
         frames = {record.id: record for record in work.records("frames", OrderedFrames)}
         checked = {record.id: record for record in work.records("evidence", CheckedSentence)}

@@ -33,6 +33,7 @@ from proctor.core import (
     count_of,
     number_interval,
     read_jsonl,
+    shell_word,
     unique_keys,
     validated,
 )
@@ -124,7 +125,8 @@ class PhysiciansStage(Stage[Reviewed]):
             named = work.settings(PhysiciansSettings).readings
             raise WaitingError(
                 f"{named}: {len(left)} of {count_of(len(shown), 'instance')} to be read by two physicians{since} (proctor "
-                f"review export REVIEW STUDY --what readings --out {work.project.folder / named} writes what is sealed)"
+                f"review export REVIEW STUDY --what readings --out {shell_word(work.project.folder / named)} writes "
+                "what is submitted)"
             )
         made = [_reviewed(one, rationales[one.id], found[one.id], files[0]) for one in shown]
         return Made(made, notes=agreement(made, work.project.settings))
@@ -144,7 +146,7 @@ def records_to_review(project: Project) -> list[RecordToReview]:
     kind = kind_of(project)
     shown, sentences = to_review(*(records_of(project, kind.stage(name)) for name in ("frames", "evidence")))
     if not shown:
-        expected = f"a project whose stage evidence was run (proctor build evidence {project.folder})"
+        expected = f"a project whose stage evidence was run (proctor build evidence {shell_word(project.folder)})"
         raise InputError(project.folder, found="no rationale yet", expected=expected)
     return [
         RecordToReview(one.id, one.source, one.start, one.end, _body(one, mine))
@@ -293,7 +295,7 @@ def _said(
 ) -> tuple[OrderVerdict, Mapping[str, SentenceVerdict]]:
     """The order and the verdicts of a reading. Raises `InputError` for one that is not complete."""
     place, order = f"{line.item} by {line.reader}", line.payload.order
-    if not line.payload.ordered or (sorted(order) != sorted(ordered_frames.order)) != line.payload.unclear:
+    if not line.payload.ordered or sorted(order) != ([] if line.payload.unclear else sorted(ordered_frames.order)):
         expected = f"{', '.join(sorted(ordered_frames.order))} in their order, or unclear"
         raise InputError(file, place, found=f"the order {order_text(order)}", expected=expected)
     names = [sentence.id for sentence in sentences]
