@@ -256,7 +256,7 @@ def test_rating_fields_of_a_table_without_ratings_are_refused(folder: Path) -> N
         columns={"item": "k", "candidate": "dito"},
     )  # fmt: skip
     assert made.done[0].startswith("1 answer and 0 judgements as alfa")
-    with pytest.raises(UsageError, match="--map: found system=k, expected a field of the answers"):
+    with pytest.raises(UsageError, match="no table of ratings. Leave --map system=k out"):
         proctor.import_answers(folder / "perguntas.csv", folder / "a.csv", name="alfa", columns={"system": "k"})
 
 

@@ -34,7 +34,7 @@ def test_answers_made_again() -> None:
     runs, wrong = (table := ReproductionTable(ANSWERS)).tables
     assert (runs.title, wrong.title) == ("What was shown, made again", "Not the same")
     assert texts(runs) == [
-        ["system", "condition", "answers", "same", "different", "unrecorded", "unreadable"],
+        ["System", "Condition", "Answers", "Same", "Different", "Unrecorded", "Unreadable"],
         ["a", "video", "4", "2", "2", "0", "0"],
         ["b", "video", "3", "1", "0", "1", "1"],
     ]
@@ -93,7 +93,7 @@ def test_published_figures() -> None:
     counts, differing = (table := VerificationTable(FIGURES)).tables
     assert (counts.title, differing.title) == (table.title, "Different")
     assert texts(counts) == [
-        ["benchmark", "figures", "same", "explained", "absent", "different"],
+        ["Benchmark", "Figures", "Same", "Explained", "Absent", "Different"],
         ["one", "3", "1", "1", "0", "1"],
         ["two", "2", "1", "0", "1", "0"],
     ]

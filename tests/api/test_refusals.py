@@ -116,7 +116,7 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
      lambda s, f: proctor.report(s, f / "r.html", NAME, publish=True, media="pictures")),
     ("nothing: found no such folder, expected the folder of the benchmark's media",
      lambda s, f: proctor.report(s, f / "r.html", NAME, media=f / "nothing")),
-    ("--format 'xyz' is unknown: choose one of jsonl, csv, parquet, judgements, unresolved, decided",
+    ("found a name that ends in .xyz, expected one that ends in .jsonl, .csv, .parquet, .xlsx, or --format: jsonl, csv",
      lambda s, f: proctor.export(s, f / "rows.xyz", NAME)),
     (f"--scorer of {NAME}: found 'nobody', expected one of {JUDGE}",
      lambda s, f: proctor.export(s, f / "said.jsonl", NAME, format="judgements", scorer="nobody", conditions="video")),

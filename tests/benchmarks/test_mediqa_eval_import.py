@@ -150,7 +150,7 @@ def test_an_answer_without_an_encounter_is_refused(task: Path, tmp_path: Path) -
 
 def test_the_file_names_its_systems(task: Path, tmp_path: Path) -> None:
     code, said = imported(task, task / "ratings.csv", tmp_path / "runs.db", "--name", "mine")
-    assert (code, "the file names its systems" in said) == (2, True)
+    assert (code, "The file names its systems. Leave --name mine out." in said) == (2, True)
     assert not (tmp_path / "runs.db").exists()
 
 

@@ -406,4 +406,4 @@ def test_a_judge_that_had_failed_gives_no_mark(tree: Path, benchmark: Benchmark,
     spoil(file, put(0, "judge_explanation", "Evaluation Failed: 429"))
     recorded = READER.read_recorded(tmp_path, benchmark)
     assert f"{VIDEO}/free-01" not in {score.item_id for score in recorded.scores}
-    assert any("1 answers have no mark, since the recorded judge's call failed" in note for note in recorded.notes)
+    assert any("1 answer has no mark, since the recorded judge's call failed" in note for note in recorded.notes)

@@ -50,6 +50,10 @@ TAKEN = {
     ): f"{HERE}test_a_stage_that_kept_nothing",
     ("construction/pipeline/commands.py", "Next: proctor build run "): "construction/pipeline/test_pipeline.py::",
     ("construction/sources/report.py", "Next: proctor build sources "): "construction/sources/",
+    (
+        "reports/leaderboard.py",
+        " Run the same command again to ask the missing items, or choose --failed wrong or exclude.",
+    ): f"{HERE}test_what_failed_is_asked_again",
     ("tasks/clinicalskillqa/commands.py", "Next: proctor run clinicalskillqa --data "): "cli/test_demo.py::",
     ("tasks/focus/commands.py", "Next: proctor items audit focus --data "): "cli/test_build_focus_cli.py::",
     ("tasks/questions/commands.py", "Next: proctor check "): "cli/test_next_commands.py::",

@@ -116,7 +116,7 @@ def test_tables_of_an_audit_may_have_names_of_their_own(folder: Path, store: Pat
     )
     assert named.returncode == 0, named.stderr
     alone = proctor("audit", "--scores", folder / "s.csv")
-    assert "--ratings: found none, expected a file, which --scores needs" in alone.stderr
+    assert "--scores also needs --ratings FILE." in alone.stderr
 
 
 def test_an_audit_without_ratings_says_how_they_come_in(folder: Path) -> None:
@@ -124,6 +124,6 @@ def test_an_audit_without_ratings_says_how_they_come_in(folder: Path) -> None:
     proctor("import", folder / "q.csv", folder / "a.csv", "--name", "a", "--store", folder / "n.db")
     done = proctor("audit", "q", "--store", folder / "n.db")
     assert (
-        "found none by people, expected a table of ratings: proctor import q RATINGS.csv (or --against another"
+        "has no ratings of q by people. Import them: proctor import q RATINGS.csv"
         in done.stderr
     )

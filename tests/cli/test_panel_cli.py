@@ -236,7 +236,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     assert [row["flags"] for row in rows] == ["steering"] * 3
     shown = proctor("results", "focus", "--store", store, "--flags").stdout
     assert "focus: flagged judgements" in shown
-    assert {"system", "condition", "item", "judge", "text", "flags"} <= set(shown.splitlines()[1].split())
+    assert {"System", "Condition", "Item", "Judge", "Text", "Flags"} <= set(shown.splitlines()[1].split())
 
 
 def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: list[FaultyServer]) -> None:

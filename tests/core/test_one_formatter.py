@@ -23,6 +23,7 @@ PRIVATE = re.compile(
 )
 KNOWN = {
     ("challenges/opening.py", "100 *"): "points of a rule, in a note for organisers",
+    ("reports/charts.py", "100 *"): "a position on an axis, in CSS",
     ("reports/browser.py", ":.4g}"): "one score of one answer, as it is",
     ("reports/analysis.py", "100 *"): "cells of a drawing in percent, as its caption says",
     ("reports/subgroups.py", "100 *"): "cells of a drawing in percent, as its caption says",

@@ -98,8 +98,8 @@ def test_the_providers_own_retries_are_off(name: str, monkeypatch: pytest.Monkey
     [
         ({"temprature": 0}, "unknown model setting 'temprature': did you mean 'temperature'? "),
         ({"top_k": 4}, "unknown model setting 'top_k': expected one of cache, "),
-        ({"temperature": "hot"}, "model setting 'temperature': found 'hot', a number"),
-        ({"max_tokens": 1.5}, "model setting 'max_tokens': found 1.5, a whole number"),
+        ({"temperature": "hot"}, "model setting 'temperature': found 'hot', expected a number"),
+        ({"max_tokens": 1.5}, "model setting 'max_tokens': found 1.5, expected a whole number"),
     ],
 )
 def test_a_setting_that_would_be_ignored_is_an_error(settings: dict[str, object], message: str) -> None:

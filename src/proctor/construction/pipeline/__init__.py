@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.construction.pipeline.finish import (
         ExportStage,
         FilesStage,
-        Filled,
+        WrittenExport,
         FinalQuestion,
         SplitSettings,
         SplitStage,
@@ -79,7 +79,7 @@ else:
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "BrokenRule",
     "Call", "DraftQuestion", "EventsStage", "ExportStage", "ExportedBenchmark", "ExportedItem", "FilesStage",
-    "Filled", "FinalQuestion", "Folder", "FromSource", "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent",
+    "WrittenExport", "FinalQuestion", "Folder", "FromSource", "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent",
     "Project", "ProjectKind", "ProjectSettings", "QuestionType", "QuestionsSettings", "QuestionsStage", "Record",
     "RecordToReview", "Refused", "RepairStage", "ReviewStage", "ScreenSettings", "ScreenStage", "SourceVideo",
     "SplitSettings", "SplitStage", "Stage", "StageSettings", "Timed", "ToReview", "TranscriptStage", "UnitState",

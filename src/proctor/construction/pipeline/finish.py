@@ -151,7 +151,7 @@ class ExportedFile(Record):
 
 
 @dataclass(frozen=True)
-class Filled:
+class WrittenExport:
     """What an export has written: in words ("12 questions"), and its benchmarks as the project holds them."""
 
     what: str
@@ -173,7 +173,7 @@ class FilesStage(Stage[ExportedFile]):
     record = ExportedFile
 
     @abstractmethod
-    def fill(self, work: Work, folder: Path) -> Filled:
+    def fill(self, work: Work, folder: Path) -> WrittenExport:
         """Writes all files but `about.json` into an empty folder. Raises `InputError` if there is nothing to write."""
 
     def reads(self, work: Work) -> Sequence[Path]:
@@ -227,7 +227,7 @@ class ExportStage(FilesStage):
     def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> ExportedBenchmark:
         """Writes the benchmark's own files into an empty folder; returns what they hold."""
 
-    def fill(self, work: Work, folder: Path) -> Filled:
+    def fill(self, work: Work, folder: Path) -> WrittenExport:
         project, questions = work.project, work.records("split", FinalQuestion)
         if not questions:
             raise nothing_stays(project, "question")
@@ -235,7 +235,7 @@ class ExportStage(FilesStage):
         for source in work.sources:
             lend_video(project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}")
         write_whole(folder / DATASHEET, datasheet(work, questions))
-        return Filled(count_of(len(questions), "question"), (exported,))
+        return WrittenExport(count_of(len(questions), "question"), (exported,))
 
 
 def nothing_stays(project: Project, what: str) -> InputError:

@@ -28,7 +28,7 @@ from proctor.construction.pipeline import (
     ExportedBenchmark,
     ExportedItem,
     FilesStage,
-    Filled,
+    WrittenExport,
     FromSource,
     Made,
     ProjectKind,
@@ -365,7 +365,7 @@ class FocusExport(FilesStage):
     after: ClassVar[tuple[str, ...]] = (*(stage.name for stage in STAGES), FocusQuestions.name)
     reader = "focus"
 
-    def fill(self, work: Work, folder: Path) -> Filled:
+    def fill(self, work: Work, folder: Path) -> WrittenExport:
         made = work.records("questions", FocusQuestion)
         write_native(folder / "requests.json", [focus_question.request for focus_question in made])
         write_native(folder / "references.json", [focus_question.reference for focus_question in made])
@@ -376,7 +376,7 @@ class FocusExport(FilesStage):
         write_whole(folder / DATASHEET, _datasheet(work, made))
         track = stage_settings(work.project, FocusQuestions.name, FocusSettings).track
         exported = ExportedBenchmark([_expected(one) for one in made], work.sources, track=track)
-        return Filled(count_of(len(made), "question"), (exported,))
+        return WrittenExport(count_of(len(made), "question"), (exported,))
 
 
 def _expected(focus_question: FocusQuestion) -> ExportedItem:

@@ -35,7 +35,7 @@ def check(
     for pair in columns or ():
         name, _, column = pair.partition("=")
         given.setdefault(name.strip(), []).append(column.strip())
-    if media is not None and "://" not in str(media):
+    if media is not None and ":/" not in str(media):  # a path has one slash of an address
         existing(media, "the folder with the videos or images")
     folder = None if media is None else media_folder(media, cache_folder())
     return check_path(path, folder, out, columns=given, every=every)

@@ -13,7 +13,7 @@ from proctor.construction.annotators import given_files
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
 from proctor.core import InputError, collapse_spaces, count_of, read_jsonl, shell_word, unique_keys, validated
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.physicians import CORRECT, REMOVE, Decision, Part, Reviewed, order_text
+from proctor.tasks.clinicalskillqa.project.physicians import CORRECT, REMOVE, SentenceDecision, ReviewPart, Reviewed, order_text
 from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
 AGREED = "agreed"
@@ -74,24 +74,24 @@ class ConsensusStage(Stage[AgreedFrames]):
         return Made(made, [one for one in every if isinstance(one, Refused)], notes)
 
 
-class _Payload(Part):
+class _Payload(ReviewPart):
     accepted: bool
-    sentences: dict[str, Decision] = Field(default={}, max_length=40)
+    sentences: dict[str, SentenceDecision] = Field(default={}, max_length=40)
 
 
-class _Shown(Part):
+class _Shown(ReviewPart):
     id: str
     text: str
     frames: tuple[str, ...] = ()
 
 
-class _Body(Part):
+class _Body(ReviewPart):
     recorded: tuple[str, ...]
     sentences: tuple[_Shown, ...]
     origin: str = ""
 
 
-class _Line(Part):
+class _Line(ReviewPart):
     form: Literal["rationale"]
     item: str = Field(min_length=1, max_length=200)
     version: int = Field(ge=1, strict=True)

@@ -15,7 +15,7 @@ from proctor.construction.pipeline import (
     ExportedBenchmark,
     ExportedItem,
     FilesStage,
-    Filled,
+    WrittenExport,
     Made,
     ProjectKind,
     SplitSettings,
@@ -111,7 +111,7 @@ class InstancesExport(FilesStage):
     )
     reader = "clinicalskillqa"
 
-    def fill(self, work: Work, folder: Path) -> Filled:
+    def fill(self, work: Work, folder: Path) -> WrittenExport:
         made = work.records("split", PartedFrames)
         if not made:
             raise nothing_stays(work.project, "instance")
@@ -125,7 +125,7 @@ class InstancesExport(FilesStage):
             items = [_expected(name, one, work.project.settings.groups) for name, one in named]
             benchmarks.append(ExportedBenchmark(items, used, part, part))
         write_whole(folder / DATASHEET, instances_sheet(work, made))
-        return Filled(count_of(len(made), "instance"), benchmarks)
+        return WrittenExport(count_of(len(made), "instance"), benchmarks)
 
 
 def _expected(name: str, parted_frames: PartedFrames, groups: Mapping[str, str]) -> ExportedItem:

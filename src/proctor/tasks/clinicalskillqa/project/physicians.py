@@ -181,13 +181,13 @@ def version_of(*some: BaseModel) -> str:
 # -- the file
 
 
-class Part(BaseModel):
+class ReviewPart(BaseModel):
     """A part of a line; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
-class Decision(Part):
+class SentenceDecision(ReviewPart):
     """What a reading or a settlement says of a sentence."""
 
     verdict: Literal["keep", "correct", "remove"]
@@ -220,14 +220,14 @@ class Decision(Part):
         return SentenceVerdict(verdict=CORRECT, correction=text, frames=cited)
 
 
-class _Payload(Part):
+class _Payload(ReviewPart):
     order: tuple[str, ...] = Field(default=(), max_length=40)
     unclear: bool = False
     ordered: bool = False
-    sentences: dict[str, Decision] = Field(default={}, max_length=40)
+    sentences: dict[str, SentenceDecision] = Field(default={}, max_length=40)
 
 
-class _Line(Part):
+class _Line(ReviewPart):
     form: Literal["rationale"]
     item: str = Field(min_length=1, max_length=200)
     version: int = Field(ge=1, strict=True)
