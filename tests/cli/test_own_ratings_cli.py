@@ -96,7 +96,7 @@ def test_the_number_of_metrics_for_power_is_checked_first(store: Path) -> None:
     done = proctor("audit", "q", "--store", store, "--power")
     assert done.returncode == 2
     assert (
-        "--power: found 3 (chrf-best, rouge-1-best, rouge-l-best), expected two metrics: name them by --scorer"
+        "--power compares two scorers, and here are 3 (chrf-best, rouge-1-best, rouge-l-best). Name two by --scorer."
         in done.stderr
     )
 
@@ -116,14 +116,12 @@ def test_tables_of_an_audit_may_have_names_of_their_own(folder: Path, store: Pat
     )
     assert named.returncode == 0, named.stderr
     alone = proctor("audit", "--scores", folder / "s.csv")
-    assert "--ratings: found none, expected a file, which --scores needs" in alone.stderr
+    assert "--scores also needs --ratings FILE." in alone.stderr
 
 
 def test_an_audit_without_ratings_says_how_they_come_in(folder: Path) -> None:
     (folder / "a.csv").write_text("id,answer\nq0,duct\n", encoding="utf-8")
     proctor("import", folder / "q.csv", folder / "a.csv", "--name", "a", "--store", folder / "n.db")
     done = proctor("audit", "q", "--store", folder / "n.db")
-    assert (
-        "found none by people, expected a table of ratings: proctor import q RATINGS.csv (or --against another"
-        in done.stderr
-    )
+    assert "has no ratings of q by people. Import them: proctor import q RATINGS.csv --store " in done.stderr
+    assert "Or name a scorer in their place: --against NAME" in done.stderr

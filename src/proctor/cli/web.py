@@ -422,5 +422,5 @@ def _reached_at(place: AccountsPlace, address: str) -> AccountsPlace:
     except ValueError:  # such as a bracket that is not closed
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise UsageError("--address", "the server's, such as https://review.example.org", found=repr(address)[:80])
+        raise UsageError(f"--address {repr(address)[:80]} is no server's: write it like https://review.example.org")
     return replace(place, address=address.rstrip("/"))
