@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from proctor.core import Answer, FailedPolicy, Metric, Score, Status, Table
 from proctor.reports import LeaderboardChart, ReportSummary, Source
+from proctor.reports.comparisons import conditions_section
 from proctor.reports.completion import spent_words, statuses_section
 from proctor.reports.headline import headline_section
 from proctor.reports.story import story_of
@@ -168,3 +170,30 @@ def test_the_finding_says_who_leads_and_what_that_is_worth(
     store = Store(tmp_path / "runs.db")
     fill(store, a_benchmark(groups=groups), shares=shares)
     assert re.fullmatch(found, story_of(Source(store, "toy", FEW)).headline)
+
+
+@pytest.mark.parametrize(("groups", "finding"), [(3, "a has the lowest score, but 3 groups"), (12, "a reaches")])
+def test_of_errors_less_is_better_and_is_not_called_higher(tmp_path: Path, groups: int, finding: str) -> None:
+    store = Store(tmp_path / "errors.db")
+    error = Metric("error", "Error", higher_is_better=False, low=0.0, high=10.0, formats=("choice",))
+    benchmark = replace(a_benchmark(items=24, groups=groups), metrics=(error,), headline="error")
+    store.add_benchmark(benchmark)
+    for condition, value in (("video", 1.0), ("text-only", 3.0)):
+        run = store.start_run("toy", "a", condition, {})
+        rows = [
+            (
+                Answer(item_id=item.id, text="A", parsed="A"),
+                [Score(item_id=item.id, metric="error", value=value + place % 2, scorer="code")],
+            )
+            for place, item in enumerate(benchmark.items)
+            if item.answer.kind == "choice"
+        ]
+        store.write(run, rows)
+    source = Source(store, "toy", FEW)
+    story = story_of(source)
+    assert story.headline.startswith(finding)
+    section = conditions_section(source)
+    assert section is not None
+    if groups > 3:
+        assert "the video a scores lower than on the text alone, by −2.00" in story.answers[1].answer
+        assert section.finding == "1 of 1 system significantly lower with video"

@@ -199,7 +199,7 @@ def conditions_section(source: Source) -> Section | None:
 
 
 def _used(source: Source) -> str:
-    """How many systems score significantly higher under the first condition than under the baseline."""
+    """How many systems score significantly better under the first condition than under the baseline."""
     pairs, first = source.paired, source.conditions[0]
     if pairs is None or first == pairs.baseline or not source.leading:
         return ""
@@ -209,7 +209,8 @@ def _used(source: Source) -> str:
     higher = [
         one for one in own if one.p_holm is not None and one.p_holm <= 1 - level and sign * (one.drawn or 0.0) > 0
     ]
-    return f"{len(higher)} of {count_of(len(own), 'system')} significantly higher with {first}" if own else ""
+    better = "higher" if sign > 0 else "lower"
+    return f"{len(higher)} of {count_of(len(own), 'system')} significantly {better} with {first}" if own else ""
 
 
 def _scores(source: Source, key: Key, anchor: str) -> Figure:

@@ -55,7 +55,8 @@ def _finding(source: Source, key: Key, leader: LeaderboardRow, *, few: bool) -> 
     the text, and whether the media are used."""
     name = leader.system
     if few:
-        return f"{name} has the highest score, but {count_of(leader.groups, 'group')} are too few to tell systems apart"
+        best = "highest" if source.metric(key.metric).higher_is_better else "lowest"
+        return f"{name} has the {best} score, but {count_of(leader.groups, 'group')} are too few to tell systems apart"
     clauses = [_lead_clause(source, key, leader)]
     blind = _best_blind(source, key, leader) if source.conditions[0] != BASELINE else None
     beaten = None if blind is None else _verdict(source, key, leader, blind[0])
@@ -228,9 +229,9 @@ def _gain(source: Source, key: Key, comparison: Comparison) -> str:
     metric, each, name = source.metric(key.metric), comparison.difference, comparison.first.system
     higher, drawn = _higher(source, key, comparison), comparison.drawn or 0.0
     if higher is not None:
-        begin, verb = ("Yes", "scores higher") if higher else ("No", "scores lower")
+        begin, than = "Yes" if higher else "No", "higher" if drawn > 0 else "lower"
         shown = _words(source, key, comparison)
-        return f"{begin}: with {_media(source)} {name} {verb} than on the text alone, by {shown}."
+        return f"{begin}: with {_media(source)} {name} scores {than} than on the text alone, by {shown}."
     amount = difference(metric, abs(drawn)).removeprefix("+")
     than = f"{amount} {'lower' if drawn < 0 else 'higher'} than" if amount.strip("0. pts") else "the same as"
     seen = f"Not shown: with {_media(source)} {name} scores {than} on the text alone"
