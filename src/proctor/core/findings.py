@@ -133,13 +133,14 @@ def first_fault(file: Path, faults: Sequence[TableFault]) -> InputError:
     """
     error = faults[0].error(file)
     if len(faults) > 1:
-        error.add_note(f"{len(faults):,} faults in all:")
+        error.add_note(f"{thousands(len(faults))} faults in all:")
         for line in by_cause(table_findings([(file, fault) for fault in faults]), option=""):
             error.add_note(line)
     return error
 
 
 _MOST_OF_ALL = 0.9
+_KINDS = {str: "texts", list: "lists", int: "numbers", float: "numbers", bool: "true or false", type(None): "null"}
 
 
 def check_fields(file: Path, entries: Sequence[object], needed: Sequence[str], expected: str) -> None:
@@ -154,8 +155,7 @@ def check_fields(file: Path, entries: Sequence[object], needed: Sequence[str], e
     objects = [entry for entry in entries if isinstance(entry, dict)]
     lacking = [entry for entry in objects if any(name not in entry for name in needed)]
     if len(entries) > _SHOWN and len(objects) < len(entries) * (1 - _MOST_OF_ALL):
-        known: dict[type, str] = {str: "a text", list: "a list"}
-        kinds = Counter(known.get(type(entry), "a number") for entry in entries)
+        kinds = Counter(_KINDS.get(type(entry), "objects") for entry in entries)
         raise InputError(
             file, found=f"entries that are {kinds.most_common(1)[0][0]}", expected=f"objects with {expected}"
         )
