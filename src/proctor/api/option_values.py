@@ -49,7 +49,7 @@ def check_number(name: str, kind: Any, option: Option, value: Any) -> None:
     >>> check_number("draws", int, Option(low=100), 100)
     >>> check_number("draws", int, Option(low=100), 1)
     Traceback (most recent call last):
-    proctor.core.errors.UsageError: --draws: found 1, expected a whole number of 100 or more
+    proctor.core.errors.UsageError: --draws 1 can't be used: give a whole number of 100 or more.
     """
     kinds = get_args(kind) or (kind,)
     if not all(one in (int, float, NoneType) for one in kinds) or (value is None and NoneType in kinds):

@@ -56,7 +56,7 @@ def by_cause(findings: Sequence[Finding], option: str = "--all") -> list[str]:
 
     >>> findings = [Finding("lang", f"row {n}", "'EN'", "one of en, zh", row=n) for n in range(2, 2906)]
     >>> by_cause(findings)
-    ["error: lang: 2,904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
+    ["error: lang: 2\\u202f904 times: found 'EN', expected one of en, zh (rows 2–2905)"]
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:

@@ -437,7 +437,7 @@ class ValidationRequest:
     proctor.core.errors.InputError: --option: found 'rows', expected one of columns
     >>> request.needed_data("the folder with the files of focus")
     Traceback (most recent call last):
-    proctor.core.errors.UsageError: --data: found none, expected the folder with the files of focus
+    proctor.core.errors.UsageError: --data is missing. Give the folder with the files of focus: --data FOLDER
     """
 
     data: Path | None = None
