@@ -23,6 +23,7 @@ from proctor.reports.blocks import Answer, Story
 from proctor.reports.comparisons import significance_words
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import dimension_name, spoken_language
+from proctor.reports.metric_ranking import ALPHA
 from proctor.reports.source import BASELINE, AuditSource, Key, Source
 from proctor.runs import Comparison, LeaderboardRow
 
@@ -366,14 +367,13 @@ def _metric_lead(source: AuditSource, language: str, known: Sequence[RankedMetri
     lead += f", p {p_value(pair.difference.p)}"
     if len(board.comparisons) > 1:
         lead += f", adjusted for all {len(board.comparisons)} pairs {p_value(pair.p_holm)} (Holm)"
-    clear = pair.p_holm <= _ALPHA
+    clear = pair.p_holm <= ALPHA
     tied = [one.metric for one in known[2:] if one.rank is not None and one.rank == known[0].rank]
     are = f"{_first_names(tied)} {'is' if len(tied) == 1 else 'are'}" if tied else ""
     more = f" {are} not significantly worse{'' if clear else ' either'}." if tied else ""
     return f"{lead}: {'' if clear else 'not '}significant.{more}"
 
 
-_ALPHA = 0.05
 _HARDLY = 0.2
 """The correlation of two raters below which agreement with them says little."""
 
