@@ -27,7 +27,7 @@ from proctor.runs.bulk import driver_rows, in_parts
 from proctor.runs.schema import answer_from_row
 from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
@@ -170,7 +170,8 @@ def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunC
         own = spent.get(run.id)
         if own is None or not own.requests:
             continue
-        never = load_outcomes(store, run, items).unsupported if run.settings.get(UNSUPPORTED) else np.zeros(0)
+        tells = run.system in BASELINES or run.settings.get(UNSUPPORTED)
+        never = load_outcomes(store, run, items).unsupported if tells else np.zeros(0)
         supported = len(items) - int(np.sum(never))
         found.append(RunCost(run.system, run.condition, own, own.priced + own.unpriced, supported))
     return tuple(found)
