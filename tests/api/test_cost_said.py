@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import proctor
 from proctor.core import Answer, Score, Usage
 from proctor.reports import cost_lines
-from proctor.runs import Consumption, Run, RunCost, Store, load_items, run_costs
+from proctor.runs import Consumption, Run, RunCost, Store, load_consumption, load_items, run_costs
 from proctor.runs.plan import RunEstimate
 from tests.support.program import proctor as shell
 from tests.support.report_store import CONDITIONS, a_benchmark
@@ -55,6 +56,22 @@ def test_a_run_without_requests_has_no_cost(tmp_path: Path) -> None:
     store, run = filled(tmp_path, "random", [Usage()] * 3)
     assert run_costs(store, [run], load_items(store, store.card("toy"))) == ()
     assert not [note for note in proctor.results(store, "toy", draws=100).notes if "Cost" in note]
+
+
+def test_the_database_adds_up_the_costs_of_a_whole_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading every answer of every run for them made `results` three times slower."""
+    store, run = filled(tmp_path, "m", [PRICED, UNPRICED, PRICED])
+    card = store.card("toy")
+    items = load_items(store, card)
+    read = load_consumption(store, run, items)
+    with monkeypatch.context() as context:
+        context.setattr("proctor.runs.report_data.load_consumption", None)
+        (added,) = run_costs(store, [run], items)
+    assert added.consumption == replace(read, seconds={})
+    some = load_items(store, card.model_copy(update={"only": {"question_type": "no such"}}))
+    assert len(some) < len(items)
+    assert run_costs(store, [run], some) == ()
+    store.close()
 
 
 def test_no_projection_from_a_part_whose_price_is_unknown() -> None:

@@ -256,7 +256,9 @@ def test_rating_fields_of_a_table_without_ratings_are_refused(folder: Path) -> N
         columns={"item": "k", "candidate": "dito"},
     )  # fmt: skip
     assert made.done[0].startswith("1 answer and 0 judgements as alfa")
-    with pytest.raises(UsageError, match="no table of ratings. Leave --map system=k out"):
+    with pytest.raises(
+        UsageError, match="no table of ratings. Leave --map system=k out; answers have item and candidate"
+    ):
         proctor.import_answers(folder / "perguntas.csv", folder / "a.csv", name="alfa", columns={"system": "k"})
 
 
@@ -287,7 +289,7 @@ def test_power_is_refused_before_anything_is_compared(folder: Path, monkeypatch:
     proctor.score(store, "perguntas", metrics=["rouge-1-best", "rouge-2-best", "rouge-l-best"])
     monkeypatch.setattr("proctor.audits.report.compare", lambda *_: pytest.fail("compared"))
     with pytest.raises(
-        UsageError, match=r"--power: found 3 \(rouge-1-best, .*\), expected two metrics: name them by --scorer"
+        UsageError, match=r"--power compares two scorers, and here are 3 \(rouge-1-best, .*\)\. Name two by --scorer\."
     ):
         proctor.audit(store, power=True)
 
@@ -341,7 +343,7 @@ def test_judges_are_compared_and_chosen_in_a_language_that_the_embedded_one_cann
             "found no language"
         ),
     )
-    with pytest.raises(UsageError, match="--curve: found no language, expected answers in en or zh"):
+    with pytest.raises(UsageError, match="--curve needs answers in en or zh .*, and finds no language"):
         proctor.judge_agreement(store, "perguntas", curve=True, **given)  # type: ignore[arg-type]
     chosen = proctor.fit_judge(store, "perguntas", method="choice", out=folder / "escolha.json")
     assert any("sobreposicao" in str(table.texts) for table in chosen.tables)

@@ -132,7 +132,8 @@ def test_a_fault_of_the_file_is_one_line(made: Evaluation, file: Path, name: str
 
 def test_a_judge_needs_a_model_and_a_function_without_one_is_a_metric(made: Evaluation, file: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"juizes\.py:no_model asks a model. Give one: --model PROVIDER:NAME. A function that asks none is a metric"
+        UsageError,
+        match=r"juizes\.py:no_model asks a model. Give one: --model PROVIDER:NAME. A function that asks none is a metric",
     ):
         made.score(judge=f"{file}:no_model")
 

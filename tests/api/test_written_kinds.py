@@ -120,6 +120,13 @@ def test_names_from_outside_are_escaped() -> None:
     assert r"\caption{T\_1}" in text
 
 
+def test_a_name_is_no_argument_of_the_line_before_it() -> None:
+    r"""`\\` and `\midrule` take what follows in brackets as a length, and `\\` takes an asterisk."""
+    lines = latex(Table("x", columns("System"), (("[a]",), ("*b",)), title="T")).splitlines()
+    assert [line for line in lines if line[:1] in {"[", "*"}] == []
+    assert lines[6:8] == [r"{[}a{]} \\", r"{*}b \\"]
+
+
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_a_figure_in_every_kind(store: Path, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"f.{ending}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.audits import RatingsTable, is_rating_table, read_rating_rows, read_ratings
+from proctor.audits import RatingsTable, is_rating_table, read_metrics, read_rating_rows, read_ratings
 from proctor.core import InputError
 
 Given = dict[str, list[str]]
@@ -175,3 +175,19 @@ def test_truth_values_are_one_and_zero(tmp_path: Path) -> None:
     ]
     file = written(tmp_path, json.dumps(rows), "r.json")
     assert [one.value for one in read_ratings(file).ratings] == [1.0, 0.0]
+
+
+def test_a_named_column_counts_before_one_that_is_called_as_its_field(tmp_path: Path) -> None:
+    """The scores' own column `item` was read although another was named."""
+    ratings = written(tmp_path, "caso,system,rater,value\na,s,r,1\nb,s,r,2\n")
+    scores = written(tmp_path, "item,caso,system,mine\n1,a,s,0.1\n2,b,s,0.2\n", "s.csv")
+    given = {"item": ["caso"]}
+    (metric,) = read_metrics(scores, read_ratings(ratings, given), columns=given)
+    assert (metric.name, metric.scores) == ("mine", {("a", "s", "quality"): 0.1, ("b", "s", "quality"): 0.2})
+
+
+def test_a_name_that_was_made_safe_for_spreadsheets_keeps_its_conditions_apart(tmp_path: Path) -> None:
+    head = "item,system,condition,metric,scorer,value\n"
+    lines = "".join(f"a,'=s,{name},quality,human:r,{value}\n" for name, value in (("video", 1), ("black", 2)))
+    table = read_ratings(written(tmp_path, head + lines))
+    assert {(rating.system, rating.value) for rating in table.ratings} == {("=s / video", 1.0), ("=s / black", 2.0)}

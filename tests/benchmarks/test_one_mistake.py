@@ -58,7 +58,8 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "(milliseconds?), expected seconds",
     ),
     "a wrapped list": ({"answers": GOOD, "team": "a"}, "found the list under 'answers' in an object, expected the list itself"),
-    "texts": ([*ITEMS], "found entries that are a text, expected objects with the fields qID"),
+    "texts": ([*ITEMS], "found entries that are texts, expected objects with the fields qID"),
+    "nothing": ([None] * len(ITEMS), "found entries that are null, expected objects with the fields qID"),
     "a table": ("qID,content\nq1,yes\nq2,no\n", "found a table with the columns qID, content, expected JSON"),
     "a table of semicolons": ("qID;content\nq1;yes\n", "found a table with the columns qID, content, expected JSON"),
     "lines": (

@@ -166,7 +166,7 @@ def test_a_model_has_its_own_row_over_what_it_said() -> None:
     section = audit_section(
         audit_items(some, draws=200, facets=(), models=[ModelReplies("m", "a model", half)]), most=99
     )
-    assert "12 replies say nothing" in str(section)
+    assert "it said nothing of 12 items" in str(section)
 
 
 def test_what_is_left_is_drawn_from() -> None:

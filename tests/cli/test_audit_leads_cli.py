@@ -65,7 +65,7 @@ def test_power_is_of_two(tables: tuple[Path, Path], tmp_path: Path) -> None:
     )
     code, _, notes = _audited((alone, tables[1]), "--power")
     assert code != 0
-    assert "--power: found 1 (near), expected two metrics: name them by --scorer" in notes
+    assert "--power compares two scorers, and here are 1 (near). Name two by --scorer." in notes
 
 
 def test_an_unknown_baseline_ends_with_one_line(tables: tuple[Path, Path]) -> None:

@@ -92,7 +92,9 @@ def test_a_dry_run_counts_and_asks_nothing(folder: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert not store.exists()
     lines = done.stdout.splitlines()
-    assert ["System", "Condition", "Already", "To", "ask", "Pictures", "Input", "tokens", "Input", "cost"] in map(str.split, lines)
+    assert ["System", "Condition", "Already", "To", "ask", "Pictures", "Input", "tokens", "Input", "cost"] in map(
+        str.split, lines
+    )
     rows = {line.split()[0]: line.split()[1:] for line in lines[2:]}
     assert rows["random"] == ["text-only", "0", "12", "0", "0"]
     assert rows["m"][:4] == ["text-only", "0", "12", "0"]

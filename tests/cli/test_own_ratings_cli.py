@@ -96,7 +96,7 @@ def test_the_number_of_metrics_for_power_is_checked_first(store: Path) -> None:
     done = proctor("audit", "q", "--store", store, "--power")
     assert done.returncode == 2
     assert (
-        "--power: found 3 (chrf-best, rouge-1-best, rouge-l-best), expected two metrics: name them by --scorer"
+        "--power compares two scorers, and here are 3 (chrf-best, rouge-1-best, rouge-l-best). Name two by --scorer."
         in done.stderr
     )
 
@@ -123,7 +123,5 @@ def test_an_audit_without_ratings_says_how_they_come_in(folder: Path) -> None:
     (folder / "a.csv").write_text("id,answer\nq0,duct\n", encoding="utf-8")
     proctor("import", folder / "q.csv", folder / "a.csv", "--name", "a", "--store", folder / "n.db")
     done = proctor("audit", "q", "--store", folder / "n.db")
-    assert (
-        "has no ratings of q by people. Import them: proctor import q RATINGS.csv"
-        in done.stderr
-    )
+    assert "has no ratings of q by people. Import them: proctor import q RATINGS.csv --store " in done.stderr
+    assert "Or name a scorer in their place: --against NAME" in done.stderr

@@ -94,7 +94,11 @@ def test_the_encoder_is_chosen(files: tuple[Path, Path], tmp_path: Path) -> None
 def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
     for words, text, code in (
         (("clinicalskillqa", files[0]), "A file of predictions needs its references", 2),
-        (("clinicalskillqa", files[0], "--model", "m"), "A file of predictions is marked by code. Leave --model and --judge out.", 2),
+        (
+            ("clinicalskillqa", files[0], "--model", "m"),
+            "A file of predictions is marked by code. Leave --model and --judge out.",
+            2,
+        ),
         (("rexsonovqa",), "a model that judges (--model openai:gpt-5.2), a judge without one", 2),
         (("focus", files[0], "--references", files[1]), "found a file of predictions, expected no file", 1),
         (("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"), "take table or json", 2),

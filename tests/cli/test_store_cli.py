@@ -273,4 +273,7 @@ def test_an_export_has_the_form_that_its_name_ends_with(path: Path, tmp_path: Pa
     assert json.loads(export("a.jsonl"))["item"] == "q000"
     assert export("a.txt", "--format", "csv") == export("a.csv")
     done = proctor("export", "toy", "--out", tmp_path / "a.txt", "--store", path)
-    assert (done.returncode, "found a name that ends in .txt, expected one that ends in .jsonl" in done.stderr) == (1, True)
+    assert (done.returncode, "found a name that ends in .txt, expected one that ends in .jsonl" in done.stderr) == (
+        1,
+        True,
+    )

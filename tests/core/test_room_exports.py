@@ -41,3 +41,27 @@ def test_an_import_past_a_door_is_seen() -> None:
     past = "from proctor.runs.store import Store\nimport proctor.stats.means\nfrom proctor.runs import plan\n"
     assert imports_past_a_door("proctor.reports.renderers", past) == ["proctor.runs.store", "proctor.stats.means"]
     assert imports_past_a_door("proctor.runs.plan", "from proctor.runs.store import Store") == []
+
+
+def lost_exports(source: str) -> list[str]:
+    """The names in a package's `__all__` that it neither imports nor defines."""
+    nodes = list(ast.walk(ast.parse(source)))
+    there = {name.asname or name.name for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
+    there |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    there |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    lists = [node.value for node in nodes if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0])]
+    exported = [name for one in lists if isinstance(one, ast.List) for name in ast.literal_eval(one)]
+    return [name for name in exported if name not in there]
+
+
+def test_every_exported_name_is_there() -> None:
+    """`from room import *` fails at the first name that is not."""
+    lost = {
+        package: lost_exports((SOURCE / package.replace(".", "/") / "__init__.py").read_text("utf-8"))
+        for package in PACKAGES
+    }
+    assert {package: names for package, names in lost.items() if names} == {}
+
+
+def test_a_lost_export_is_seen() -> None:
+    assert lost_exports('from a import b\nC = 1\n__all__ = ["C", "b", "d"]\n') == ["d"]

@@ -13,8 +13,9 @@ import pytest
 from proctor.audits import AuditReport, RatingsTable, to_json
 from proctor.audits.profile import LengthSlope
 from proctor.core import InputError, number
-from proctor.reports import AuditSource, ReportSummary, write_audit_report
+from proctor.reports import AuditSource, ReportSummary, metric_pairs_table, write_audit_report
 from proctor.reports.metric_profile import _verdict
+from proctor.reports.metric_ranking import metric_pairs_section
 from proctor.stats import Contrast
 from tests.support.audit_page import FEW, Tables, embedded, ends, planted_source, read, signed
 from tests.support.browser_items import data_of
@@ -55,6 +56,21 @@ def test_boards_and_pairs_are_those_of_the_audit(source: AuditSource, summary: R
             for pair in board["comparisons"]
         ]
         found_in(page.rows("pairs"), *shown)
+
+
+def test_the_finding_counts_the_pairs_that_the_table_sets_in_bold(source: AuditSource) -> None:
+    """Whatever the level of intervals is: the finding took its level for that of the tests."""
+    found = source.found
+    wide = AuditReport(found.table, found.metrics, replace(found.settings, draws=200, level=0.99))
+    shown = replace(source, found=wide)
+    section = metric_pairs_section(shown)
+    assert section is not None
+    for language, said in zip(shown.languages, section.finding.split("; "), strict=True):
+        board = shown.main_board(language)
+        bold = sum(getattr(row[2], "strong", False) for row in metric_pairs_table(board).rows)
+        strict = sum(pair.p_holm is not None and pair.p_holm <= 0.01 for pair in board.comparisons)
+        assert bold > strict or language == "zh"
+        assert f"{bold} of {len(board.comparisons)} pairs" in said
 
 
 def test_agreement_and_length_are_those_of_the_audit(source: AuditSource, summary: ReportSummary) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from proctor.core import Answer, Metric, Score
+from proctor.core import Answer, FailedPolicy, Metric, Score, Status, Table
 from proctor.reports import LeaderboardChart, ReportSummary, Source
-from proctor.reports.completion import statuses_section
+from proctor.reports.comparisons import conditions_section
+from proctor.reports.completion import spent_words, statuses_section
 from proctor.reports.headline import headline_section
 from proctor.reports.story import story_of
-from proctor.runs import Options, Store
+from proctor.runs import Consumption, Options, Store
 from tests.support.report_store import HELPFUL, SHARES, a_benchmark, fill
 
 FEW = Options(draws=100)
@@ -82,22 +84,49 @@ def test_chance_and_the_best_baseline_are_lines(source: Source) -> None:
     assert baseline.startswith("best baseline: random ")
 
 
+CONTRADICTION = Metric(
+    "contradiction", "Inconsistent judge ratings", higher_is_better=False, percent=True, formats=("free_text",)
+)
+
+
+@pytest.mark.parametrize("failed", [None, *FailedPolicy])
+def test_what_no_judge_saw_is_not_flagged(tmp_path: Path, failed: FailedPolicy | None) -> None:
+    """Of three answers of free text one is flagged, one is not, and one failed: it counted as flagged."""
+    store, benchmark = Store(tmp_path / "flags.db"), a_benchmark(items=24, groups=8)
+    free = [item.id for item in benchmark.items if item.answer.kind == "free_text"]
+    assert len(free) == 3
+    store.add_benchmark(benchmark)
+    store.declare_metrics("toy", [CONTRADICTION])
+    run = store.start_run("toy", "one", "video", {})
+    for item in benchmark.items:
+        status = Status.FAILED if item.id == free[2] else Status.ANSWERED
+        marked = zip(free[:2], (1.0, 0.0), strict=True)
+        scores = [
+            Score(item_id=item.id, metric="contradiction", value=value, scorer="judge")
+            for name, value in marked
+            if name == item.id
+        ]
+        store.write(run, [(Answer(item_id=item.id, text="A", parsed="A", status=status), scores)])
+    completion = statuses_section(Source(store, "toy", Options(draws=50, failed=failed)))
+    assert completion is not None
+    flags = completion.blocks[-1]
+    assert isinstance(flags, Table)
+    assert flags.texts == [["one", "video", "Inconsistent judge ratings", "1 of 2"]]
+
+
+def test_a_sum_of_costs_says_that_some_are_unknown() -> None:
+    """An unknown price was added as nothing."""
+    known, unknown = Consumption({}, 3, 9, 9, 0, 0.25, 0, 3), Consumption({}, 3, 9, 9, 0, None, 3)
+    assert spent_words([known]) == "$0.2500 in all"
+    assert spent_words([known, unknown]) == "at least $0.2500 in all"
+    assert spent_words([unknown]) == ""
+
+
 def test_a_flag_of_the_judge_is_no_metric_and_what_waits_is_a_line(tmp_path: Path) -> None:
     store = Store(tmp_path / "flags.db")
     benchmark = a_benchmark(items=16, groups=8)
     fill(store, benchmark, shares={"one": {"video": 0.5}})
-    store.declare_metrics(
-        "toy",
-        [
-            Metric(
-                "contradiction",
-                "Inconsistent judge ratings",
-                higher_is_better=False,
-                percent=True,
-                formats=("free_text",),
-            )
-        ],
-    )
+    store.declare_metrics("toy", [CONTRADICTION])
     (run,) = store.runs("toy")
     store.add_scores(run, [Score(item_id="q007", metric="contradiction", value=1.0, scorer="the-judge")])
     waits = store.start_run("toy", "waits", "video", {})
@@ -109,12 +138,11 @@ def test_a_flag_of_the_judge_is_no_metric_and_what_waits_is_a_line(tmp_path: Pat
     completion = statuses_section(source)
     assert completion is not None
     flags = completion.blocks[-1]
-    assert getattr(flags, "texts", None) == [["one", "video", "Inconsistent judge ratings", "1 of 2"]] or "1 of" in str(
-        flags
-    )
+    assert isinstance(flags, Table)
+    assert flags.texts == [["one", "video", "Inconsistent judge ratings", "1 of 1"]]
     lines = [getattr(block, "text", "") for block in headline_section(source).blocks]
-    assert [line for line in lines if line.startswith("Not marked by")] == [
-        "Not marked by Helpful (0–2): answers 2 of waits (proctor score marks them)."
+    assert [line for line in lines if "not marked" in line] == [
+        "Helpful (0–2): not marked yet are 2 answers of waits (proctor score marks them)."
     ]
 
 
@@ -142,3 +170,30 @@ def test_the_finding_says_who_leads_and_what_that_is_worth(
     store = Store(tmp_path / "runs.db")
     fill(store, a_benchmark(groups=groups), shares=shares)
     assert re.fullmatch(found, story_of(Source(store, "toy", FEW)).headline)
+
+
+@pytest.mark.parametrize(("groups", "finding"), [(3, "a has the lowest score, but 3 groups"), (12, "a reaches")])
+def test_of_errors_less_is_better_and_is_not_called_higher(tmp_path: Path, groups: int, finding: str) -> None:
+    store = Store(tmp_path / "errors.db")
+    error = Metric("error", "Error", higher_is_better=False, low=0.0, high=10.0, formats=("choice",))
+    benchmark = replace(a_benchmark(items=24, groups=groups), metrics=(error,), headline="error")
+    store.add_benchmark(benchmark)
+    for condition, value in (("video", 1.0), ("text-only", 3.0)):
+        run = store.start_run("toy", "a", condition, {})
+        rows = [
+            (
+                Answer(item_id=item.id, text="A", parsed="A"),
+                [Score(item_id=item.id, metric="error", value=value + place % 2, scorer="code")],
+            )
+            for place, item in enumerate(benchmark.items)
+            if item.answer.kind == "choice"
+        ]
+        store.write(run, rows)
+    source = Source(store, "toy", FEW)
+    story = story_of(source)
+    assert story.headline.startswith(finding)
+    section = conditions_section(source)
+    assert section is not None
+    if groups > 3:
+        assert "the video a scores lower than on the text alone, by −2.00" in story.answers[1].answer
+        assert section.finding == "1 of 1 system significantly lower with video"

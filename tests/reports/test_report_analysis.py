@@ -247,6 +247,15 @@ def test_in_a_pair_the_better_placed_stands_first_with_its_interval(analysis: An
     assert turned or len(place) == 3
 
 
+def test_one_pair_alone_is_not_adjusted_and_the_caption_does_not_say_for_what(analysis: Analysis) -> None:
+    """It ended with "p (Holm) is: )"."""
+    row = {**analysis.tables["pairs"][0], "family": "systems", "adjusted_for": ""}
+    alone = replace(analysis, tables={**analysis.tables, "pairs": [row]})
+    figure = _pairs(alone, [row["first"], row["second"]])
+    assert figure is not None
+    assert figure.caption.endswith("A filled dot: the 95 % CI excludes 0.")
+
+
 def test_of_many_pairs_neighbours_and_the_first_against_the_nine_next_to_it_are_drawn(analysis: Analysis) -> None:
     """Twelve names: eleven pairs of neighbours, and the first against the third to the tenth."""
     names = [f"s{number:02d}" for number in range(12)]

@@ -64,7 +64,7 @@ def test_the_headline_says_what_is_in_no_average(store: Store, tmp_path: Path) -
     found = write_report(store, "mixed", tmp_path / "report.html", options=Options(draws=100))
     text = found.path.read_text(encoding="utf-8")
     assert "a panel came to no majority" in text
-    assert "Not marked by Accuracy: answers 3 of waiting (proctor score marks them)." in text
+    assert "Accuracy: not marked yet are 3 answers of waiting (proctor score marks them)." in text
     assert "2 unresolved" in text
     assert "<bdi>Not submitted</bdi></th>" in text
     assert "2 of 3" in text.partition('<section id="statuses"')[2].partition("</section>")[0]  # the flags of the judge

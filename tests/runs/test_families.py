@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import proctor
 from proctor.core import InputError
 from proctor.reports import Source
-from proctor.reports.comparisons import significance_words
+from proctor.reports.comparisons import significance_words, unadjusted_line
 from proctor.reports.story import story_of
 from proctor.runs import Comparison, Options, Store, compare, compare_runs
 from proctor.stats import holm_known
@@ -53,6 +54,19 @@ def test_a_condition_and_text_only_belong_to_all_such_comparisons(store: Store) 
     names = ("one / video", "one / text-only")
     assert of_pair(one, *names).p_holm == of_pair(every, *names).p_holm
     assert of_pair(one, *names).family == "the 4 comparisons with text-only"
+
+
+def test_of_several_families_each_is_said_of_its_metrics(store: Store) -> None:
+    """It said "for the 4 comparisons with text-only, or the 3 comparisons with text-only"."""
+    one = of_pair(compare(store, NAME, Options(systems=("one",))).comparisons, "one / video", "one / text-only")
+    effort = replace(one, family="the 3 comparisons", declared=replace(one.declared, name="effort", label="Effort"))
+    found = [one, replace(effort, metric="effort"), replace(one, scorer="panel")]
+    assert unadjusted_line(found[:2]) == (
+        "p (Holm) is adjusted for the 4 comparisons with text-only (Accuracy); the 3 comparisons (Effort). "
+        "Intervals are not adjusted."
+    )
+    assert "text-only (Accuracy by code, Accuracy by panel); the 3 comparisons (Effort)." in unadjusted_line(found)
+    assert unadjusted_line([one]).startswith("p (Holm) is adjusted for the 4 comparisons with text-only. ")
 
 
 def test_one_comparison_alone_is_adjusted_for_nothing(store: Store) -> None:

@@ -201,7 +201,7 @@ def audit(
     every, missing = given["all_items"], given["allow_missing"]
     if ratings is None:
         if given["columns"]:
-            raise UsageError("--map", "two tables with it: a store has no columns", found="a store")
+            raise UsageError("--map names columns of tables, and a store has none. Leave it out.")
         where = stored(scores, benchmark)
         found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
     elif every:
@@ -212,7 +212,7 @@ def audit(
         found = tables_of(scores, ratings, *both, allow_missing=missing, columns=as_lists(given["columns"]))
     if plan is not None and len(found[1]) != 2:
         names = ", ".join(metric.name for metric in found[1])
-        raise UsageError("--power", "two metrics: name them by --scorer", found=f"{len(found[1])} ({names})")
+        raise UsageError(f"--power compares two scorers, and here are {len(found[1])} ({names}). Name two by --scorer.")
     return AuditTable(AuditReport(*found, settings, **asked))
 
 

@@ -13,7 +13,7 @@ from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
 from proctor.api.execution import baseline_notes
 from proctor.api.options import ExportOptions, ImportOptions, ValidateOptions, filled
 from proctor.api.rating_import import holds_ratings, import_ratings, rating_fields
-from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
+from proctor.api.sources import Evaluation, Stored, name_in, open_store, stored, sync_twin
 
 if TYPE_CHECKING:
     from proctor.core import RecordedAnswers
@@ -272,9 +272,9 @@ def _import_scores(
     from proctor.audits import read_scores
     from proctor.runs import add_recorded_scores, answer_keys, people_ratings
 
-    name = benchmark.name if isinstance(benchmark, core.Benchmark) else str(benchmark)
     opened = open_store(store, create=False)
-    reader = core.reader_or_default(name)
+    name = benchmark.name if isinstance(benchmark, core.Benchmark) else name_in(opened, str(benchmark))
+    reader = core.reader_or_default(opened.card(name).read_by)
     if reader.ratings:
         found = reader.read_scores(path, answer_keys(opened, name))
     else:
@@ -460,14 +460,14 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
                 f"One run is exported, and this is not one: {found}. Choose it by --system and --condition."
             )
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
-    raise core.UsageError("--format", "a format of the benchmark", found=repr(form))
+    raise core.UsageError(f"--format {form!r} is no format of {where.benchmark}.")
 
 
 def _check_form(where: Stored, out: Path, form: str, *, named: bool) -> None:
     """Raises `UsageError` for an unknown format, and `InputError` for an ending that is none if no format is `named`."""
     from proctor.interchange import FORMATS
 
-    reader = core.reader_or_default(where.benchmark)
+    reader = core.reader_or_default(where.store.card(where.benchmark).read_by)
     every = (*PLAIN_FORMATS, *reader.submission_formats, *reader.score_formats, *FORMATS.written())
     if form in every:
         return

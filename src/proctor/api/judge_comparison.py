@@ -274,7 +274,9 @@ class _Comparison:
             return ()
         found = ", ".join(name or "no language" for name in languages if name not in LANGUAGES)
         if self.given["curve"]:
-            raise UsageError("--curve", f"answers in {' or '.join(LANGUAGES)} (column 'language')", found=found)
+            raise UsageError(
+                f"--curve needs answers in {' or '.join(LANGUAGES)} (column 'language'), and finds {found}. Leave it out."
+            )
         reads = f"it reads {' and '.join(LANGUAGES)}, by the questions' column 'language'"
         return (f"Left out: the embedded judge and mixtures with it, since {reads}; found {found}",)
 

@@ -142,7 +142,7 @@ async def judge_grid_async(
     """
     given = filled("judge_grid", GridOptions, options)
     where = stored(source, benchmark)
-    wanted, judge = _combinations(given), rating_judge_of(where.benchmark)
+    wanted, judge = _combinations(given), rating_judge_of(where.store.card(where.benchmark).read_by)
     cells = []
     for factors in wanted:
         (prepared,) = await prepare_scorers(where.store, where.benchmark, _scored_as(given, factors, judge))

@@ -252,7 +252,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
     before = (
         f"at most {count_of(calls, 'answer')} to rate ({parts}); those that {store.shown} has are not asked for again"
     )
-    paid, prompts = PaidVotes(store), judge_prompts_of(benchmark)
+    paid, prompts = PaidVotes(store), judge_prompts_of(store.card(benchmark).read_by)
     how: Any = {"allow_missing": given["allow_missing"], "concurrency": given["concurrency"]}
 
     def judge(chosen: "FewShotExamples") -> "DimensionJudge":

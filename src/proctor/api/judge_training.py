@@ -210,7 +210,9 @@ async def _captions(
     try:
         await reachable(client.servers)
         texts = [case.case for case in cases]
-        found = await write_captions(texts, client, paid, judge_prompts_of(benchmark), given["concurrency"])
+        found = await write_captions(
+            texts, client, paid, judge_prompts_of(store.card(benchmark).read_by), given["concurrency"]
+        )
     finally:
         await pool.aclose()
     return found, client.name, paid
@@ -375,7 +377,7 @@ def train_generative_judge(
     plan = GenerativePlan(
         base=Path(base).expanduser(),
         settings=lora_settings(given),
-        prompts=judge_prompts_of(name),
+        prompts=judge_prompts_of(store.card(name).read_by),
         folds=given["folds"],
         fold=given["fold"],
         shuffled=given["shuffled"],

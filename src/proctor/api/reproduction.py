@@ -14,7 +14,7 @@ from proctor.api.benchmarks import excerpts_as, media_at, recalled
 from proctor.api.options import ReproduceOptions, filled, listed
 from proctor.api.sources import Evaluation, Stored, stored, wait_for
 from proctor.api.tables import FrameLike, Record
-from proctor.core import BENCHMARKS, InputError, UsageError, Verified, VerifiedFigure, count_of, reader_of
+from proctor.core import BENCHMARKS, InputError, UsageError, Verified, VerifiedFigure, count_of, reader_at, reader_of
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -179,7 +179,8 @@ def _media_root(where: Stored, given: ReproduceOptions) -> Path | None:
         return media_at(card.folders["media"])
     try:
         data, media, track = recalled(where.benchmark, where.store, given["data"], None, given["track"])
-        return reader_of(where.benchmark, track).load(Path(data), media_at(media)).media_root
+        reader = reader_of(card.name, track) if card.name in BENCHMARKS.names() else reader_at(Path(data))
+        return reader.load(Path(data), media_at(media)).media_root
     except UsageError as error:
         raise UsageError(
             "--media is missing. Give the folder of the benchmark's media (a store remembers it): --media FOLDER"

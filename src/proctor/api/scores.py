@@ -304,7 +304,7 @@ async def _by_dimensions(
         if scheme is None
         else lambda scorer: scored_cases(store, benchmark, scheme, scorer, images=images),
         prompts=prompts,
-        own=rating_judge_of(benchmark),
+        own=rating_judge_of(store.card(benchmark).read_by),
     )
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
@@ -354,9 +354,9 @@ def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> No
             )
 
 
-def judge_prompts_of(benchmark: str) -> Path | None:
-    """The folder with a benchmark's own prompts for judges, or None."""
-    return reader_or_default(benchmark).judge_prompts
+def judge_prompts_of(reader: str) -> Path | None:
+    """The folder with the prompts for judges of the benchmark that this reader reads, or None."""
+    return reader_or_default(reader).judge_prompts
 
 
 def frames_of(media: str | Path, excerpts: Excerpts) -> FramesOf:
@@ -453,11 +453,11 @@ def _own_judge(where: Stored) -> str:
     return own
 
 
-def rating_judge_of(benchmark: str) -> str:
-    """The name of the benchmark's own judge of dimensions."""
+def rating_judge_of(reader: str) -> str:
+    """The name of the judge of dimensions of the benchmark that this reader reads."""
     from proctor.judges import rates_dimensions
 
-    name = reader_or_default(benchmark).rubric_judge
+    name = reader_or_default(reader).rubric_judge
     return name if name and rates_dimensions(name) else "rating-judge"
 
 
@@ -467,6 +467,7 @@ def _scheme(where: Stored, file: str | Path | None) -> tuple[RatingScheme | None
 
     store, benchmark = where.store, where.benchmark
     if file is None:
-        return store.card(benchmark).rating, judge_prompts_of(benchmark)
+        card = store.card(benchmark)
+        return card.rating, judge_prompts_of(card.read_by)
     scheme, prompts = read_scheme(Path(file)), Path(file).parent / "prompts"
     return scheme, prompts if prompts.is_dir() else None

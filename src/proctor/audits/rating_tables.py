@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -238,12 +239,13 @@ def _names_with_condition(sheet: core.Sheet, columns: RatingColumns) -> dict[tup
     """The names of systems under several conditions, with the condition."""
     if not columns.condition or not columns.system:
         return {}
-    pairs = {
-        (core.cell_text(row.cells.get(columns.system)), core.cell_text(row.cells.get(columns.condition)))
-        for row in sheet.rows
-    }
-    of = [system for system, _ in pairs]
-    return {pair: " / ".join(pair) for pair in pairs if of.count(pair[0]) > 1 and pair[1]}
+
+    def text(cell: Any) -> str:
+        return str(core.read_safe_cell(core.cell_text(cell)))
+
+    pairs = {(text(row.cells.get(columns.system)), text(row.cells.get(columns.condition))) for row in sheet.rows}
+    of = Counter(system for system, _ in pairs)
+    return {pair: " / ".join(pair) for pair in pairs if of[pair[0]] > 1 and pair[1]}
 
 
 def _sheet(file: Path) -> core.Sheet:
@@ -360,9 +362,12 @@ def _rows(file: Path, columns: Sequence[str], given: Mapping[str, Sequence[str]]
     if fault is not None:
         raise fault.error(file)
     text = "text" if {*sheet.columns} >= _EXPORTED else known.candidate
-    found = {known.item: "item", known.system: "system", text: "candidate"}
+    found = {
+        column: name for column, name in ((known.item, "item"), (known.system, "system"), (text, "candidate")) if column
+    }
+    # A column whose name another one takes is not read.
     names = {
-        column: new if (new := found.get(column, column)) not in sheet.columns else column for column in sheet.columns
+        column: found.get(column, column) for column in sheet.columns if column in found or column not in found.values()
     }
     missing = [name for name in columns if name not in names.values()]
     if missing:
@@ -384,13 +389,13 @@ def _score_row(
 ) -> core.TableRow:
     """A row of a table of scores with its cells as texts, under the names of `names`."""
     cells: dict[str, str] = {}
-    for column in sheet.columns:
-        name, cell = names[column], row.cells.get(column)
+    for column, name in names.items():
+        cell = row.cells.get(column)
         if name in _NO_METRIC and name not in {"group", "extra", "parsed"} and (lost := core.lost_text(cell)):
             raise core.TableFault(row.number, column, lost, "the text as it was written").error(file)
         if name == "candidate":
             cells[name] = plain_text(cell)
-        elif name in {"item", "system", "dimension", "rater", "metric", "scorer"}:
+        elif name in {"item", "system", "dimension", "rater", "metric", "scorer", "condition"}:
             cells[name] = str(core.read_safe_cell(core.cell_text(cell)))
         else:
             text = cell if isinstance(cell, str) else core.cell_text(cell)

@@ -273,9 +273,11 @@ def was_interrupted(error: BaseException) -> bool:
     >>> was_interrupted(KeyboardInterrupt()), was_interrupted(ImportError("no such module"))
     (True, False)
     """
+    seen = set[int]()  # exceptions may be the causes of each other
     while not isinstance(error, KeyboardInterrupt):
+        seen.add(id(error))
         below = error.__cause__ or error.__context__
-        if below is None:
+        if below is None or id(below) in seen:
             return False
         error = below
     return True

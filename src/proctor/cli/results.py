@@ -134,11 +134,10 @@ def results(
 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
-    expected = "it without --flags, --hash and --protocol"
     if figure is not None:
-        raise UsageError("--figure", expected, found="both")
+        raise UsageError("--figure draws scores. Leave --flags, --hash and --protocol out.")
     if form is TablesFormat.LATEX:
-        raise UsageError("--format latex", expected, found="both")
+        raise UsageError("--format latex is for scores. Leave --flags, --hash and --protocol out.")
 
 
 def _draw(table: DrawnTable, figure: Path | None, metrics: Sequence[str] = ()) -> None:
@@ -381,8 +380,8 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
         note(said)
     note(
         f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
-        f"{options['stability']} samples for places, seed {options['seed']}. “In resamples” is the spread of places over "
-        f"samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
+        f"{options['stability']} samples for places, seed {options['seed']}. “Place in 95 % of resamples” is the "
+        f"spread of places over samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
 
 

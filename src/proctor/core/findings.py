@@ -133,13 +133,14 @@ def first_fault(file: Path, faults: Sequence[TableFault]) -> InputError:
     """
     error = faults[0].error(file)
     if len(faults) > 1:
-        error.add_note(f"{len(faults):,} faults in all:")
+        error.add_note(f"{thousands(len(faults))} faults in all:")
         for line in by_cause(table_findings([(file, fault) for fault in faults]), option=""):
             error.add_note(line)
     return error
 
 
 _MOST_OF_ALL = 0.9
+_KINDS = {str: "texts", list: "lists", int: "numbers", float: "numbers", bool: "true or false", type(None): "null"}
 
 
 def check_fields(file: Path, entries: Sequence[object], needed: Sequence[str], expected: str) -> None:
@@ -154,8 +155,7 @@ def check_fields(file: Path, entries: Sequence[object], needed: Sequence[str], e
     objects = [entry for entry in entries if isinstance(entry, dict)]
     lacking = [entry for entry in objects if any(name not in entry for name in needed)]
     if len(entries) > _SHOWN and len(objects) < len(entries) * (1 - _MOST_OF_ALL):
-        known: dict[type, str] = {str: "a text", list: "a list"}
-        kinds = Counter(known.get(type(entry), "a number") for entry in entries)
+        kinds = Counter(_KINDS.get(type(entry), "objects") for entry in entries)
         raise InputError(
             file, found=f"entries that are {kinds.most_common(1)[0][0]}", expected=f"objects with {expected}"
         )
@@ -183,23 +183,26 @@ def check_wrapped(file: Path, value: Mapping[str, object]) -> None:
 
 
 _THOUSAND, _FAR, _LATE_ENOUGH = 1000.0, 10.0, 0.8
+_FASTEST_MS = 100.0  # no model that looks answers sooner
 
 
 def check_seconds(file: Path, seconds: Sequence[float], limit: float | None) -> None:
-    """Raises `InputError` if the times of answers look like milliseconds: nearly all are above the limit, by far or as
-    whole numbers, and a thousandth of their median is within it.
+    """Raises `InputError` if the times of answers look like milliseconds: nearly all are above the limit, their median by
+    far (of whole numbers twice the limit and 100 or more), and a thousandth of it is within the limit. A slow system
+    whose clock counts whole seconds is only late.
 
     >>> check_seconds(Path("a.json"), [812.0, 890.0, 905.5, 1400.0], 15)
     Traceback (most recent call last):
     proctor.core.errors.InputError: a.json: found times with a median of 898 where 15 s are allowed (milliseconds?), expected seconds
     >>> check_seconds(Path("a.json"), [3.2, 14.0, 15.5, 40.0], 15)
+    >>> check_seconds(Path("a.json"), [38.0, 44.0, 47.0, 60.0], 15)
     """
     if limit is None or not limit or len(seconds) <= _SHOWN:
         return
     late = sum(one > limit for one in seconds)
     typical = median(seconds)
-    far = _FAR if any(one % 1 for one in seconds) else 2.0
-    if late >= _LATE_ENOUGH * len(seconds) and typical >= far * limit and typical / _THOUSAND <= limit:
+    far = _FAR * limit if any(one % 1 for one in seconds) else max(2 * limit, _FASTEST_MS)
+    if late >= _LATE_ENOUGH * len(seconds) and typical >= far and typical / _THOUSAND <= limit:
         found = f"times with a median of {typical:.0f} where {limit:g} s are allowed (milliseconds?)"
         raise InputError(file, found=found, expected="seconds")
 

@@ -378,10 +378,11 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     )
     counts = sorted({row["n"] for row in rows})
     sizes = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    families = pairs_families(rows)  # empty for one pair
+    adjusted = f" (not adjusted for many pairs; p (Holm) is: {families})" if families else ""
     caption = (
         f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in "
-        "points; the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; "
-        f"p (Holm) is: {pairs_families(rows)}).{limit}"
+        f"points; the better placed stands first. A filled dot: the 95 % CI excludes 0{adjusted}.{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
 

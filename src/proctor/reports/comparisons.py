@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from proctor.core import (
@@ -56,11 +57,17 @@ def p_words(p: float | None, groups: int, level: float = 0.95) -> str:
 
 
 def unadjusted_line(compared: Sequence[Comparison]) -> str:
-    """What p (Holm) is adjusted for, and that intervals are not; empty for comparisons that stand alone."""
-    families = list(dict.fromkeys(comparison.family for comparison in compared if comparison.family))
+    """What p (Holm) is adjusted for, of several families by which metric, and that intervals are not; empty for
+    comparisons that stand alone."""
+    scorers = Counter(metric for metric, _ in {(one.metric, one.scorer) for one in compared})
+    families: dict[str, dict[str, None]] = {}
+    for one in filter(lambda one: one.family, compared):
+        by = f" by {one.scorer}" if scorers[one.metric] > 1 else ""
+        families.setdefault(one.family, {})[one.declared.label + by] = None
     if not families:
         return ""
-    shown = ", or ".join(families[:_MAX_NAMED]) + (" …" if len(families) > _MAX_NAMED else "")
+    named = [family if len(families) == 1 else f"{family} ({', '.join(of)})" for family, of in families.items()]
+    shown = "; ".join(named[:_MAX_NAMED]) + (" …" if len(named) > _MAX_NAMED else "")
     return f"p (Holm) is adjusted for {shown}. Intervals are not adjusted."
 
 
@@ -199,7 +206,7 @@ def conditions_section(source: Source) -> Section | None:
 
 
 def _used(source: Source) -> str:
-    """How many systems score significantly higher under the first condition than under the baseline."""
+    """How many systems score significantly better under the first condition than under the baseline."""
     pairs, first = source.paired, source.conditions[0]
     if pairs is None or first == pairs.baseline or not source.leading:
         return ""
@@ -209,7 +216,8 @@ def _used(source: Source) -> str:
     higher = [
         one for one in own if one.p_holm is not None and one.p_holm <= 1 - level and sign * (one.drawn or 0.0) > 0
     ]
-    return f"{len(higher)} of {count_of(len(own), 'system')} significantly higher with {first}" if own else ""
+    better = "higher" if sign > 0 else "lower"
+    return f"{len(higher)} of {count_of(len(own), 'system')} significantly {better} with {first}" if own else ""
 
 
 def _scores(source: Source, key: Key, anchor: str) -> Figure:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from proctor.core import DASH, Cell, Row, Table, columns, count_of, dollars, plain_name, seconds, thousands
+from proctor.core import (
+    DASH,
+    Cell,
+    FailedPolicy,
+    Row,
+    Table,
+    columns,
+    count_of,
+    dollars,
+    plain_name,
+    seconds,
+    thousands,
+)
 from proctor.reports.blocks import Block, Folded, Prose, Section
 from proctor.reports.figures import RIGHT, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
 from proctor.reports.subgroups import rows_figure
-from proctor.runs import FAILED_POLICIES, Consumption, Run, RunCost, policies
+from proctor.runs import BOTH, FAILED_POLICIES, Consumption, Result, Run, RunCost, policies
 
 _STATUSES = (
     ChartSeries("answered", RIGHT),
@@ -77,15 +89,24 @@ def _lacking(counts: Sequence[Sequence[int]]) -> str:
 
 
 def _flags(source: Source) -> Table | None:
-    """How many replies of judges are flagged: this says something of the judge, so that it ranks no system."""
+    """How many replies of judges are flagged: this says something of the judge, so that it ranks no system. Answers
+    without a reply are not counted, whatever the policy."""
     rows: list[Row] = [
-        (Cell(row.system), row.condition, source.label(key), f"{round(row.drawn * row.n)} of {thousands(row.n)}")
+        (Cell(row.system), row.condition, source.label(key), f"{thousands(flagged)} of {thousands(judged)}")
         for key in source.flags
         for row in source.overall
-        if (row.metric, row.scorer) == (key.metric, key.scorer) and row.drawn
+        if (row.metric, row.scorer) == (key.metric, key.scorer)
+        for flagged, judged in [_flagged(row)]
+        if flagged
     ]
     heads = columns("System", "Condition", "Flag", ">Answers")
     return Table("Answers whose judge's reply is flagged.", heads, tuple(rows)) if rows else None
+
+
+def _flagged(row: Result) -> tuple[int, int]:
+    """The numbers of flagged replies and of all replies."""
+    lacking = row.failed + row.missing + row.unresolved if row.policy in {BOTH, FailedPolicy.WRONG} else 0
+    return round((row.if_excluded or 0.0) * (row.n - lacking)), row.n - lacking
 
 
 _PARTS = (("model", "Model"), ("media", "Media"), ("queue", "Queue"), ("retry", "Retries"))
@@ -107,14 +128,15 @@ def consumption_section(source: Source) -> Section | None:
         lead="Seconds for one answer: half of the answers took at most the median, nine in ten at most the 90 % value. "
         "Only the model's time counts against a time limit; media, queue and retries are Proctor's own.",
         blocks=blocks,
-        finding=_spent([one for _, _, one in found]),
+        finding=spent_words([one for _, _, one in found]),
     )
 
 
-def _spent(found: Sequence[Consumption]) -> str:
-    """What all runs cost together, and the range of their median times."""
+def spent_words(found: Sequence[Consumption]) -> str:
+    """What all runs cost together, at least where a price is unknown, and the range of their median times."""
     costs = [one.cost_usd for one in found if one.cost_usd is not None]
-    cost = f"{dollars(sum(costs))} in all" if costs else ""
+    least = "at least " if any(one.unpriced for one in found) else ""
+    cost = f"{least}{dollars(sum(costs))} in all" if costs else ""
     medians = sorted(one.seconds["model"].median for one in found if "model" in one.seconds)
     times = f"median {seconds(medians[0])} to {seconds(medians[-1])} s an answer" if medians else ""
     return ", ".join(text for text in (cost, times) if text)

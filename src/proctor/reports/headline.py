@@ -63,11 +63,9 @@ def _unmarked_lines(source: Source) -> list[str]:
             for row in source.overall
             if (row.metric, row.scorer, row.condition) == (key.metric, key.scorer, source.conditions[0])
         }
-        counts = ", ".join(f"{core.thousands(count)} of {name}" for name, count in waiting.items() if count)
+        counts = ", ".join(f"{core.count_of(count, 'answer')} of {name}" for name, count in waiting.items() if count)
         if counts:
-            lines.append(
-                f"Not marked by {source.metric(key.metric).label}: answers {counts} (proctor score marks them)."
-            )
+            lines.append(f"{source.metric(key.metric).label}: not marked yet are {counts} (proctor score marks them).")
     return lines
 
 

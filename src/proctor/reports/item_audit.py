@@ -137,7 +137,7 @@ def _baselines(format_audit: FormatAudit, most: int) -> Table:
             (0.0, 1.0), baseline.accuracy.ci_low, baseline.accuracy.value, baseline.accuracy.ci_high, baseline.chance
         )
         kind = _KINDS[baseline.kind]
-        missing = f"; {count_of(baseline.missing, 'reply')} say nothing" if baseline.missing else ""
+        missing = f"; it said nothing of {count_of(baseline.missing, 'item')}" if baseline.missing else ""
         strong = baseline.p_holm is not None and baseline.p_holm <= 0.05
         score = Cell(shown, strong=strong)
         rows.append(

@@ -17,6 +17,9 @@ _SIGNS = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
     "−": "$-$",
     "–": "--",
     "…": r"\ldots{}",
@@ -28,7 +31,8 @@ _SIGNS = {
 
 def latex(table: Table) -> str:
     """A table for a paper: the same texts as in the terminal, numbers aligned to the right. Texts are escaped, since
-    names of systems may come from outside.
+    names of systems may come from outside; one that begins with a bracket or an asterisk is no argument of the line
+    break before it.
 
     >>> from proctor.core import columns
     >>> print(latex(Table("Scores.", columns("System", ">Score"), (("a_b", "50.0 %"),), title="Scores")), end="")

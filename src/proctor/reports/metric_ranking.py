@@ -92,7 +92,7 @@ def metric_pairs_table(board: MetricRanking) -> Table:
     rows: list[Row] = []
     for pair in board.comparisons:
         shown, ends = contrast_cells(pair.difference)
-        significant = pair.p_holm is not None and pair.p_holm <= 0.05
+        significant = pair.p_holm is not None and pair.p_holm <= ALPHA
         difference = Cell(shown.text, strong=significant, raw=shown.raw)
         tests = (p_value(pair.difference.p), p_value(pair.p_holm))
         rows.append((Cell(pair.first), Cell(pair.second), difference, ends, *tests))
@@ -108,6 +108,9 @@ def metric_pairs_table(board: MetricRanking) -> Table:
 
 
 _MAX_DRAWN = 40
+
+ALPHA = 0.05
+"""The level of the tests of metrics, whatever that of the intervals is."""
 
 _MAX_LANES = 8  # dimensions of a chart; colours and markers tell no more apart
 
@@ -231,7 +234,7 @@ def _pairs_finding(source: AuditSource) -> str:
     parts = []
     for language in source.languages:
         pairs = source.main_board(language).comparisons
-        apart = sum(pair.p_holm is not None and pair.p_holm <= 1 - source.found.settings.level for pair in pairs)
+        apart = sum(pair.p_holm is not None and pair.p_holm <= ALPHA for pair in pairs)
         where = f"{spoken_language(language)}: " if len(source.languages) > 1 else ""
         parts.append(f"{where}{apart} of {len(pairs)} pairs differ significantly")
     return "; ".join(parts)

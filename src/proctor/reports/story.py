@@ -23,6 +23,7 @@ from proctor.reports.blocks import Answer, Story
 from proctor.reports.comparisons import significance_words
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import dimension_name, spoken_language
+from proctor.reports.metric_ranking import ALPHA
 from proctor.reports.source import BASELINE, AuditSource, Key, Source
 from proctor.runs import Comparison, LeaderboardRow
 
@@ -55,7 +56,8 @@ def _finding(source: Source, key: Key, leader: LeaderboardRow, *, few: bool) -> 
     the text, and whether the media are used."""
     name = leader.system
     if few:
-        return f"{name} has the highest score, but {count_of(leader.groups, 'group')} are too few to tell systems apart"
+        best = "highest" if source.metric(key.metric).higher_is_better else "lowest"
+        return f"{name} has the {best} score, but {count_of(leader.groups, 'group')} are too few to tell systems apart"
     clauses = [_lead_clause(source, key, leader)]
     blind = _best_blind(source, key, leader) if source.conditions[0] != BASELINE else None
     beaten = None if blind is None else _verdict(source, key, leader, blind[0])
@@ -228,9 +230,9 @@ def _gain(source: Source, key: Key, comparison: Comparison) -> str:
     metric, each, name = source.metric(key.metric), comparison.difference, comparison.first.system
     higher, drawn = _higher(source, key, comparison), comparison.drawn or 0.0
     if higher is not None:
-        begin, verb = ("Yes", "scores higher") if higher else ("No", "scores lower")
+        begin, than = "Yes" if higher else "No", "higher" if drawn > 0 else "lower"
         shown = _words(source, key, comparison)
-        return f"{begin}: with {_media(source)} {name} {verb} than on the text alone, by {shown}."
+        return f"{begin}: with {_media(source)} {name} scores {than} than on the text alone, by {shown}."
     amount = difference(metric, abs(drawn)).removeprefix("+")
     than = f"{amount} {'lower' if drawn < 0 else 'higher'} than" if amount.strip("0. pts") else "the same as"
     seen = f"Not shown: with {_media(source)} {name} scores {than} on the text alone"
@@ -365,14 +367,13 @@ def _metric_lead(source: AuditSource, language: str, known: Sequence[RankedMetri
     lead += f", p {p_value(pair.difference.p)}"
     if len(board.comparisons) > 1:
         lead += f", adjusted for all {len(board.comparisons)} pairs {p_value(pair.p_holm)} (Holm)"
-    clear = pair.p_holm <= _ALPHA
+    clear = pair.p_holm <= ALPHA
     tied = [one.metric for one in known[2:] if one.rank is not None and one.rank == known[0].rank]
     are = f"{_first_names(tied)} {'is' if len(tied) == 1 else 'are'}" if tied else ""
     more = f" {are} not significantly worse{'' if clear else ' either'}." if tied else ""
     return f"{lead}: {'' if clear else 'not '}significant.{more}"
 
 
-_ALPHA = 0.05
 _HARDLY = 0.2
 """The correlation of two raters below which agreement with them says little."""
 

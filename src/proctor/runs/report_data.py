@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from proctor.core import Answer, FailedPolicy, Item, Score, Status
 from proctor.core.formats import OrderingFormat
@@ -25,8 +25,9 @@ from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
 from proctor.runs.bulk import driver_rows, in_parts
 from proctor.runs.schema import answer_from_row
+from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import Run, Store
-from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
@@ -159,18 +160,42 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 
 def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunCost, ...]:
-    """What each run with requests to models cost, on these items."""
-    answers = schema.answers
+    """What each run with requests to models cost, on these items. Where the table has all items of the benchmark, the
+    database adds up, and times are left out."""
+    spent = _spent(store, items)
+    if spent is None:
+        spent = {run.id: load_consumption(store, run, items) for run in runs}
     found = []
     for run in runs:
-        with store.reading() as connection:
-            query = select(answers.c.item).where(answers.c.run == run.id, answers.c.requests > 0).limit(1)
-            if connection.execute(query).first() is None:
-                continue
-        spent, outcomes = load_consumption(store, run, items), load_outcomes(store, run, items)
-        supported = len(items) - int(np.sum(outcomes.unsupported))
-        found.append(RunCost(run.system, run.condition, spent, spent.priced + spent.unpriced, supported))
+        own = spent.get(run.id)
+        if own is None or not own.requests:
+            continue
+        tells = run.system in BASELINES or run.settings.get(UNSUPPORTED)
+        never = load_outcomes(store, run, items).unsupported if tells else np.zeros(0)
+        supported = len(items) - int(np.sum(never))
+        found.append(RunCost(run.system, run.condition, own, own.priced + own.unpriced, supported))
     return tuple(found)
+
+
+def _spent(store: Store, items: ItemTable) -> dict[int, Consumption] | None:
+    """The consumption of each run with requests, without times; None if the benchmark has more items than these."""
+    answers, known = schema.answers, schema.items
+    mine = known.c.benchmark == items.names.benchmark
+    sums = [func.sum(answers.c[name]) for name in ("requests", "input_tokens", "output_tokens", "cached_tokens")]
+    query = (
+        select(answers.c.run, *sums, func.sum(answers.c.cost_usd), func.count(), func.count(answers.c.cost_usd))
+        .join(schema.runs, schema.runs.c.id == answers.c.run)
+        .where(schema.runs.c.benchmark == items.names.benchmark, answers.c.requests > 0)
+        .group_by(answers.c.run)
+    )
+    with store.reading() as connection:
+        if connection.execute(select(func.count()).select_from(known).where(mine)).scalar_one() != len(items):
+            return None
+        rows = driver_rows(connection, query)
+    return {
+        run: Consumption({}, int(requests), int(into), int(out), int(cached), usd, asked - priced, priced)
+        for run, requests, into, out, cached, usd, asked, priced in rows
+    }
 
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:

@@ -13,7 +13,14 @@ from proctor.construction.annotators import given_files
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
 from proctor.core import InputError, collapse_spaces, count_of, read_jsonl, shell_word, unique_keys, validated
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.physicians import CORRECT, REMOVE, SentenceDecision, ReviewPart, Reviewed, order_text
+from proctor.tasks.clinicalskillqa.project.physicians import (
+    CORRECT,
+    REMOVE,
+    Reviewed,
+    ReviewPart,
+    SentenceDecision,
+    order_text,
+)
 from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
 AGREED = "agreed"

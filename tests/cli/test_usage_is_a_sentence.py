@@ -1,0 +1,23 @@
+"""Wrong usage is told in a sentence, the mistake first; "found, expected" is for files."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "proctor"
+
+
+@pytest.mark.parametrize("room", ["api", "cli"])
+def test_no_wrong_usage_is_told_as_found_and_expected(room: str) -> None:
+    found = [
+        f"{file.name}:{node.lineno}"
+        for file in sorted((SOURCE / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("UsageError")
+        and (len(node.args) > 1 or node.keywords)
+    ]
+    assert found == []
