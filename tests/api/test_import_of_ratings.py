@@ -257,7 +257,7 @@ def test_rating_fields_of_a_table_without_ratings_are_refused(folder: Path) -> N
     )  # fmt: skip
     assert made.done[0].startswith("1 answer and 0 judgements as alfa")
     with pytest.raises(
-        UsageError, match="no table of ratings. Leave --map system=k out; answers have item and candidate"
+        UsageError, match=r"no table of ratings\. Leave --map system=k out; answers have item and candidate"
     ):
         proctor.import_answers(folder / "perguntas.csv", folder / "a.csv", name="alfa", columns={"system": "k"})
 
@@ -343,7 +343,7 @@ def test_judges_are_compared_and_chosen_in_a_language_that_the_embedded_one_cann
             "found no language"
         ),
     )
-    with pytest.raises(UsageError, match="--curve needs answers in en or zh .*, and finds no language"):
+    with pytest.raises(UsageError, match=r"--curve needs answers in en or zh .*, and finds no language"):
         proctor.judge_agreement(store, "perguntas", curve=True, **given)  # type: ignore[arg-type]
     chosen = proctor.fit_judge(store, "perguntas", method="choice", out=folder / "escolha.json")
     assert any("sobreposicao" in str(table.texts) for table in chosen.tables)

@@ -246,7 +246,7 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
 
     reader = MagicMock(protocols=("official", "corrected"), score_formats=("scores",), submission_formats=())
     reader.official_summary, reader.write_scores = ended, ended
-    reader.called = lambda _: reader  # a mock has an attribute of this name
+    reader.configure_mock(called=lambda _: reader)  # a mock has an attribute of this name
     for module in (analysis, exchange, reproduction):
         for name in ("reader_or_default", "reader_of"):
             monkeypatch.setattr(module if hasattr(module, name) else core, name, lambda *_: reader)

@@ -38,8 +38,6 @@ from proctor.cli.tree import show_plugin_report
 from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word, thousands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from proctor.api import DrawnTable
     from proctor.core import Table
     from proctor.runs import Board, Results, Store
@@ -140,10 +138,11 @@ def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
         raise UsageError("--format latex is for scores. Leave --flags, --hash and --protocol out.")
 
 
-def _draw(table: DrawnTable, figure: Path | None, metrics: Sequence[str] = ()) -> None:
+def _draw(table: DrawnTable, figure: Path | None, metrics: object = ()) -> None:
     """Write the figure of a table, of the first named metric."""
     if figure is not None:
-        which = {"metric": metrics[0]} if metrics else {}
+        first = next(iter(metrics), None) if isinstance(metrics, list | tuple) else None
+        which = {} if first is None else {"metric": first if isinstance(first, str) else first.name}
         note(f"figure: {table.write_figure(figure, **which)}")
 
 

@@ -384,6 +384,11 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
 _TOLD = ("formats", "items")
 
 
+def _listed(told: Mapping[str, JsonValue], what: str) -> list[JsonValue]:
+    found = told.get(what)
+    return found if isinstance(found, list) else []
+
+
 def _never_asked(run: Run, items: ItemTable) -> NDArray[np.bool_]:
     """The items that a run does not ask, since its system does not support them. A baseline is asked everything that it
     supports; any other run has a list of what its system does not (`UNSUPPORTED`)."""
@@ -391,7 +396,7 @@ def _never_asked(run: Run, items: ItemTable) -> NDArray[np.bool_]:
         return np.ones(len(items), dtype=np.bool_)
     listed = run.settings.get(UNSUPPORTED)
     told = listed if isinstance(listed, dict) else {}
-    formats, names = ({*map(str, told[what])} if isinstance(told.get(what), list) else set() for what in _TOLD)
+    formats, names = ({str(one) for one in _listed(told, what)} for what in _TOLD)
     never = np.array([name in formats for name in items.formats], dtype=np.bool_)[items.format]
     return never | np.array([name in names for name in items.ids], dtype=np.bool_) if names else never
 

@@ -153,9 +153,9 @@ def result_files(tree: Path) -> list[ResultFile]:
     """One model's files of results in the folder and its subfolders: scored ones first, then by name. Raises `InputError`
     where there are none."""
     if not tree.is_dir():
-        found = "a file" if tree.is_file() else "no such folder"
+        what = "a file" if tree.is_file() else "no such folder"
         expected = f"the folder of one model's recorded results{'' if tree.is_file() else core.near_path(tree)}"
-        raise core.InputError(tree, found=found, expected=expected)
+        raise core.InputError(tree, found=what, expected=expected)
     found = [
         ResultFile(file, match["video"], bool(match["scored"]), bool(match["blind"]))
         for file in sorted([*tree.glob("*.json"), *tree.glob("*/*.json")])
