@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 from sqlalchemy import Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
