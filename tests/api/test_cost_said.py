@@ -65,7 +65,7 @@ def test_the_database_adds_up_the_costs_of_a_whole_benchmark(tmp_path: Path, mon
     items = load_items(store, card)
     read = load_consumption(store, run, items)
     with monkeypatch.context() as context:
-        context.setattr("proctor.runs.report_data.load_consumption", None)
+        context.setattr("proctor.runs.costs.load_consumption", None)
         (added,) = run_costs(store, [run], items)
     assert added.consumption == replace(read, seconds={})
     some = load_items(store, card.model_copy(update={"only": {"question_type": "no such"}}))

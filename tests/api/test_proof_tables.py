@@ -39,7 +39,7 @@ def test_answers_made_again() -> None:
         ["b", "video", "3", "1", "0", "1", "1"],
     ]
     assert texts(wrong) == [
-        ["item", "system", "condition", "found"],
+        ["Item", "System", "Condition", "Found"],
         ["q3", "a", "video", "picture 2 (clip.mp4 is another file now)"],
         ["q4", "a", "video", "picture 1"],
         ["q2", "b", "video", "no such file"],
@@ -98,7 +98,7 @@ def test_published_figures() -> None:
         ["two", "2", "1", "0", "1", "0"],
     ]
     assert texts(differing) == [
-        ["benchmark", "figure", "published", "ours", "state", "reason"],
+        ["Benchmark", "Figure", "Published", "Ours", "State", "Reason"],
         ["one", "recall", "0.6", "0.75", "different", ""],
         ["one", "score", "0.7", "0.5", "explained", "counted twice"],
     ]

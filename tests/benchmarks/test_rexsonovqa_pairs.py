@@ -135,7 +135,10 @@ def test_the_command_prints_gains_and_the_recovery_rate(store: Store) -> None:
     assert len(lines) == 3
     assert all(" pts" in line for line in lines)
     code, text = told(store, "--condition", "text-only", "--condition", "video", "--metric", "accuracy")
-    assert "Recovery rate 47% (38 to 57): of 144 wrong without the media in 45 groups, 68 are right with them" in text
+    assert (
+        "Recovery rate 47.2 % (37.8 to 57.5): of 144 wrong without the media in 45 groups, 68 are right with them"
+        in text
+    )
     code, text = told(store, "--by", "anatomy")
     assert code == 1
     assert "found no facet 'anatomy', expected one of" in text
@@ -146,7 +149,10 @@ def test_the_report_prints_the_table_as_the_paper_does_and_the_gains(store: Stor
     assert {"crossings", "gains"} <= set(written.sections)
     text = written.path.read_text(encoding="utf-8")
     assert "text-only ↓  video →" in text
-    assert "Recovery rate 47% (38 to 57): of 144 wrong without the media in 45 groups, 68 are right with them." in text
+    assert (
+        "Recovery rate 47.2 % (37.8 to 57.5): of 144 wrong without the media in 45 groups, 68 are right with them."
+        in text
+    )
     section = text[text.index('id="crossings"') :]
     rows = re.findall(r"<tr>.*?</tr>", section, re.DOTALL)
     cells = [re.findall(r">\s*(\d+)\s*<", row) for row in rows if "incorrect" in row or "correct" in row]

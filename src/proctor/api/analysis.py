@@ -310,11 +310,12 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
 
 def _metric_names(given: Any) -> tuple[str, ...]:
     """The names of metrics. One over items may be given as itself, or as `path/to/file.py:name`."""
+    named = listed(given)
+    if all(isinstance(one, str) and not is_file_address(one) for one in named):
+        return tuple(map(str, named))
     from proctor.metrics import put_over_items
 
-    return tuple(
-        one if isinstance(one, str) and not is_file_address(one) else put_over_items(one) for one in listed(given)
-    )
+    return tuple(one if isinstance(one, str) and not is_file_address(one) else put_over_items(one) for one in named)
 
 
 def options_of(where: Stored, given: Any) -> Options:

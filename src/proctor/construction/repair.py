@@ -240,7 +240,9 @@ def _check_kept(choices: Sequence[Item], left_out: Mapping[str, str], settings: 
             f"{count_of(count, 'item')}: {why}" for why, count in Counter(left_out.values()).most_common()
         )
         found = f"{len(choices) - len(left_out)} of {count_of(len(choices), 'item')} that can be repaired ({reasons})"
-        raise InputError("repair", found=found, expected=f"{settings.keep:.0%} of them at least")
+        raise InputError(
+            "repair", found=found, expected=f"{settings.keep:.0%} of them at least" if settings.keep else "some"
+        )
 
 
 _Class = tuple[str, tuple[str, ...], int]

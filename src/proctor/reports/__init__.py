@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         unadjusted_line,
         without_line,
     )
-    from proctor.reports.completion import cost_lines
+    from proctor.reports.costs import cost_lines
     from proctor.reports.figures import PICTURES, condition_numbers, write_picture
     from proctor.reports.item_audit import audit_section
     from proctor.reports.latex import latex

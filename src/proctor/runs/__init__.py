@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from proctor.runs.bulk import reading_once
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
+    from proctor.runs.costs import Consumption, RunCost, load_consumption, run_costs
     from proctor.runs.database import (
         LOCK_WAIT,
         DamagedStoreError,
@@ -100,18 +101,7 @@ if TYPE_CHECKING:
         scored_cases,
         similarity_scores,
     )
-    from proctor.runs.report_data import (
-        Consumption,
-        OrderedRun,
-        RunCost,
-        load_answers,
-        load_consumption,
-        load_orders,
-        load_scores,
-        newest_run,
-        run_costs,
-        status_counts,
-    )
+    from proctor.runs.report_data import OrderedRun, load_answers, load_orders, load_scores, newest_run, status_counts
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
     from proctor.runs.results import (
         Options,

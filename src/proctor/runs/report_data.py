@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from proctor.core import Answer, FailedPolicy, Item, Score, Status
 from proctor.core.formats import OrderingFormat
@@ -25,63 +24,11 @@ from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
 from proctor.runs.bulk import driver_rows, in_parts
 from proctor.runs.schema import answer_from_row
-from proctor.runs.settings import UNSUPPORTED
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
+from proctor.runs.table import ItemTable, Outcomes, load_outcomes, load_series
 from proctor.stats import Resampling
 
-TIMES = ("model", "media", "queue", "retry")
-
 _ENDINGS = (Status.REFUSED, Status.TIMED_OUT, Status.ERROR, Status.FAILED)
-_CONSUMED = ("item", "status", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """The median and the 90th percentile of a duration over `n` answers, in seconds."""
-
-    n: int
-    median: float
-    p90: float
-
-
-@dataclass(frozen=True)
-class Consumption:
-    """The consumption of the answers of one run.
-
-    `seconds` holds the parts of the time (`TIMES`) over answers that did not fail, without parts that took no time or
-    were not measured. Tokens are None without recorded requests. `cost_usd` is the sum of the known prices (None: no
-    price is known); `unpriced` answers have requests of unknown price, which the sum lacks.
-    """
-
-    seconds: dict[str, Seconds]
-    requests: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cached_tokens: int | None
-    cost_usd: float | None
-    unpriced: int
-    priced: int = 0
-    """The answers whose price is known."""
-
-
-@dataclass(frozen=True)
-class RunCost:
-    """What a run cost so far. `answers` were asked with requests, of `items` that its system supports."""
-
-    system: str
-    condition: str
-    consumption: Consumption
-    answers: int
-    items: int
-
-    @property
-    def whole_usd(self) -> float | None:
-        """The cost of all items, at the price of those asked so far; None if any price is unknown."""
-        spent = self.consumption
-        if spent.cost_usd is None or spent.unpriced or not spent.priced:
-            return None
-        return spent.cost_usd / spent.priced * self.items
 
 
 def newest_run(store: Store, benchmark: str) -> str | None:
@@ -128,76 +75,6 @@ def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[in
     return found
 
 
-def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
-    """The consumption of one run's answers to these items."""
-    table = schema.answers
-    names = (*_CONSUMED, *(f"{name}_s" for name in TIMES))
-    query = select(*(table.c[name] for name in names)).where(table.c.run == run.id).order_by(table.c.item)
-    with store.reading() as connection:
-        rows = driver_rows(connection, query)
-    read = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
-    failed = np.array([status == Status.FAILED.value for status in read.pop("status")], dtype=np.bool_)
-    known = {name: np.array(values, dtype=np.float64) for name, values in read.items()}  # None becomes NaN
-    inside = items.row_of[known["item"].astype(np.int64)] >= 0
-    asked = inside & (known["requests"] > 0)
-    costs = known["cost_usd"][asked & ~np.isnan(known["cost_usd"])].tolist()
-    timed = inside & ~np.isnan(known["model_s"]) & ~failed
-    spent = np.stack([known[f"{name}_s"][timed] for name in TIMES], axis=1)
-
-    def tokens(kind: str) -> int | None:
-        return int(known[f"{kind}_tokens"][asked].sum()) if asked.any() else None
-
-    return Consumption(
-        seconds=_seconds(spent) if timed.any() else {},
-        requests=int(known["requests"][asked].sum()),
-        input_tokens=tokens("input"),
-        output_tokens=tokens("output"),
-        cached_tokens=tokens("cached"),
-        cost_usd=sum(costs) if costs else None,
-        unpriced=int(asked.sum()) - len(costs),
-        priced=len(costs),
-    )
-
-
-def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunCost, ...]:
-    """What each run with requests to models cost, on these items. Where the table has all items of the benchmark, the
-    database adds up, and times are left out."""
-    spent = _spent(store, items)
-    if spent is None:
-        spent = {run.id: load_consumption(store, run, items) for run in runs}
-    found = []
-    for run in runs:
-        own = spent.get(run.id)
-        if own is None or not own.requests:
-            continue
-        tells = run.system in BASELINES or run.settings.get(UNSUPPORTED)
-        never = load_outcomes(store, run, items).unsupported if tells else np.zeros(0)
-        supported = len(items) - int(np.sum(never))
-        found.append(RunCost(run.system, run.condition, own, own.priced + own.unpriced, supported))
-    return tuple(found)
-
-
-def _spent(store: Store, items: ItemTable) -> dict[int, Consumption] | None:
-    """The consumption of each run with requests, without times; None if the benchmark has more items than these."""
-    answers, known = schema.answers, schema.items
-    mine = known.c.benchmark == items.names.benchmark
-    sums = [func.sum(answers.c[name]) for name in ("requests", "input_tokens", "output_tokens", "cached_tokens")]
-    query = (
-        select(answers.c.run, *sums, func.sum(answers.c.cost_usd), func.count(), func.count(answers.c.cost_usd))
-        .join(schema.runs, schema.runs.c.id == answers.c.run)
-        .where(schema.runs.c.benchmark == items.names.benchmark, answers.c.requests > 0)
-        .group_by(answers.c.run)
-    )
-    with store.reading() as connection:
-        if connection.execute(select(func.count()).select_from(known).where(mine)).scalar_one() != len(items):
-            return None
-        rows = driver_rows(connection, query)
-    return {
-        run: Consumption({}, int(requests), int(into), int(out), int(cached), usd, asked - priced, priced)
-        for run, requests, into, out, cached, usd, asked, priced in rows
-    }
-
-
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     """The number of items of one run by outcome: `readable` and `unreadable` answers, those that a submission lacks
     (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (the system
@@ -218,16 +95,6 @@ def _chunks(items: ItemTable, first: int) -> Iterator[Sequence[int]]:
     """The store's numbers of the first items of the table, in parts."""
     numbers: list[int] = np.flatnonzero((items.row_of >= 0) & (items.row_of < first)).tolist()
     return in_parts(numbers)
-
-
-def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
-    found = {}
-    for position, name in enumerate(TIMES):
-        measured = spent[~np.isnan(spent[:, position]), position]
-        if np.any(measured > 0):
-            median, p90 = np.quantile(measured, (0.5, 0.9))
-            found[name] = Seconds(len(measured), float(median), float(p90))
-    return found
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from proctor.stats import Estimate, Resampling, prepare_intervals
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.metrics.text import Encoder
-    from proctor.runs.report_data import RunCost
+    from proctor.runs.costs import RunCost
 
 Mask = NDArray[np.bool_]
 

@@ -158,7 +158,7 @@ def test_a_project_exchanges_in_blocks_before_a_model_is_asked(
     root = tmp_path / "p"
     (root / "sources").mkdir(parents=True)
     sources = []
-    for name in ("a", "b", "c", "d"):
+    for name in "abcdefgh":
         (root / "sources" / f"{name}.mp4").symlink_to(film / "videos" / "sim-000.mp4")
         (root / "sources" / f"{name}.vtt").write_text("WEBVTT\n\n00:00.000 --> 00:03.000\nWe begin.\n")
         rows = []

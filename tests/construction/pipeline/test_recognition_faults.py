@@ -56,7 +56,7 @@ NOTHING = "no readable reply in 3 tries: "
         ({"text": "We slide the probe."}, NOTHING + "segments: missing"),
         ({"error": {"message": "no"}}, NOTHING + "segments: missing"),
         ({"segments": "We slide"}, NOTHING + "segments: expected a list"),
-        ({"segments": [3]}, NOTHING + "segments.0: Input"),
+        ({"segments": [3]}, NOTHING + "segments.0: expected an object"),
         ({"segments": [{"start": "soon", "end": 4, "text": "hi"}]}, NOTHING),
         ({"segments": [{"start": -2, "end": 4, "text": "hi"}]}, NOTHING),
         ({"segments": [{"start": 2, "end": 4, "text": ["hi"]}]}, NOTHING),
