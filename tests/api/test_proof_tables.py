@@ -99,8 +99,8 @@ def test_published_figures() -> None:
     ]
     assert texts(differing) == [
         ["Benchmark", "Figure", "Published", "Ours", "State", "Reason"],
-        ["one", "recall", "0.6", "0.75", "different", ""],
-        ["one", "score", "0.7", "0.5", "explained", "counted twice"],
+        ["one", "recall", "0.600", "0.750", "different", ""],
+        ["one", "score", "0.700", "0.500", "explained", "counted twice"],
     ]
     shown = [(row["ours"], row["difference"], row["state"], row["reason"]) for row in table.rows]
     assert shown == [

@@ -96,10 +96,11 @@ def test_a_dry_run_counts_and_asks_nothing(folder: Path, tmp_path: Path) -> None
         str.split, lines
     )
     rows = {line.split()[0]: line.split()[1:] for line in lines[2:]}
-    assert rows["random"] == ["text-only", "0", "12", "0", "0"]
+    assert rows["random"] == ["text-only", "0", "12", "0", "0", "–"]
     assert rows["m"][:4] == ["text-only", "0", "12", "0"]
-    assert 12 * 150 < int("".join(rows["m"][4:])) < 12 * 400
+    assert 12 * 150 < int("".join(rows["m"][4:-1])) < 12 * 400
+    assert rows["m"][-1] == "unknown"
     assert "Nothing was asked." in done.stderr
     assert run(store, "--data", folder, "--limit", "5")[0] == 0
     again = proctor(*given, "--system", "classical-vision", "--dry-run").stdout.splitlines()[-1].split()
-    assert again == ["classical-vision", "text-only", "5", "7", "0", "0"]
+    assert again == ["classical-vision", "text-only", "5", "7", "0", "0", "–"]

@@ -401,7 +401,7 @@ def test_replies_that_never_fit_the_form_are_paid_for_and_counted(tmp_path: Path
     with FaultyServer("I would rather") as server:
         code, said = score(store, "--price", "0/1000000", server=server)
         assert (code, server.count) == (3, 9), said
-        assert "0 new judgements and 9 calls without one, $36.0000" in said
+        assert "0 new judgements and 9 calls without one, $36.00" in said
         server._reply = reply
         code, said = score(store, "--price", "0/1000000", server=server)
         assert (code, server.count) == (0, 12), said

@@ -125,6 +125,8 @@ def test_a_file_that_was_there_stays_where_scores_are_missing(tmp_path: Path) ->
     ],
 )
 def test_where_it_can_not_write_it_says_so(where: Callable[[Path], Path], text: str, form: str, tmp_path: Path) -> None:
+    if form == "judgements" and where(tmp_path).suffix:
+        text = "found a name that ends in .csv, expected one that ends in .jsonl"  # told before anything is written
     store = stored(tmp_path)
     with FaultyServer(reply) as server:
         assert score(store, server=server)[0] == 0

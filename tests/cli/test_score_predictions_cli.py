@@ -99,9 +99,13 @@ def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
             "A file of predictions is marked by code. Leave --model and --judge out.",
             2,
         ),
-        (("rexsonovqa",), "a model that judges (--model openai:gpt-5.2), a judge without one", 2),
+        (("rexsonovqa",), "Nothing to score with. Give --metric (rouge-l; all), --judge (bertscore) or --model", 2),
         (("focus", files[0], "--references", files[1]), "found a file of predictions, expected no file", 1),
-        (("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"), "take table or json", 2),
+        (
+            ("clinicalskillqa", files[0], "--references", files[1], "--format", "csv"),
+            "tables don't fit one CSV. Give --format json",
+            2,
+        ),
         (
             ("clinicalskillqa", files[0], "--references", files[1], "--option", "beta=1.5"),
             "beta: found 1.5, expected a number from 0 to 1",

@@ -18,7 +18,7 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     REMOVE,
     Reviewed,
     ReviewPart,
-    SentenceDecision,
+    SettledSentence,
     order_text,
 )
 from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
@@ -83,7 +83,7 @@ class ConsensusStage(Stage[AgreedFrames]):
 
 class _Payload(ReviewPart):
     accepted: bool
-    sentences: dict[str, SentenceDecision] = Field(default={}, max_length=40)
+    sentences: dict[str, SettledSentence] = Field(default={}, max_length=40)
 
 
 class _Shown(ReviewPart):

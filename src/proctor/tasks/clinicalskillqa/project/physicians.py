@@ -187,7 +187,7 @@ class ReviewPart(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
-class SentenceDecision(ReviewPart):
+class SettledSentence(ReviewPart):
     """What a reading or a settlement says of a sentence."""
 
     verdict: Literal["keep", "correct", "remove"]
@@ -224,7 +224,7 @@ class _Payload(ReviewPart):
     order: tuple[str, ...] = Field(default=(), max_length=40)
     unclear: bool = False
     ordered: bool = False
-    sentences: dict[str, SentenceDecision] = Field(default={}, max_length=40)
+    sentences: dict[str, SettledSentence] = Field(default={}, max_length=40)
 
 
 class _Line(ReviewPart):
