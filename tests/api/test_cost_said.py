@@ -67,7 +67,7 @@ def test_the_database_adds_up_the_costs_of_a_whole_benchmark(tmp_path: Path, mon
     with monkeypatch.context() as context:
         context.setattr("proctor.runs.costs.load_consumption", None)
         (added,) = run_costs(store, [run], items)
-    assert added.consumption == replace(read, seconds={})
+    assert added.consumption == replace(read, seconds={}, input_tokens=None, output_tokens=None, cached_tokens=None)
     some = load_items(store, card.model_copy(update={"only": {"question_type": "no such"}}))
     assert len(some) < len(items)
     assert run_costs(store, [run], some) == ()

@@ -101,8 +101,8 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunCost, ...]:
     """What each run with requests to models cost, on these items. Where the table has all items of the benchmark, the
-    database adds up, and times are left out."""
-    spent = _spent(store, items)
+    database adds up, and times and tokens are left out."""
+    spent = _spent(store, runs, items)
     if spent is None:
         spent = {run.id: load_consumption(store, run, items) for run in runs}
     found = []
@@ -117,24 +117,21 @@ def run_costs(store: Store, runs: Sequence[Run], items: ItemTable) -> tuple[RunC
     return tuple(found)
 
 
-def _spent(store: Store, items: ItemTable) -> dict[int, Consumption] | None:
-    """The consumption of each run with requests, without times; None if the benchmark has more items than these."""
+def _spent(store: Store, runs: Sequence[Run], items: ItemTable) -> dict[int, Consumption] | None:
+    """The consumption of each run with requests, without times and tokens; None if the benchmark has more items than
+    these."""
     answers, known = schema.answers, schema.items
     mine = known.c.benchmark == items.names.benchmark
-    sums = [func.sum(answers.c[name]) for name in ("requests", "input_tokens", "output_tokens", "cached_tokens")]
-    query = (
-        select(answers.c.run, *sums, func.sum(answers.c.cost_usd), func.count(), func.count(answers.c.cost_usd))
-        .join(schema.runs, schema.runs.c.id == answers.c.run)
-        .where(schema.runs.c.benchmark == items.names.benchmark, answers.c.requests > 0)
-        .group_by(answers.c.run)
-    )
+    sums = func.sum(answers.c.requests), func.sum(answers.c.cost_usd), func.count(), func.count(answers.c.cost_usd)
+    of_runs = answers.c.run.in_([run.id for run in runs]), answers.c.requests > 0
+    query = select(answers.c.run, *sums).where(*of_runs).group_by(answers.c.run)
     with store.reading() as connection:
         if connection.execute(select(func.count()).select_from(known).where(mine)).scalar_one() != len(items):
             return None
         rows = driver_rows(connection, query)
     return {
-        run: Consumption({}, int(requests), int(into), int(out), int(cached), usd, asked - priced, priced)
-        for run, requests, into, out, cached, usd, asked, priced in rows
+        run: Consumption({}, int(requests), None, None, None, usd, asked - priced, priced)
+        for run, requests, usd, asked, priced in rows
     }
 
 
