@@ -161,6 +161,7 @@ def _locked(path: Path) -> int | None:
         except BlockingIOError:
             os.close(opened)
             return None
-        if path.exists() and os.path.samestat(os.fstat(opened), path.stat()):
-            return opened
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(opened), path.stat()):
+                return opened
         os.close(opened)  # it was deleted by who held it
