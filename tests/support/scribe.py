@@ -94,7 +94,8 @@ def scribe(request: Request) -> str:
         lent = re.findall(r"^- (.+)$", request.text.split("Candidates:")[-1], re.MULTILINE)
         wanted = int(re.findall(r"you\s+write (\d+) wrong", request.text)[0])
         texts = [one for one in lent if one != right][:wanted]
-        texts += [f"{one} and then go on with the next step" for one in _OTHER][: wanted - len(texts)]
+        tail = " ".join(right.split()[4:])  # other steps in the words of the right one, as a clinician writes them
+        texts += [f"{one} {tail}".strip() for one in _OTHER][: wanted - len(texts)]
         return json.dumps({"distractors": texts})
     if "You edit a question about a clip" in request.text:
         return json.dumps({"question": f"Based on the clip, what is done and why? ({_pick(request.text, 10**6)})"})

@@ -117,14 +117,27 @@ def test_candidates_are_right_elsewhere_and_alike() -> None:
     assert not too_like("Slide to the liver edge", ["Rotate to the long axis"], 0.8)
 
 
-def events_csv(count: int) -> str:
+_THINGS = (
+    ("probe", "scope", "swab", "clip", "bag", "hook"),
+    ("drain", "needle", "mesh", "stapler", "trocar", "clamp"),
+    ("suture", "sponge", "loop", "tube", "wire", "balloon"),
+)
+
+
+def events_csv(count: int, video: int = 0) -> str:
+    """The log of the first events of a video; three videos (0 to 2) have nothing but their verbs in common."""
     rows = [
         f"{n * 4}.0,{n * 4 + 3}.5,we {verb} the {thing} gently at step {word},to {goal} the {thing}"
         for n, (verb, thing, goal, word) in enumerate(
-            (("bring", "probe", "open", "one"), ("move", "scope", "clear", "two"), ("slide", "swab", "free", "three"),
-             ("take", "clip", "close", "four"), ("bring", "bag", "reach", "five"), ("move", "hook", "leave", "six"))[:count]
+            zip(
+                ("bring", "move", "slide", "take", "bring", "move"),
+                _THINGS[video],
+                ("open", "clear", "free", "close", "reach", "leave"),
+                ("one", "two", "three", "four", "five", "six"),
+                strict=True,
+            )
         )
-    ]  # fmt: skip
+    ][:count]
     return "\n".join(["start,end,action,intent", *rows]) + "\n"
 
 
@@ -134,10 +147,10 @@ def folder(tmp_path: Path, film: Path, server: FaultyServer) -> Path:
     (root / "sources").mkdir(parents=True)
     words = "WEBVTT\n\n00:00.000 --> 00:03.000\nWe begin.\n"
     sources = []
-    for name in ("a", "b", "c"):
+    for video, name in enumerate(("a", "b", "c")):
         (root / "sources" / f"{name}.mp4").symlink_to(film / "videos" / "sim-000.mp4")
         (root / "sources" / f"{name}.vtt").write_text(words)
-        (root / "sources" / f"{name}.csv").write_text(events_csv(6))
+        (root / "sources" / f"{name}.csv").write_text(events_csv(6, video))
         paths = {"video": f"sources/{name}.mp4", "transcript": f"sources/{name}.vtt", "events": f"sources/{name}.csv"}
         sources.append({"id": name, **paths})
     model = {"name": "openai:m", "base_url": server.url, "retries": 0, "structured": "prompted"}

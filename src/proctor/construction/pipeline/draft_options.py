@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from proctor.construction.distractors import Bounds, OptionCosts, alike, read_texts
+from proctor.construction.distractors import Bounds, OptionCosts, read_texts
 from proctor.construction.pipeline.records import DraftQuestion
 from proctor.construction.pipeline.screening import as_item
+from proctor.construction.pipeline.speech import content_words
 from proctor.construction.repair import RepairSettings, repair_items
 from proctor.core import OPTION_POOL, InputError, Item, Reference, VideoClip, count_of
 from proctor.core.formats import ChoiceFormat, option_letters
@@ -45,34 +46,38 @@ class _Lender(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _costs(lenders: tuple[_Lender, ...], similar: float) -> OptionCosts:
+def _costs(lenders: tuple[_Lender, ...]) -> OptionCosts:
     items = [lender.item for lender in lenders]
-    return OptionCosts(items, read_texts(items, beside=items), Bounds(similar=similar))
+    return OptionCosts(items, read_texts(items, beside=items), Bounds(similar=1.0))
 
 
 def candidates(draft: DraftQuestion, every: Sequence[DraftQuestion], most: int, *, similar: float = 0.8) -> list[str]:
     """At most `most` plausible wrong options of a choice, the cheapest first (see `OptionCosts`): right ones of other
-    questions of its type, about other stretches, that are at most as `similar` to its own right one and that nothing known
-    of its stretch supports."""
+    questions of its type, about other stretches, that share at most this part of content words with its own right one (see
+    `too_like`) and that nothing known of its stretch supports."""
     others = [one for one in every if one.key is not None and one.type == draft.type and one.id != draft.id]
     lenders = tuple(sorted(map(_Lender.of, [draft, *others])))
     row = next(place for place, lender in enumerate(lenders) if lender.id == draft.id)
-    costs = _costs(lenders, similar)
-    found = [lenders[other].right for other in costs.cheapest(row, range(len(lenders)))]
-    return [text for text in found if text not in draft.options][:most]
+    found = [lenders[other].right for other in _costs(lenders).cheapest(row, range(len(lenders)))]
+    own = lenders[row].right
+    return [text for text in found if text not in draft.options and not too_like(own, [text], similar)][:most]
 
 
 def too_like(right: str, wrong: Sequence[str], most: float) -> str:
-    """The first wrong option that is more similar than `most` to the right one or an earlier one ("" for none); see `alike`.
+    """The first wrong option that resembles the right one or an earlier one ("" for none), by the share of common content
+    words. Options of one structure that name other steps do not: clinicians write them so.
 
     >>> too_like("Slide to the liver edge", ["Slide to the edge of the liver", "Rotate the probe"], 0.8)
     "options: too like another: 'Slide to the edge of the liver'"
+    >>> too_like("Turn the table and go on with the next step", ["Hold the camera and go on with the next step"], 0.8)
+    ''
     """
-    seen = [right]
+    seen = [content_words(right)]
     for text in wrong:
-        if any(alike(text, other) > most for other in seen):
+        words = content_words(text)
+        if any(words | other and len(words & other) / len(words | other) > most for other in seen):
             return f"options: too like another: {text!r}"
-        seen.append(text)
+        seen.append(words)
     return ""
 
 

@@ -46,10 +46,11 @@ _LATE_ROUNDS = 2  # beyond the settings' rounds, for drafts that are flagged lat
 class ReworkSettings(StageSettings):
     """A draft is changed at most `rounds` times, each followed by screening: first its wrong options (or the stem of a
     free response), then the whole draft, from the same events. A draft that is still flagged is removed, or kept with
-    its flags if `keep` is set; one that was never changed is not removed. `similar` is the largest similarity of two
-    options (see `alike`), `candidates` the number of wrong options from other questions in the prompt. `prompt` is another
-    prompt for wrong options: a name of the kind (`paper`), or a template inside the project folder. With `blocks`, choices
-    first exchange their right answers in blocks, without a model (see `in_blocks`), and all are screened again."""
+    its flags if `keep` is set; one that was never changed is not removed. `similar` is the largest share of content words
+    that two options may have in common, `candidates` the number of wrong options from other questions in the prompt.
+    `prompt` is another prompt for wrong options: a name of the kind (`paper`), or a template inside the project folder.
+    With `blocks`, choices first exchange their right answers in blocks, without a model (see `in_blocks`), and all are
+    screened again."""
 
     rounds: int = Field(default=2, ge=1, le=6)
     keep: bool = False
