@@ -19,7 +19,7 @@ from proctor.metrics.text import Encoder
 TO_CONFIRM = "to be confirmed by a clinician"
 _ATTEMPTS = 12
 _QUICK = 30  # rounds
-_SEARCHES = 3
+_SEARCHES = 5
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def accepted_repair(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[RepairedChoices, RepairSettings]:
-    """The result of the first of up to three searches after which no baseline of the item audit exceeds `most`, else of
+    """The result of the first of up to five searches after which no baseline of the item audit exceeds `most`, else of
     the one with the weakest best baseline; and its settings. With few items a baseline may exceed it by chance."""
     tries: list[tuple[float, RepairedChoices, RepairSettings]] = []
     for search in range(settings.search, settings.search + _SEARCHES):
