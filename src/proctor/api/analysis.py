@@ -57,15 +57,11 @@ def results(
     store has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
     `proctor results`.
     """
-    from proctor.runs import chosen_runs, load_items, run_costs
     from proctor.runs import results as compute
 
     given = filled("results", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
-    found = compute(where.store, where.benchmark, options_of(where, given))
-    items = load_items(where.store, found.card, all_items=given["all_items"])
-    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-    return ResultsTable(replace(found, costs=run_costs(where.store, runs, items)))
+    return ResultsTable(compute(where.store, where.benchmark, options_of(where, given)))
 
 
 def official_summary(

@@ -24,6 +24,7 @@ from proctor.core import (
     one_of,
 )
 from proctor.judges import UNRESOLVED, is_decided
+from proctor.runs.costs import RunCost, run_costs
 from proctor.runs.run_scores import (
     BOTH,
     RunScores,
@@ -44,7 +45,6 @@ from proctor.stats import Estimate, Resampling, prepare_intervals
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.metrics.text import Encoder
-    from proctor.runs.costs import RunCost
 
 Mask = NDArray[np.bool_]
 
@@ -139,7 +139,7 @@ class Results:
     served: tuple[str, ...] = ()
     """Where a model of another name answered than the one asked for (`served_notes`)."""
     costs: tuple[RunCost, ...] = ()
-    """What each run cost, where that was asked for (`run_costs`)."""
+    """What each run with requests to models cost (`run_costs`)."""
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
@@ -184,7 +184,12 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
             )
     check_metrics(store, options.metrics, known, items, over)
     return Results(
-        card.with_metrics(list(over.values())), options, rows, facets.outside(len(items)), served_notes(store, runs)
+        card.with_metrics(list(over.values())),
+        options,
+        rows,
+        facets.outside(len(items)),
+        served_notes(store, runs),
+        run_costs(store, runs, items),
     )
 
 
