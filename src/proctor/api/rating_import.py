@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -260,15 +262,32 @@ class _Import:
             found[rating.system].append(score)
         return found
 
+    @cached_property
+    def _items(self) -> dict[str, core.Item]:
+        return {item.id: item for item in self.benchmark.items}
+
+    @cached_property
+    def _sha256(self) -> str:
+        from proctor.interchange import file_hash
+
+        return file_hash(self.path)
+
+    @cached_property
+    def _new_of(self) -> dict[str, dict[str, str]]:
+        """The new answers of each system by item; to be read after `check`."""
+        found: dict[str, dict[str, str]] = {}
+        for (item, system), text in self.new.items():
+            found.setdefault(system, {})[item] = text
+        return found
+
     def _recorded(self, system: str, scores: Mapping[str, Sequence[core.Score]]) -> core.RecordedAnswers:
         """The answers of a system that the store does not have, with their ratings."""
-        from proctor.interchange import file_hash, read_reply
+        from proctor.interchange import read_reply
 
-        items = {item.id: item for item in self.benchmark.items}
-        answers = tuple(read_reply(items[item], text) for (item, of), text in self.new.items() if of == system)
+        answers = tuple(read_reply(self._items[item], text) for item, text in self._new_of.get(system, {}).items())
         own = {answer.item_id for answer in answers}
         run = self.runs[system]
-        settings = {"recorded": self.path.name, "format": FORM, "sha256": file_hash(self.path)}
+        settings = {"recorded": self.path.name, "format": FORM, "sha256": self._sha256}
         if run is not None:
             settings = {key: value for key, value in run.settings.items() if key != "notes"}  # type: ignore[misc]
         ratings = tuple(score for score in scores[system] if score.item_id in own)
@@ -305,12 +324,13 @@ class _Import:
 
     def _done(self, store: Store) -> tuple[str, ...]:
         lines = []
+        ratings = Counter(rating.system for _, rating in self.rows.ratings)
+        answers: dict[str, set[str]] = {system: set() for system in self.conditions}
+        for item, system in (*((rating.item, rating.system) for _, rating in self.rows.ratings), *self.rows.texts):
+            answers[system].add(item)
         for system, condition in self.conditions.items():
-            ratings = sum(rating.system == system for _, rating in self.rows.ratings)
-            answers = {rating.item for _, rating in self.rows.ratings if rating.system == system}
-            answers |= {item for item, of in self.rows.texts if of == system}
-            fresh = sum(of == system for _, of in self.new)
-            told = f" ({fresh:,} new)" if 0 < fresh < len(answers) else ""
-            count = f"{core.count_of(len(answers), 'answer')}{told} with {core.count_of(ratings, 'rating')}"
+            fresh, some = len(self._new_of.get(system, {})), len(answers[system])
+            told = f" ({fresh:,} new)" if 0 < fresh < some else ""
+            count = f"{core.count_of(some, 'answer')}{told} with {core.count_of(ratings[system], 'rating')}"
             lines.append(f"{count} as {system} / {condition} in {store.shown}")
         return tuple(lines)
