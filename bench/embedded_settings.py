@@ -43,7 +43,7 @@ from proctor.judges.embedded import (
 )
 from proctor.judges.embedded.answers import STACKED, Answers
 from proctor.judges.embedded.learning import folds, learn, relative
-from proctor.runs import people_ratings, rated_cases, similarity_scores
+from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.stats import Floats, contrast, mean_interval
 from proctor.tasks.mediqa_eval import READER, SCHEME
 from tests.support.rated_answers import hashed

@@ -61,7 +61,7 @@ def test_a_function_judges_and_no_call_is_repeated(made: Evaluation) -> None:
 
 
 def test_an_answer_can_not_end_its_fence_and_is_flagged(made: Evaluation) -> None:
-    from proctor.runs import flagged_votes
+    from proctor.results import flagged_votes
 
     with FaultyServer(truth) as server:
         made.score(judge=says_the_same, model="judge", base_url=server.url)

@@ -12,12 +12,12 @@ from openpyxl import load_workbook
 
 import proctor
 from proctor.core import InputError, columns
-from proctor.core.blocks import Table
+from proctor.core.table import Table
 from proctor.reports import latex
 from proctor.reports.figures import write_picture
 from proctor.reports.figures.canvas import plain_axis
 from proctor.reports.figures.rows import ChartSeries, Dot, Panel, Stack, draw_rows
-from proctor.runs.export import write_rows
+from proctor.results.export import write_rows
 from tests.support.program import proctor as shell
 from tests.support.report_store import a_store
 

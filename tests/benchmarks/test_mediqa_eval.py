@@ -11,7 +11,7 @@ import pytest
 
 from proctor.audits import CorrelationSettings, audit
 from proctor.core import InputError
-from proctor.runs import people_ratings, rated_cases, similarity_scores
+from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.tasks.mediqa_eval import SCHEME, official, read_encounters, read_native_ratings, read_submission
 from proctor.tasks.mediqa_eval.native import COLUMNS, DIMENSIONS
 from tests.support.mediqa_store import stored

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from proctor.core import BENCHMARKS, Reference, Reliability
-from proctor.runs import Store, load_items
-from proctor.runs.table import load_raw_series
+from proctor.results import load_items
+from proctor.results.arrays import load_raw_series
+from proctor.runs import Store
 from proctor.tasks.mediqa_eval.native import COLUMNS, DIMENSIONS, SCHEME
 from tests.support.program import within
 

@@ -15,7 +15,8 @@ import pytest
 
 from proctor.core import Benchmark, InputError, Status
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Options, Result, Store, analyse, compare, import_answers, leaderboard, results
+from proctor.results import Options, Result, analyse, compare, leaderboard, results
+from proctor.runs import Store, import_answers
 from proctor.stats import Resampling
 from proctor.tasks.rexsonovqa import READER
 from proctor.tasks.rexsonovqa.native import split_options

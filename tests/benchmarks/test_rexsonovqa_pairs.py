@@ -19,7 +19,8 @@ from proctor.core import Answer, Benchmark, InputError, RecordedAnswers, Score
 from proctor.judges import RUBRIC_LABELS, verdict_scores
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
-from proctor.runs import Options, Store, compare, import_answers, results
+from proctor.results import Options, compare, results
+from proctor.runs import Store, import_answers
 from proctor.tasks.rexsonovqa import READER
 from tests.support.browser_items import data_of
 from tests.support.program import within

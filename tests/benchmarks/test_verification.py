@@ -13,8 +13,8 @@ import pytest
 
 import proctor
 from proctor.core import InputError, Status, Verified, VerifiedFigure
+from proctor.interchange import results_of_recorded
 from proctor.judges import RUBRIC_LABELS
-from proctor.runs import results_of_recorded
 from proctor.tasks.rexsonovqa.native import read_recorded
 from proctor.tasks.rexsonovqa.reader import _count
 from tests.support.program import proctor as program

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from proctor.challenges.board_charts import BoardText, board_chart, in_order
-from proctor.challenges.publishing import board_tables, leaders, publish, seen_boards, who_leads, write_boards
+from proctor.challenges.board_pages import board_tables, leaders, publish, seen_boards, who_leads, write_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from proctor.challenges.uploads import submit_file

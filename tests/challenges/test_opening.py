@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import OracleFoundError, close_phase, open_phase, phase_rows
-from proctor.challenges.publishing import publish
 from proctor.challenges.states import PhaseState, opening_of, phase_state
 from proctor.containers import ProcessExecutor
 from proctor.core import ProblemsError

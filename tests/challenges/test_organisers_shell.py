@@ -14,11 +14,11 @@ import yaml
 
 from proctor.challenges import opening, uploads
 from proctor.challenges.admission import Admission
+from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DAILY, DescriptionError, describe, description_of
 from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
 from proctor.challenges.opening import open_phase
-from proctor.challenges.publishing import publish
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import IdenticalError
 from proctor.challenges.uploads import submit_file

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import select, update
 
 from proctor.challenges.awards import Contender, announced_teams, prize_shares
+from proctor.challenges.board_pages import publish, visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DescriptionError, describe, rule_on_description
 from proctor.challenges.prizes import prize_table, prize_tables, prizes_of
-from proctor.challenges.publishing import publish, visible_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.settings import ChallengeSettings, Prizes
 from proctor.challenges.teams import named_team, set_eligible

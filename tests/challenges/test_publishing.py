@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import keep_figures, keep_result, mark, rerun_all, scorer_version
-from proctor.challenges.publishing import (
+from proctor.challenges.board_pages import (
     board_tables,
     board_version,
     counted_submissions,
@@ -23,6 +21,8 @@ from proctor.challenges.publishing import (
     publish,
     visible_boards,
 )
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.marking import keep_figures, keep_result, mark, rerun_all, scorer_version
 from proctor.challenges.queue import Leased, claim
 from proctor.challenges.schema import scorers, submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Gate

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from tests.support.faulty_server import Calls, FaultyServer, Request
 from tests.support.mediqa_folder import write_task
 from tests.support.program import within

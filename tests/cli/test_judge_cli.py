@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from tests.support.browser_items import data_of
 from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import FaultyServer, Request, Tokens

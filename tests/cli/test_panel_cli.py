@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from proctor.runs import Options, Store, results
+from proctor.results import Options, results
+from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.program import proctor
 

@@ -17,7 +17,8 @@ from proctor.cli.output import OutputFormat, at_work, show
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.reports import p_words
-from proctor.runs import Options, Store, results
+from proctor.results import Options, results
+from proctor.runs import Store
 from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.program import proctor, within
 

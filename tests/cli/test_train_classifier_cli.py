@@ -17,7 +17,8 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from proctor.audits import read_metrics
 from proctor.judges.dimensions import RatedCase
-from proctor.runs import Store, compared, judges_of, people_ratings
+from proctor.results import compared, judges_of, people_ratings
+from proctor.runs import Store
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.mediqa_folder import write_task
 from tests.support.program import proctor

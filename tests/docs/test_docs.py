@@ -19,8 +19,8 @@ import typer
 from proctor.cli.main import commands as program
 from proctor.cli.tree import spread_settings
 from proctor.core import Status
-from proctor.runs import FAILED_POLICIES, Result
-from proctor.runs.export import COLUMNS
+from proctor.results import FAILED_POLICIES, Result
+from proctor.results.export import COLUMNS
 from tests.support.markdown import anchors, blocks, commands, links
 from tools.docs import BLOCKS, ROOT, pages, rendered
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import InfrastructureError, InputError
+from proctor.judges.dimensions.calibration import agreement
 from proctor.judges.dimensions.few_shot import (
     ExampleSearch,
     FixedExamples,
@@ -22,7 +23,6 @@ from proctor.judges.dimensions.few_shot import (
     read_search,
     search_examples,
 )
-from proctor.judges.dimensions.fitted import agreement
 from tests.support.dimension_cases import case
 from tests.support.rated_pool import CHINESE, RATED, Model, encounters_of, few, searched
 from tests.support.votes import Votes

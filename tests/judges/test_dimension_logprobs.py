@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from proctor.core import ConfigurationError, InputError, generator
 from proctor.judges.dimensions import DimensionScores
-from proctor.judges.dimensions.fitted import Calibration, RatedScore, fit_calibration, read_calibration
+from proctor.judges.dimensions.calibration import Calibration, RatedScore, fit_calibration, read_calibration
 from tests.support.dimension_cases import case, judged
 from tests.support.faulty_server import Fault, FaultyServer, Request, Tokens
 from tests.support.snapshot import assert_frozen

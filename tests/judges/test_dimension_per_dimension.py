@@ -11,9 +11,9 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores
+from proctor.judges.dimensions.calibration import DimensionChoice, PerFold
 from proctor.judges.dimensions.case import IMAGES_BROKEN
 from proctor.judges.dimensions.ensemble import per_dimension
-from proctor.judges.dimensions.fitted import DimensionChoice, PerFold
 from proctor.judges.embedded import Recipe, read_rated
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.models import ModelSpec

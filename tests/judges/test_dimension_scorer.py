@@ -26,17 +26,9 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, RESOLVED, UNRESOLVED
 from proctor.judges.dimensions import Case, DimensionScorer, DimensionScores, case_of
-from proctor.runs import (
-    JudgeLimits,
-    JudgeTally,
-    Store,
-    import_systems,
-    judge_all,
-    judgements_of,
-    load_items,
-    rating_summary,
-)
-from proctor.runs.table import load_labels, load_raw_series
+from proctor.results import judgements_of, load_items, rating_summary
+from proctor.results.arrays import load_labels, load_raw_series
+from proctor.runs import JudgeLimits, JudgeTally, Store, import_systems, judge_all
 
 SCHEME = RatingScheme(
     dimensions=(

@@ -16,7 +16,8 @@ from proctor.core import InputError, UsageError
 from proctor.judges import passage_index
 from proctor.judges.dimensions import ClientPool, ReferenceAnswer
 from proctor.models import ModelSpec
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from tests.support.dimension_cases import ENGLISH, built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.program import within

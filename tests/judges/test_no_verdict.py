@@ -26,26 +26,12 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, TIE, UNRESOLVED, WithFallback
-from proctor.judges.verdicts import RUBRIC
+from proctor.judges.verdict_metrics import RUBRIC
 from proctor.reports import Prose, comparison_blocks
-from proctor.runs import (
-    BOTH,
-    JudgeLimits,
-    Options,
-    Result,
-    Run,
-    Store,
-    compare,
-    declare_scorer,
-    delete_scores,
-    judge_all,
-    leaderboard,
-    load_items,
-    public_copy,
-    results,
-)
-from proctor.runs.decisions import open_answers
-from proctor.runs.table import load_labels
+from proctor.results import BOTH, Options, Result, compare, leaderboard, load_items, public_copy, results
+from proctor.results.arrays import load_labels
+from proctor.runs import JudgeLimits, Run, Store, declare_scorer, delete_scores, judge_all
+from proctor.runs.unresolved import open_answers
 
 QUESTIONS = 8
 

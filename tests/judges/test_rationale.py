@@ -17,7 +17,7 @@ from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges import JUDGES
 from proctor.judges.registry import FramesOf
 from proctor.judges.verdict_judges import PROMPTS, RationaleJudge, rationale
-from proctor.judges.verdicts import RATIONALE_METRICS
+from proctor.judges.verdict_metrics import RATIONALE_METRICS
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.snapshot import assert_frozen

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from proctor.core import Metric
 from proctor.judges import CONTRADICTION, RUBRIC_BY_ERROR_TYPE, VERDICT_METRICS, ErrorType, Verdict, verdict_scores
-from proctor.judges.verdicts import RUBRIC
+from proctor.judges.verdict_metrics import RUBRIC
 
 # (score, error type) -> rubric, its label, rubric by error type, its label, contradiction
 LEDGER = {

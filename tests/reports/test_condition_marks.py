@@ -19,7 +19,8 @@ from proctor.reports.figures.canvas import COLOURS
 from proctor.reports.figures.marks import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS, PLOT_SHAPES, SHAPES, series_colour
 from proctor.reports.figures.rows import _part
 from proctor.reports.headline import headline_section
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 
 ASSETS = Path(__file__).resolve().parents[2] / "src/proctor/reports/assets"
 STYLE = "".join((ASSETS / name).read_text("utf-8") for name in ("shared/tokens.css", "report.css"))

@@ -13,8 +13,9 @@ from proctor.reports import LeaderboardChart, ReportSummary, Source
 from proctor.reports.comparisons import conditions_section
 from proctor.reports.completion import spent_words, statuses_section
 from proctor.reports.headline import headline_section
-from proctor.reports.story import story_of
-from proctor.runs import Consumption, Options, Store
+from proctor.reports.summary import story_of
+from proctor.results import Consumption, Options
+from proctor.runs import Store
 from tests.support.report_store import HELPFUL, SHARES, a_benchmark, fill
 
 FEW = Options(draws=100)

@@ -35,7 +35,8 @@ from proctor.reports.figures import (
     plain_axis,
     ratio_axis,
 )
-from proctor.runs import Analysis, Contest, Options, Store, analyse
+from proctor.results import Analysis, Contest, Options, analyse
+from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.support.chromium import open_page
 from tests.support.many_systems import BASE, many_systems

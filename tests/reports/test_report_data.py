@@ -9,11 +9,9 @@ import pytest
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
 from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, CountFormat, FreeTextFormat
 from proctor.metrics import chance_level
-from proctor.runs import (
+from proctor.results import (
     Consumption,
     ItemTable,
-    Run,
-    Store,
     load_answers,
     load_consumption,
     load_items,
@@ -21,6 +19,7 @@ from proctor.runs import (
     newest_run,
     status_counts,
 )
+from proctor.runs import Run, Store
 from tests.support.report_store import a_benchmark
 
 

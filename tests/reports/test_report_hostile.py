@@ -14,7 +14,8 @@ from proctor.core import ACCURACY, Answer, Benchmark, Item, Judgement, Reference
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
 from proctor.reports.renderers import embedded_json
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 from tests.support.chromium import open_page
 from tests.support.report_store import JPEG
 

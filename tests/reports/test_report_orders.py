@@ -13,9 +13,10 @@ from proctor.core.formats import BinaryFormat, OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, overall_score
 from proctor.reports.blocks import Figure
-from proctor.reports.source import Source
+from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import orders_section
-from proctor.runs import Options, Store, chosen_runs
+from proctor.results import Options
+from proctor.runs import Store, chosen_runs
 
 LABELS = ("A", "B", "C", "D")
 SAID = {"q1": "ABCD", "q2": "BACD", "q3": "ABC", "q4": "ABDC"}

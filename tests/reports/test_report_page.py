@@ -17,7 +17,8 @@ from proctor.core import Answer, InputError, Item, Status
 from proctor.media import CONDITIONS
 from proctor.reports import ReportSummary, write_report
 from proctor.reports.leaderboard import condition_line
-from proctor.runs import Options, Store, leaderboard
+from proctor.results import Options, leaderboard
+from proctor.runs import Store
 from tests.support.browser_items import data_of
 from tests.support.report_store import JPEG, a_benchmark, fill
 

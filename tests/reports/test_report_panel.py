@@ -10,8 +10,9 @@ from proctor.core import ACCURACY, NO_ANSWER, Answer, Benchmark, Item, Metric, R
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import PANEL_ACCURACY, UNRESOLVED
 from proctor.reports.report import write_report
-from proctor.reports.source import Key, Source
-from proctor.runs import Options, Store
+from proctor.reports.report_numbers import Key, Source
+from proctor.results import Options
+from proctor.runs import Store
 
 PANEL = "panel[a, b]"
 

@@ -11,7 +11,8 @@ import pytest
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Status, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 from tests.reports.test_report_browser import in_browser
 from tests.support.browser_items import blocks_of, data_of
 from tests.support.chromium import Page

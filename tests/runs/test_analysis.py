@@ -17,24 +17,23 @@ from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 from proctor.reports.figures.marks import PLOT_SHAPES
-from proctor.reports.source import Source
-from proctor.runs import (
+from proctor.reports.report_numbers import Source
+from proctor.results import (
     Analysis,
     Board,
     Contest,
     Options,
     RankedRun,
-    Store,
     analyse,
-    import_answers,
     lead_rows,
     results,
     rule_rows,
     write_tables,
 )
-from proctor.runs.boards import place_sd
-from proctor.runs.performance import ParsedAnswers, box_of, vote
-from proctor.runs.ranking import Marks
+from proctor.results.performance import ParsedAnswers, box_of, vote
+from proctor.results.ranking import Marks
+from proctor.results.ranking_tables import place_sd
+from proctor.runs import Store, import_answers
 from proctor.stats import RankingPlan, Resampling, holm, rank_buckets
 from proctor.tasks.focus import READER
 from tests.support.program import proctor

@@ -20,7 +20,7 @@ from proctor.core import Item, Status
 from proctor.judges import TIE
 from proctor.metrics import estimates_of
 from proctor.metrics.corpus import nominal_sums
-from proctor.runs import Contest, analyse
+from proctor.results import Contest, analyse
 from proctor.stats import Difference, Estimate, Resampling, logistic, mean_interval, paired_difference
 from tests.support import recomputed_boards
 from tests.support.contest import contest_store, skilled, write_run

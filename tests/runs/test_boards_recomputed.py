@@ -11,7 +11,7 @@ import pytest
 import proctor
 from proctor.core import FailedPolicy
 from proctor.reports import board_notes
-from proctor.runs import Board, Contest, board_json, lead_rows, rank_runs, rule_rows
+from proctor.results import Board, Contest, board_json, lead_rows, rank_runs, rule_rows
 from proctor.stats import RANK_RULES, Resampling, paired_difference, places
 from tests.support import recomputed_boards
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed

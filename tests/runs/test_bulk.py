@@ -11,7 +11,7 @@ import pytest
 
 from proctor.core import Answer, InputError, Score, Status, Timing, Usage
 from proctor.runs import Run, Store
-from proctor.runs.bulk import FEWEST
+from proctor.runs.bulk_sql import FEWEST
 from tests.runs.test_store import a_benchmark, a_run
 
 HOSTILE = ("a\tb", "a\\tb\\", "\\N", "\\.", "one\n\\.\ntwo\r\n", "'; drop table answers; --", "\u2028 胆囊 🙂", "", " ")

@@ -40,23 +40,21 @@ from proctor.judges import PANEL_ACCURACY
 from proctor.media import MediaLibrary, view
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_report
-from proctor.runs import (
+from proctor.results import (
     BOTH,
     Comparison,
     Contest,
     Leaderboard,
-    Limits,
     Options,
     Result,
-    Store,
     analyse,
     compare,
-    judge_all,
     leaderboard,
     official_summaries,
     rank_runs,
     results,
 )
+from proctor.runs import Limits, Store, judge_all
 from proctor.runs.engine import Job, ask_all
 from proctor.stats import RankingPlan, Resampling
 from tests.support.program import within

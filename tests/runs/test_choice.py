@@ -9,7 +9,8 @@ import pytest
 import proctor
 from proctor.core import ACCURACY, Benchmark, InputError, Item, Reference
 from proctor.core.formats import BinaryFormat
-from proctor.runs import Contest, ModelChoice, Store, choose_run
+from proctor.results import Contest, ModelChoice, choose_run
+from proctor.runs import Store
 from proctor.stats import RankingPlan
 
 VIDEOS = 8

@@ -12,7 +12,7 @@ from sqlalchemy import Text, cast
 
 from proctor.core import InputError, Score
 from proctor.runs import Store, schema
-from proctor.runs.bulk import joined_columns, keyed_numbers, keyed_texts, parted_numbers, whole_numbers
+from proctor.runs.bulk_sql import joined_columns, keyed_numbers, keyed_texts, parted_numbers, whole_numbers
 from tests.runs.test_store import a_benchmark, a_run, an_answer
 
 VALUES = [0.0, 1.0, 1 / 3, np.nextafter(1.0, 0.0), 1e-300, 0.1 + 0.2, 1.0]

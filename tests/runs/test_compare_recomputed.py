@@ -12,7 +12,7 @@ import pytest
 
 import proctor
 from proctor.core import FailedPolicy
-from proctor.runs import Options, compare
+from proctor.results import Options, compare
 from tests.support import recomputed
 from tests.support.contest import contest_store, skilled, write_run
 from tests.support.fuzzed_store import NAME, Fuzzed, fuzzed

@@ -16,7 +16,8 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef
 import proctor
 from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, InputError, Item, Reference, Status
 from proctor.core.formats import BinaryFormat, ChoiceFormat, ClassesFormat, CountFormat
-from proctor.runs import Options, Store, compare, leaderboard, results
+from proctor.results import Options, compare, leaderboard, results
+from proctor.runs import Store
 from proctor.stats import holm
 from tests.support.program import within
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from proctor.core import Answer, InputError, Judgement, Score
-from proctor.runs import Options, Store, check_store, compare, load_answers, load_items, load_scores, rank_runs, results
+from proctor.results import Options, compare, load_answers, load_items, load_scores, rank_runs, results
+from proctor.runs import Store, check_store
 from proctor.stats import RankingPlan
 from tests.runs.test_store import a_benchmark, a_run
 from tests.support.program import proctor

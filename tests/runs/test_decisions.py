@@ -17,23 +17,9 @@ from proctor.core import Answer, Benchmark, FailedPolicy, InputError, Item, Metr
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, TIE, UNRESOLVED, VERDICT_METRICS, verdict_scores
 from proctor.reports import write_public_report, write_report
-from proctor.runs import (
-    Options,
-    Result,
-    Run,
-    Store,
-    compared,
-    decide,
-    item_history,
-    judge_all,
-    leaderboard,
-    official_summaries,
-    rank_runs,
-    results,
-    schema,
-    write_open,
-)
-from proctor.runs.decisions import DecisionCounts, open_answers
+from proctor.results import Options, Result, compared, item_history, leaderboard, official_summaries, rank_runs, results
+from proctor.runs import Run, Store, decide, judge_all, schema, write_open
+from proctor.runs.unresolved import DecisionCounts, open_answers
 from proctor.stats import RankingPlan
 from proctor.tasks.focus import READER
 from tests.support.panelled_store import PANEL, panelled
@@ -322,8 +308,8 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
 
 
 def marked(store: Store) -> list[Any]:
-    from proctor.runs.run_scores import load_accuracy
-    from proctor.runs.table import load_items
+    from proctor.results.arrays import load_items
+    from proctor.results.run_scores import load_accuracy
 
     card = store.card("focus")
     runs = [one for one in store.runs("focus") if one.system == "team-red"]

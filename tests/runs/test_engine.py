@@ -26,10 +26,11 @@ from proctor.core import (
     aside,
 )
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Limits, Store, Tally, ask, load_items
+from proctor.results import load_items
+from proctor.results.arrays import load_labels
+from proctor.results.run_scores import load_run_scores
+from proctor.runs import Limits, Store, Tally, ask
 from proctor.runs.engine import Job, ask_all
-from proctor.runs.run_scores import load_run_scores
-from proctor.runs.table import load_labels
 from tests.support.failures import failed_items
 from tests.support.toy_run import BlindView, toy
 from tests.support.virtual_time import run_in_virtual_time

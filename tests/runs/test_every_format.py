@@ -21,7 +21,8 @@ from proctor.core.formats import (
     ShortTextFormat,
 )
 from proctor.metrics import code_scorers
-from proctor.runs import Options, Store, results
+from proctor.results import Options, results
+from proctor.runs import Store
 from proctor.systems.replies import reply
 
 FORMATS: tuple[tuple[Any, Any, Any], ...] = (

@@ -12,8 +12,9 @@ from pydantic import JsonValue
 
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Score
 from proctor.interchange.answer_files import read_table_of_answers
-from proctor.runs import Store, export, scored_answers
-from proctor.runs.export import COLUMNS, ExportFormat
+from proctor.results import export, scored_answers
+from proctor.results.export import COLUMNS, ExportFormat
+from proctor.runs import Store
 from tests.support.ledger import HOSTILE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
 from tests.support.report_store import a_benchmark, a_store

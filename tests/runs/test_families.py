@@ -12,8 +12,9 @@ import proctor
 from proctor.core import InputError
 from proctor.reports import Source
 from proctor.reports.comparisons import significance_words, unadjusted_line
-from proctor.reports.story import story_of
-from proctor.runs import Comparison, Options, Store, compare, compare_runs
+from proctor.reports.summary import story_of
+from proctor.results import Comparison, Options, compare, compare_runs
+from proctor.runs import Store
 from proctor.stats import holm_known
 from tests.support.contest import NAME, contest_store, skilled, write_run
 

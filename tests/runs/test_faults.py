@@ -17,7 +17,8 @@ from proctor.core.formats import CountFormat
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
-from proctor.runs import BOTH, Limits, Options, Outcome, Result, Run, Store, execute, plan, results
+from proctor.results import BOTH, Options, Result, results
+from proctor.runs import Limits, Outcome, Run, Store, execute, plan
 from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.failures import failed_items

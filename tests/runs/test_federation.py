@@ -10,7 +10,8 @@ import pytest
 
 from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, InputError, Item, Reference, Score, Status
 from proctor.core.formats import CountFormat
-from proctor.runs import Options, Store, group_sums, pool_sums, results, write_sums
+from proctor.results import Options, group_sums, pool_sums, results, write_sums
+from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.support.program import proctor
 

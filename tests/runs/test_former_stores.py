@@ -12,7 +12,8 @@ import pytest
 
 from proctor.core import ACCURACY, Benchmark, InputError, Item, Reference, VideoClip
 from proctor.core.formats import BinaryFormat, FreeTextFormat
-from proctor.runs import ORACLE, Options, Store, check_store, compare, results
+from proctor.results import Options, compare, results
+from proctor.runs import ORACLE, Store, check_store
 from tests.support.program import proctor
 
 TABLES = """

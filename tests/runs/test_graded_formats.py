@@ -12,7 +12,8 @@ import proctor
 from proctor.core import ACCURACY, Answer, Benchmark, Item, ParseError, Reference
 from proctor.core.formats import IntervalsFormat
 from proctor.metrics import code_scorers
-from proctor.runs import Options, Store, compare, leaderboard, rank_runs, results
+from proctor.results import Options, compare, leaderboard, rank_runs, results
+from proctor.runs import Store
 from proctor.stats import RankingPlan
 
 REPLIES = {

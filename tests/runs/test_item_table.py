@@ -12,7 +12,8 @@ from sqlalchemy import update
 
 from proctor.core import ACCURACY, Benchmark, Item, generator
 from proctor.core.formats import BinaryFormat, CountFormat
-from proctor.runs import ItemTable, Store, load_items, schema, table
+from proctor.results import ItemTable, load_items
+from proctor.runs import Store, schema, table
 
 NAMES = ("plain", "an à and 中", "tab\t and, comma", "unit\x1fseparator", "record\x1eseparator", '"quoted"', "{")
 

@@ -11,9 +11,10 @@ from scipy import stats as reference
 
 from proctor.audits import CorrelationSettings, audit
 from proctor.core import BENCHMARKS, InputError, generator
-from proctor.judges.verdicts import verdict_scores
+from proctor.judges.verdict_metrics import verdict_scores
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Store, compared, import_answers, judges_of
+from proctor.results import compared, judges_of
+from proctor.runs import Store, import_answers
 from tests.support.audit_page import Tables
 from tests.support.browser_items import data_of
 from tests.support.program import proctor

@@ -13,7 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from proctor.core import Answer, InputError, Status, generator
-from proctor.runs import BASELINES, Options, Run, Store, results
+from proctor.results import Options, results
+from proctor.runs import BASELINES, Run, Store
 from tests.support.faulty_server import FaultyServer
 from tests.support.forked import Program
 from tests.support.program import start_proctor, wait_for

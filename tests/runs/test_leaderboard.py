@@ -8,7 +8,8 @@ import pytest
 
 from proctor.core import ACCURACY, FailedPolicy, Status
 from proctor.reports import leaderboard_notes, leaderboard_table, write_report
-from proctor.runs import Leaderboard, LeaderboardRow, Options, Store, leaderboard, results
+from proctor.results import Leaderboard, LeaderboardRow, Options, leaderboard, results
+from proctor.runs import Store
 from tests.support.contest import JUDGE, NAME, Given, contest_store, skilled, write_run
 
 QUESTIONS = 240

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from proctor.core import FailedPolicy
-from proctor.runs import Options, disqualify, leaderboard, reinstate
+from proctor.results import Options, leaderboard
+from proctor.runs import disqualify, reinstate
 from proctor.stats import Rank, Resampling, rank_systems
 from tests.support import recomputed
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed

@@ -12,7 +12,8 @@ import pytest
 
 from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Reference, Status
 from proctor.core.formats import BinaryFormat, ClassesFormat, CountFormat
-from proctor.runs import Leaderboard, Options, Store, leaderboard
+from proctor.results import Leaderboard, Options, leaderboard
+from proctor.runs import Store
 from tests.support.program import within
 
 ITEMS = 60

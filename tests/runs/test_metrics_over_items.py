@@ -17,7 +17,8 @@ import proctor
 from proctor import ConfigurationError, InputError, ProctorError
 from proctor.core import Item, Metric
 from proctor.metrics import OVER_ITEMS, SCORERS, ItemSums
-from proctor.runs import Options, Store, compare, leaderboard, results
+from proctor.results import Options, compare, leaderboard, results
+from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.runs.test_corpus_metrics import FAST, fuzzed, items_of, stored
 

@@ -13,10 +13,11 @@ from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Refere
 from proctor.core.formats import BinaryFormat
 from proctor.judges import UNRESOLVED
 from proctor.reports import results_tables
-from proctor.runs import BenchmarkCard, Options, Store, compare, policies, results
-from proctor.runs.run_scores import RunScores, run_scores
+from proctor.results import Options, compare, policies, results
+from proctor.results.arrays import STATUS_CODES, Outcomes, Series
+from proctor.results.run_scores import RunScores, run_scores
+from proctor.runs import BenchmarkCard, Store
 from proctor.runs.schema import card_of
-from proctor.runs.table import STATUS_CODES, Outcomes, Series
 from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.ledger import ledger_benchmark
 

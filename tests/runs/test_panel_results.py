@@ -26,12 +26,9 @@ from proctor.core.formats import CountFormat, FreeTextFormat
 from proctor.judges import JUDGE_VOTE, PANEL_ACCURACY, UNRESOLVED
 from proctor.metrics import AccuracyScorer
 from proctor.reports.analysis import together_figures
-from proctor.runs import (
+from proctor.results import (
     Options,
-    PaidVotes,
     Result,
-    Run,
-    Store,
     analyse,
     compare,
     compared,
@@ -43,7 +40,8 @@ from proctor.runs import (
     rank_runs,
     results,
 )
-from proctor.runs.run_scores import load_accuracy
+from proctor.results.run_scores import load_accuracy
+from proctor.runs import PaidVotes, Run, Store
 from proctor.runs.schema import card_of
 from proctor.stats import RankingPlan, Resampling
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Status
 from proctor.reports import board_notes
-from proctor.runs import BASELINES, Board, Contest, Store, analyse, lead_rows, rank_runs
-from proctor.runs.ranking import _Maker, advancing
-from proctor.runs.run_scores import readings
+from proctor.results import Board, Contest, analyse, lead_rows, rank_runs
+from proctor.results.ranking import _Maker, advancing
+from proctor.results.run_scores import readings
+from proctor.runs import BASELINES, Store
 from proctor.stats import PlaceReadings, RankingPlan, Resampling
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 from tests.support.program import within

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from proctor.core import Answer, Score
-from proctor.runs import Store, load_items, reading_once
-from proctor.runs.run_scores import load_run_scores
+from proctor.results import load_items, reading_once
+from proctor.results.run_scores import load_run_scores
+from proctor.runs import Store
 from tests.support.report_store import a_benchmark
 
 

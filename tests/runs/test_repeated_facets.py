@@ -11,7 +11,8 @@ import pytest
 import proctor
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, TagValue
 from proctor.core.formats import BinaryFormat
-from proctor.runs import Contest, Options, Store, composition, rank_runs, results
+from proctor.results import Contest, Options, composition, rank_runs, results
+from proctor.runs import Store
 from proctor.stats import RankingPlan
 from tests.support.contest import NAME, contest_store, skilled, write_run
 

@@ -9,7 +9,7 @@ import pytest
 
 import proctor
 from proctor.core import FailedPolicy
-from proctor.runs import Options, results
+from proctor.results import Options, results
 from tests.support import recomputed
 from tests.support.fuzzed_store import NAME, Fuzzed, fuzzed
 

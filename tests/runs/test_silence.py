@@ -16,7 +16,8 @@ from sklearn.metrics import average_precision_score, cohen_kappa_score, f1_score
 from proctor.core import ACCURACY, Answer, Benchmark, FailedPolicy, Item, Reference, Status
 from proctor.core.formats import BinaryFormat, BoxesFormat, ChoiceFormat, ClassesFormat, ScaleFormat, TimestampsFormat
 from proctor.metrics import SILENCE_HELPS, item_sums
-from proctor.runs import Options, Store, compare, leaderboard, results
+from proctor.results import Options, compare, leaderboard, results
+from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.support.program import proctor
 

@@ -24,7 +24,8 @@ from proctor.core.formats import OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, compare_orders, order_estimates
 from proctor.reports import write_report
-from proctor.runs import Options, Store, compare, leaderboard, load_items, load_orders, results
+from proctor.results import Options, compare, leaderboard, load_items, load_orders, results
+from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.support.program import proctor
 

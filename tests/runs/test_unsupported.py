@@ -12,10 +12,10 @@ import proctor
 from proctor.core import ACCURACY, Benchmark, Item, Reference
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.reports import board_notes
-from proctor.runs import Contest, rank_runs, results, status_counts
+from proctor.results import Contest, rank_runs, results, status_counts
+from proctor.results.arrays import load_items
 from proctor.runs.plan import unsupported_items
-from proctor.runs.settings import UNSUPPORTED, same_run
-from proctor.runs.table import load_items
+from proctor.runs.run_identity import UNSUPPORTED, same_run
 
 ROOMS, CHOICES, OTHERS = 8, 2, 1
 

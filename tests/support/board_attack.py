@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from proctor.challenges.board_pages import shown_figures
 from proctor.challenges.boards import HiddenQuestions, given_away
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.folder import NewChallenge, new_challenge
 from proctor.challenges.marking import Entrant, board_maker, mark_entrant
-from proctor.challenges.publishing import shown_figures
 from proctor.challenges.settings import read_challenge
 from proctor.core import Item
 from tests.support.challenge_data import focus_data

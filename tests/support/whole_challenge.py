@@ -11,11 +11,11 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.folder import NewChallenge, new_challenge
 from proctor.challenges.marking import mark, scorer_fingerprint
-from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
 from proctor.challenges.scorer import ScorerProcess
 from proctor.containers import ProcessExecutor

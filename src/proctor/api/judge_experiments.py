@@ -207,7 +207,7 @@ def _cost(done: Scored) -> "tuple[int, Usage]":
 
 def _compared(store: "Store", benchmark: str, cells: Sequence[GridCell], given: GridOptions) -> JudgeGrid:
     from proctor.audits import CorrelationSettings, leads
-    from proctor.runs import compared
+    from proctor.results import compared
 
     table, scores = compared(
         store, benchmark, [cell.scorer for cell in cells], allow_missing=given["limit"] is not None

@@ -180,7 +180,7 @@ def _refuse_unwritable(out: Path) -> None:
 
 def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.judges.dimensions import fit_calibration, rated_scores
-    from proctor.runs import compared
+    from proctor.results import compared
 
     scorers, folds = tuple(listed(given["scorer"])), given["folds"]
     if len(scorers) != 1:
@@ -198,7 +198,7 @@ def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -
 def _choice(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.audits import CorrelationSettings
     from proctor.judges.dimensions import choose_judges
-    from proctor.runs import compared
+    from proctor.results import compared
 
     folds, seed = given["folds"], given["seed"]
     table, scores = compared(store, benchmark, tuple(listed(given["scorer"])))
@@ -279,7 +279,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
 
 def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.judges import embedded
-    from proctor.runs import people_ratings, similarity_scores
+    from proctor.results import people_ratings, similarity_scores
 
     embedded.refuse_taken(out)
     scheme, rated = ratings_in(store, benchmark)
@@ -300,7 +300,7 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     from proctor.audits import MetricScores
     from proctor.judges import SignalReader
     from proctor.judges.dimensions import look
-    from proctor.runs import people_ratings, similarity_scores
+    from proctor.results import people_ratings, similarity_scores
     from proctor.training import fit_pipeline
 
     media = media_at(given["media"])
@@ -361,7 +361,7 @@ def _material(
     a judge that itself learned from ratings of these encounters."""
     from proctor.judges import embedded
     from proctor.judges.dimensions import RatedCase
-    from proctor.runs import scored_cases
+    from proctor.results import scored_cases
 
     stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
     for name in (*stack, *([weak] if weak else [])):

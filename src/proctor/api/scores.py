@@ -283,7 +283,8 @@ async def _by_dimensions(
     from proctor.judges import build_dimension_judge
     from proctor.judges.dimensions import ClientPool, JudgeSetup
     from proctor.models import reachable
-    from proctor.runs import NoVotes, PaidVotes, scored_cases
+    from proctor.results import scored_cases
+    from proctor.runs import NoVotes, PaidVotes
 
     if given["fallback"]:
         raise UsageError("A judge of dimensions has no fallback. Leave --fallback-model out.")
@@ -330,7 +331,7 @@ def ratings_in(
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
     """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if
     there are none."""
-    from proctor.runs import no_ratings, rated_cases
+    from proctor.results import no_ratings, rated_cases
 
     scheme = scheme or store.card(benchmark).rating
     found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
@@ -343,7 +344,7 @@ def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> No
     """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too
     good."""
     from proctor.judges.embedded import TRAINED_ON
-    from proctor.runs import judgements_behind
+    from proctor.results import judgements_behind
 
     for name in scorers:
         said = judgements_behind(store, benchmark, [name])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.core import Table
-    from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
+    from proctor.results import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
 
 Record = dict[str, Any]
 R = TypeVar("R", "Result", "Comparison")
@@ -111,7 +111,7 @@ class DrawnTable(FrameLike):
 @dataclass(frozen=True, repr=False)
 class ResultsTable(DrawnTable):
     """A row for each metric of each run, split by facets. `data` are the results of `proctor.runs`; the columns are
-    documented at `proctor.runs.Result`."""
+    documented at `proctor.results.Result`."""
 
     data: Results
 
@@ -185,7 +185,7 @@ class ComparisonTable(DrawnTable):
     """A row for each metric of each pair of runs: the paired difference (first minus second), its interval, p and p
     adjusted by Holm, with what it is adjusted for. `right_wrong` counts items that the first run has right and the second
     wrong, and so on (None for metrics that are not right or wrong); `scored_only_first` items with a score of the first
-    run only, which are left out. `data` is what `proctor.runs` computes (see `proctor.runs.Comparison`)."""
+    run only, which are left out. `data` is what `proctor.runs` computes (see `proctor.results.Comparison`)."""
 
     data: Comparisons
 
@@ -274,14 +274,14 @@ class ComparisonTable(DrawnTable):
 @dataclass(frozen=True, repr=False)
 class RankingTable(DrawnTable):
     """A row for each system of each leaderboard, best first; unranked systems and baselines last. `boards` are the
-    leaderboards of `proctor.runs` (see `proctor.runs.Board`)."""
+    leaderboards of `proctor.runs` (see `proctor.results.Board`)."""
 
     boards: tuple[Board, ...]
 
     @cached_property
     def rows(self) -> list[Record]:
         """The board, the system, its place, score, mean and rank, and what is missing."""
-        from proctor.runs import board_rows
+        from proctor.results import board_rows
 
         return [row for board in self.boards for row in board_rows(board)]
 
@@ -323,7 +323,7 @@ class RankingTable(DrawnTable):
 @dataclass(frozen=True, repr=False)
 class LeaderboardTable(DrawnTable):
     """A row for each system, best first; unranked systems last. `data` is the leaderboard of `proctor.runs` (see
-    `proctor.runs.LeaderboardRow`)."""
+    `proctor.results.LeaderboardRow`)."""
 
     data: Leaderboard
     benchmark: str
@@ -364,7 +364,7 @@ class LeaderboardTable(DrawnTable):
 
 @dataclass(frozen=True)
 class AnalysisTables:
-    """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.runs.Analysis`)."""
+    """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.results.Analysis`)."""
 
     data: Analysis
     where: Stored | None = None
@@ -394,14 +394,14 @@ class AnalysisTables:
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write a CSV file for each table, as `proctor analyze --out` does. Returns the files."""
-        from proctor.runs import write_tables
+        from proctor.results import write_tables
 
         return write_tables(self.data, Path(folder))
 
     def write_pictures(self, folder: str | Path, form: Literal["svg", "png", "pdf"] = "svg") -> list[Path]:
         """Write a file for each figure. Returns the files."""
         from proctor.reports import Source, write_pictures
-        from proctor.runs import Options
+        from proctor.results import Options
 
         source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
         return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance, form)

@@ -17,21 +17,20 @@ from proctor.challenges.schema import results, submissions, team_charges
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
 from proctor.metrics import chance_level, chance_of
-from proctor.runs import (
+from proctor.results import (
     Board,
     Contest,
     Leaderboard,
     LeaderboardRow,
     Marks,
     Options,
-    Store,
     board_rows,
-    chosen_runs,
     compare_runs,
     leaderboard,
     load_items,
     rank_runs,
 )
+from proctor.runs import Store, chosen_runs
 from proctor.stats import (
     Estimate,
     Floats,

@@ -29,7 +29,8 @@ from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import changed_state, submission_row
 from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
 from proctor.metrics import code_scorers
-from proctor.runs import Run, Store, load_items, score_answers, status_counts
+from proctor.results import load_items, status_counts
+from proctor.runs import Run, Store, score_answers
 from proctor.web import one_at_a_time, utc_text
 
 _MARKING_ROOMS = ("core", "metrics", "judges", "stats", "runs")

@@ -15,11 +15,11 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from proctor.api import results
+from proctor.challenges.board_pages import passed_gate, visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.execution import ONE_AT_A_TIME, boxed_system, plan_phase
 from proctor.challenges.folder import check_challenge
 from proctor.challenges.marking import scorer_fingerprint
-from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import results as figures
 from proctor.challenges.schema import scorers, submissions

@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import mark, scorer_fingerprint
-from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
 from proctor.core import ProctorError, error_line
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from proctor.audits.items import ItemAudit, ModelReplies
     from proctor.core import Item, VideoClip
-    from proctor.runs import GivenAnswer, ItemHistory
+    from proctor.results import GivenAnswer, ItemHistory
 
 
 def fetch(
@@ -104,7 +104,7 @@ def show_item(
     """
     from proctor import api
     from proctor.reports import outside_line, records_table
-    from proctor.runs import composition, item_history, items_outside
+    from proctor.results import composition, item_history, items_outside
 
     opened = api.open_store(store, create=False)
     benchmark = named_in(opened, benchmark)
@@ -280,7 +280,7 @@ def audit_items(
     from proctor.audits.items import to_json
     from proctor.metrics.text import default_encoder
     from proctor.reports import audit_section
-    from proctor.runs import flag_guessable, items_to_audit
+    from proctor.results import items_to_audit
 
     if model and store is None:
         raise UsageError("--model keeps its replies in a store. Give one: --store FILE")
@@ -297,7 +297,7 @@ def audit_items(
         audit = compute(items, seed=seed, draws=draws, encode=encode, models=replies)
     if store is not None:
         opened = api.open_store(store, create=False)
-        flagged = flag_guessable(opened, benchmark, audit)
+        flagged = api.flag_guessable(opened, benchmark, audit)
         note(f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable")
     if output is OutputFormat.JSON:
         print_json(to_json(audit))

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor.audits import AuditReport, MetricRanking, PowerTable
-    from proctor.runs import JudgeAgreement
+    from proctor.results import JudgeAgreement
 
 UNMARKED_EXIT = 3
 
@@ -155,7 +155,7 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
 
 
 def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
-    from proctor.runs import rating_summary
+    from proctor.results import rating_summary
 
     store, tally, paid = scorer.where.store, scored.tally, scorer.paid
     rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, scorer.scorer.name)
@@ -182,7 +182,7 @@ def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputForma
 
 
 def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    from proctor.runs import flagged_votes
+    from proctor.results import flagged_votes
 
     where, tally, paid = scorer.where, scored.tally, scorer.paid
     agreement, systems = _agreement(scorer, *drawn), {run.system for run in scorer.runs}
@@ -214,7 +214,7 @@ def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], 
 def _agreement(scorer: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
     """The agreement of the judges of a panel; None for a single judge."""
     from proctor.judges import Panel
-    from proctor.runs import judge_agreement
+    from proctor.results import judge_agreement
 
     if not isinstance(scorer.scorer, Panel) or len(scorer.scorer.judges) < 2:
         return None
@@ -429,7 +429,7 @@ def _refuse_report(out: Path | None, read: Sequence[Path]) -> None:
 
 def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -> None:
     from proctor.reports import AuditSource, asked, write_audit_report
-    from proctor.runs import judgements_behind
+    from proctor.results import judgements_behind
 
     if isinstance(of, Path):
         source = AuditSource(f"Metrics and the ratings of {of.name}", found)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from pydantic import JsonValue
 
 from proctor.core.errors import InputError
+from proctor.core.formatting import count_of
 from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme, VerifiedFigure
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
 from proctor.core.sources import DataSource, read_source
-from proctor.core.words import count_of
 
 if TYPE_CHECKING:
     from proctor.core.registry import PluginReport
@@ -428,7 +428,7 @@ class BenchmarkReader(ABC):
     def write_scores(
         self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
     ) -> int:
-        """Write a scorer's scores (`proctor.runs.ScoredAnswer`) and return the number of rows; a template determines
+        """Write a scorer's scores (`proctor.results.ScoredAnswer`) and return the number of rows; a template determines
         rows and order. Raises `InputError` for a missing score unless `allow_missing`, and if the file can't be
         written."""
         raise NotImplementedError(self._without("score_formats"))

@@ -24,7 +24,7 @@ from proctor.interchange.recorded import (
 )
 from proctor.interchange.shown_options import options_in_fields
 from proctor.models import end_of_body, rejection
-from proctor.runs import EXPORT_COLUMNS
+from proctor.results import EXPORT_COLUMNS
 
 _IDS = (
     "item", "item_id", "id", "question_id", "qid", "sample_id", "custom_id", "index", "question_no", "nr", "nr.", "nummer",

@@ -26,7 +26,8 @@ from proctor.interchange.export_source import (
     references_of,
     shown_text,
 )
-from proctor.runs import CODE, Result, Run
+from proctor.results import Result
+from proctor.runs import CODE, Run
 
 SCHEMA = "0.3.0"
 _SCHEMAS = Path(__file__).parent / "schemas"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         judge_prompt,
         rates_dimensions,
     )
-    from proctor.judges.verdicts import (
+    from proctor.judges.verdict_metrics import (
         AWAITING_VOTES,
         CONTRADICTION,
         CONTRADICTION_FLAG,

@@ -17,7 +17,7 @@ from proctor import core
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.registry import OfSeveral
 from proctor.judges.verdict_judges import PROMPTS, BinaryVote, RightOrWrong
-from proctor.judges.verdicts import (
+from proctor.judges.verdict_metrics import (
     BY_FALLBACK,
     JUDGE_VOTE,
     PANEL_ACCURACY,

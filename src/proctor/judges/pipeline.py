@@ -22,9 +22,9 @@ import numpy as np
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, pip_install, read_model
+from proctor.judges.dimensions.calibration import PerFold
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, Case, DimensionScores, encounter_marks, injection_flags
 from proctor.judges.dimensions.factories import NoOptions
-from proctor.judges.dimensions.fitted import PerFold
 from proctor.judges.dimensions.model_judge import RATING, Context, ModelJudge, Pictures, look
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.embedded.measures import TextVectors

@@ -35,7 +35,7 @@ from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges.cached_model import PromptedModel, as_said, several
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection, sanitize
 from proctor.judges.registry import FramesOf
-from proctor.judges.verdicts import (
+from proctor.judges.verdict_metrics import (
     ASPECTS,
     CRITERIA_SCORE,
     JUDGE_VOTE,

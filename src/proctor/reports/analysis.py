@@ -44,9 +44,9 @@ from proctor.reports.figures import (
     write_picture,
 )
 from proctor.reports.ranking import board_figures, tau_figure
-from proctor.reports.source import Source
+from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import both_widths
-from proctor.runs import Analysis, AnalysisRow
+from proctor.results import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")

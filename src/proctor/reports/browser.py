@@ -23,7 +23,7 @@ from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.reports.content import Content, Limits, Shown, as_text
 from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.packing import BrowserData, compact, pack
-from proctor.reports.source import AuditSource, Question, Source
+from proctor.reports.report_numbers import AuditSource, Question, Source
 
 Thumbnails = Callable[[core.Item], list[tuple[str, bytes]]]
 """Returns small JPEGs of an item with their labels."""

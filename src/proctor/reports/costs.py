@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.core import DASH, count_of, dollars, thousands
-from proctor.runs import Consumption, RunCost
+from proctor.results import Consumption, RunCost
 
 
 def cost_words(consumption: Consumption) -> str:

@@ -13,11 +13,11 @@ from proctor import core
 from proctor.reports.blocks import Block, Folded, Prose, Section
 from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis, rank_ends
 from proctor.reports.leaderboard import condition_line, levels_table, remarks, row_badge, score, section_notes
-from proctor.runs import BOTH, Lacking
+from proctor.results import BOTH, Lacking
 
 if TYPE_CHECKING:
-    from proctor.reports.source import Key, Source
-    from proctor.runs import Comparison, Leaderboard, LeaderboardRow, Result
+    from proctor.reports.report_numbers import Key, Source
+    from proctor.results import Comparison, Leaderboard, LeaderboardRow, Result
 
 _FEW_GROUPS = 20  # with fewer, intervals are wide
 _NEAR = 0.01  # of the axis: a baseline as near to chance has no line of its own

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from proctor import core
 from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Folded, Prose, Section
-from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies
+from proctor.results import BOTH, FAILED_POLICIES, Lacking, Results, policies
+from proctor.runs import CODE
 from proctor.stats import fewest_groups, least_p
 
 if TYPE_CHECKING:
-    from proctor.reports.source import Source
-    from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
+    from proctor.reports.report_numbers import Source
+    from proctor.results import Leaderboard, LeaderboardRow, Result, Results
+    from proctor.runs import BenchmarkCard
 
 RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
 """What a range means."""

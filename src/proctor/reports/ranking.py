@@ -38,9 +38,9 @@ from proctor.reports.figures import (
     plain_axis,
 )
 from proctor.reports.leaderboard import remarks
-from proctor.reports.source import Source
-from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
-from proctor.runs import AnalysisRow as Record
+from proctor.reports.report_numbers import Source
+from proctor.results import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
+from proctor.results import AnalysisRow as Record
 from proctor.stats import Removal, TieOrder, TieRule, can_decide
 
 

@@ -15,12 +15,12 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts
+from proctor.runs.bulk_sql import in_parts
 from proctor.runs.database import READING_FAULTS
 from proctor.runs.leases import claim
+from proctor.runs.run_identity import own_metrics, servers_of
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
 from proctor.runs.served import served_names
-from proctor.runs.settings import own_metrics, servers_of
 from proctor.runs.store import Run, Store
 
 

@@ -16,13 +16,13 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, content_hash
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts, insert_rows
+from proctor.runs.bulk_sql import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, damaged
 from proctor.runs.leases import claim
+from proctor.runs.run_identity import CODE_HASHES, changed_settings, same_run, with_servers
 from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, kept_votes, vote_row, write_card
-from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, with_servers
+from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Store
-from proctor.runs.table import chosen_runs
 
 _ANSWER = ("status", "text", "parsed", "problem")
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor import core
-from proctor.runs.bulk import in_parts, insert_rows
+from proctor.runs.bulk_sql import in_parts, insert_rows
 
 if TYPE_CHECKING:
     from alembic.operations import Operations

@@ -10,9 +10,8 @@ from typing import Protocol, runtime_checkable
 from proctor import core
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
-from proctor.runs.settings import refuse_other_metrics, same_run, scorer_settings
+from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
-from proctor.runs.table import load_items, load_labels
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, *, all_items: bool = False) -> int:
@@ -261,10 +260,9 @@ def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) 
 def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
     """The items to judge again: those without a verdict, those that lack a vote of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
-    table = load_items(store, store.card(run.benchmark), all_items=True)
-    labels = load_labels(store, run, table, UNRESOLVED.name, scorer.name)
     again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
-    return {table.ids[place] for place, label in labels.items() if label in again}
+    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name)
+    return {row.item_id for row in rows if row.label in again}
 
 
 def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer) -> None:

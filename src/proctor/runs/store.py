@@ -32,7 +32,7 @@ from proctor.core import (
     when_gone,
 )
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts, upsert_rows
+from proctor.runs.bulk_sql import in_parts, upsert_rows
 from proctor.runs.database import (
     READING_FAULTS,
     StoreAwayError,
@@ -46,8 +46,8 @@ from proctor.runs.database import (
     shown_url,
 )
 from proctor.runs.leases import RunLease, at_work, owner, shared_run
+from proctor.runs.run_identity import changed_settings, same_run, with_servers
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.settings import changed_settings, same_run, with_servers
 
 ORACLE = "told_the_key"  # the name in stores since the first edition
 """The setting of a run that says whether its system uses the reference answers."""

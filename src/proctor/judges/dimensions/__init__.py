@@ -6,6 +6,17 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core import Dimension
+    from proctor.judges.dimensions.calibration import (
+        BlendMember,
+        PerFold,
+        best_alone,
+        blended,
+        choose_judges,
+        equal_weights,
+        fit_calibration,
+        rated_scores,
+        stacked_weights,
+    )
     from proctor.judges.dimensions.case import (
         Case,
         DimensionScores,
@@ -26,17 +37,6 @@ if TYPE_CHECKING:
         draw_examples,
         few_shot_judge,
         search_examples,
-    )
-    from proctor.judges.dimensions.fitted import (
-        BlendMember,
-        PerFold,
-        best_alone,
-        blended,
-        choose_judges,
-        equal_weights,
-        fit_calibration,
-        rated_scores,
-        stacked_weights,
     )
     from proctor.judges.dimensions.logprob import (
         GenerativeManifest,

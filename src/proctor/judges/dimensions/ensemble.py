@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from proctor.core import ConfigurationError, Dimension, InputError
 from proctor.judges.cached_model import several
+from proctor.judges.dimensions.calibration import DimensionChoice
 from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
-from proctor.judges.dimensions.fitted import DimensionChoice
 from proctor.judges.dimensions.scorer import DimensionJudge
 
 MemberScores = Mapping[str, DimensionScores]

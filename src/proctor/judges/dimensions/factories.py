@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, FrozenModel, InputError
 from proctor.judges.cached_model import load_prompts
+from proctor.judges.dimensions.calibration import read_calibration, read_choice
 from proctor.judges.dimensions.contexts import Claims, ModelReranker, PairReranker, Passages, Retriever
 from proctor.judges.dimensions.ensemble import RecordedJudge, median_ensemble
 from proctor.judges.dimensions.ensemble import per_dimension as judge_per_dimension
@@ -23,7 +24,6 @@ from proctor.judges.dimensions.few_shot import (
     few_shot_judge,
     read_search,
 )
-from proctor.judges.dimensions.fitted import read_calibration, read_choice
 from proctor.judges.dimensions.logprob import logprob_scale
 from proctor.judges.dimensions.model_judge import RATING, RUBRIC, UNREFERENCED, ContextProvider, ModelJudge, ShownCase
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options

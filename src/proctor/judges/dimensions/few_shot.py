@@ -33,8 +33,8 @@ from proctor.core import (
     read_model,
 )
 from proctor.judges.cached_model import several
+from proctor.judges.dimensions.calibration import agreement
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, encounter_marks
-from proctor.judges.dimensions.fitted import agreement
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
 from proctor.judges.dimensions.scorer import DimensionJudge
 from proctor.judges.prompt_injection import sanitize

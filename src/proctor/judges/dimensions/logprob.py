@@ -29,8 +29,8 @@ from proctor.core import (
     read_model,
 )
 from proctor.judges.cached_model import CachedModel, StoredReply, load_prompts, prompt_hashes
+from proctor.judges.dimensions.calibration import Calibration, read_calibration
 from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, encounter_marks, refuse_unlearned
-from proctor.judges.dimensions.fitted import Calibration, read_calibration
 from proctor.judges.dimensions.model_judge import (
     ModelJudge,
     Pictures,

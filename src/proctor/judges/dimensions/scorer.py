@@ -26,7 +26,7 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, case_of
-from proctor.judges.verdicts import RESOLVED_SHORT, UNRESOLVED, PartialScoresError
+from proctor.judges.verdict_metrics import RESOLVED_SHORT, UNRESOLVED, PartialScoresError
 from proctor.models import ModelSpec
 
 if TYPE_CHECKING:

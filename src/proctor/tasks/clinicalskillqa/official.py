@@ -9,7 +9,8 @@ from proctor.core import DASH, FailedPolicy, PluginReport, Table, count_of, inte
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
-from proctor.runs import Options, OrderedRun, Store, chosen_runs, load_items, load_orders, policies, summary_title
+from proctor.results import Options, OrderedRun, load_items, load_orders, policies, summary_title
+from proctor.runs import Store, chosen_runs
 
 Marks = list[tuple[str, MetricEstimate]]
 

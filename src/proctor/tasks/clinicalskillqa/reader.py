@@ -28,7 +28,8 @@ from proctor.tasks.clinicalskillqa.scoring import published, report, score_predi
 from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
 
 if TYPE_CHECKING:
-    from proctor.runs import Options, Store
+    from proctor.results import Options
+    from proctor.runs import Store
 
 
 def _answer(item: core.Item, prediction: NativePrediction | None) -> core.Answer:

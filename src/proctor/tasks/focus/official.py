@@ -32,7 +32,8 @@ from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
 from proctor.tasks.focus.vocabulary import GROUPS
 
 if TYPE_CHECKING:
-    from proctor.runs import Options, Store
+    from proctor.results import Options
+    from proctor.runs import Store
 
 
 CORRECTIONS = (
@@ -201,7 +202,7 @@ def summary_report(
     store: Store, benchmark: str, reader: BenchmarkReader, options: Options, *, corrected: bool
 ) -> PluginReport:
     """The summaries by the benchmark's own program (see `official_summaries`) as tables."""
-    from proctor.runs import official_summaries, summary_title
+    from proctor.results import official_summaries, summary_title
 
     found = official_summaries(store, benchmark, reader, official=not corrected, options=options)
     tables, notes = [], list[str]()

@@ -38,7 +38,8 @@ from proctor.tasks.focus.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from proctor.runs import Options, Store
+    from proctor.results import Options
+    from proctor.runs import Store
 
 
 _ANY = "Foreign object"

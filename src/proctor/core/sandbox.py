@@ -11,7 +11,7 @@ import sys
 from multiprocessing.connection import wait
 from typing import IO, Any, cast
 
-from proctor.core.drafts import when_gone
+from proctor.core.atomic_files import when_gone
 from proctor.core.errors import ProctorError
 from proctor.core.files import load_json
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proctor.core.words import DASH, thousands
+from proctor.core.formatting import DASH, thousands
 
 
 @dataclass(frozen=True)

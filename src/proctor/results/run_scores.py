@@ -21,10 +21,11 @@ from pydantic import JsonValue
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Item, Metric, Status
 from proctor.judges import UNRESOLVED
+from proctor.results.arrays import FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
+from proctor.runs.run_identity import refuse_out_of_range
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.settings import refuse_out_of_range
+from proctor.runs.selection import CODE
 from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
 from proctor.stats import (
     Difference,
     Estimate,

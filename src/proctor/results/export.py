@@ -30,12 +30,13 @@ from proctor.core import (
     whole_file,
 )
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
+from proctor.results.arrays import ItemTable, Series, load_items, load_series
+from proctor.results.judgements import judgements_of
 from proctor.runs import schema
-from proctor.runs.judgements import judgements_of
+from proctor.runs.run_identity import UNSUPPORTED
 from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.settings import UNSUPPORTED
+from proctor.runs.selection import BASELINES, CODE, chosen_runs
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import BASELINES, CODE, ItemTable, Series, chosen_runs, load_items, load_series
 
 ExportFormat = Literal["jsonl", "csv", "parquet", "xlsx"]
 

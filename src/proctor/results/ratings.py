@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score, count_of, shell_word, store_word
-from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.settings import delete_command, refuse_other_metrics
+from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, count_of, shell_word, store_word
+from proctor.judges import JUDGE_FLAGS, UNRESOLVED, is_decided
+from proctor.results.arrays import load_items, load_labels, load_raw_series
+from proctor.runs.selection import CODE, chosen_runs, run_name
 from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, chosen_runs, load_items, load_labels, load_raw_series
 
 if TYPE_CHECKING:
     from proctor.audits import Key, MetricScores, Rating, RatingsTable
     from proctor.judges.dimensions import Case, RatedCase
-
-_OWN = {CONTRADICTION.name, UNRESOLVED.name}
-"""Metrics about the judge itself, which are no scores of answers."""
 
 
 def judges_of(store: Store, benchmark: str) -> list[str]:
@@ -105,7 +101,7 @@ def judgements_behind(
     runs, short = chosen_runs(store, benchmark), all(name.startswith(HUMAN) for name in raters)
     found: dict[tuple[str, str], list[Judgement]] = {}
     for run in runs:
-        system = _named(run, runs, short=short)
+        system = run_name(run, runs, short=short)
         for scorer in scorers:
             rows = {row.vote_key: row.item_id for row in store.score_rows(run, scorer=scorer) if row.vote_key}
             votes = store.votes(rows)
@@ -146,7 +142,7 @@ class _Given:
         self.runs = chosen_runs(self.store, self.benchmark)
         self.table = load_items(self.store, self.card, all_items=self.all_items)
         self.items = {item.id: item for item in self.store.items(self.benchmark)}
-        self.named = {run.id: _named(run, self.runs, short=self.short_names) for run in self.runs}
+        self.named = {run.id: run_name(run, self.runs, short=self.short_names) for run in self.runs}
         self.series = {run.id: load_raw_series(self.store, run, self.table) for run in self.runs}
         self.texts = {
             (name, self.named[run.id]): answer.wording
@@ -161,7 +157,7 @@ class _Given:
             for run in self.runs
             for by_people in [self._decided(run, scorer)]
             for series in self.series[run.id]
-            if series.scorer == scorer and series.metric not in _OWN
+            if series.scorer == scorer and series.metric not in JUDGE_FLAGS
             for position in series.marked.nonzero()[0].tolist()
             if position not in by_people
         }
@@ -224,11 +220,6 @@ class _Given:
             if not metric.languages or language in metric.languages
         )
         return order, frozenset(metric.name for metric in metrics if not metric.higher_is_better)
-
-
-def _named(run: Run, runs: Sequence[Run], *, short: bool) -> str:
-    once = sum(one.system == run.system for one in runs) == 1
-    return run.system if short and once else f"{run.system} / {run.condition}"
 
 
 def no_ratings(store: Store, benchmark: str, more: str = "") -> InputError:
@@ -355,74 +346,3 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
         for (item, system), text in given.texts.items()
         for dimension in scheme.of(str(given.items[item].tags.get("language", "")))
     }
-
-
-def refuse_other_scale(store: Store, benchmark: str, scheme: RatingScheme) -> None:
-    """Raises `InputError` if a dimension is called as another metric of the benchmark with another range, or if its scale
-    or direction differs from the one on which an automatic scorer has scored."""
-    card, scorers = store.card(benchmark), store.scorers(benchmark)
-    before = {metric.name: metric for metric in card.rating.metrics} if card.rating else {}
-    refuse_other_metrics(store, benchmark, [one for one in scheme.metrics if one.name not in before], "the ratings")
-    for metric in scheme.metrics:
-        known = before.get(metric.name, metric)
-        same = (known.low, known.high, known.higher_is_better) == (metric.low, metric.high, metric.higher_is_better)
-        owner = next((who for who, some in scorers.items() if metric.name in some and not who.startswith(HUMAN)), "")
-        if not same and owner:
-            raise InputError(
-                store.shown,
-                f"dimension {metric.name}",
-                found=f"a scale from {metric.low:g} to {metric.high:g}, and scores by {owner} on {known.low:g} to {known.high:g}",
-                expected=f"the same scale, or none of these scores: {delete_command(store, benchmark, owner)}",
-            )
-
-
-def declare_ratings(store: Store, benchmark: str, scheme: RatingScheme) -> None:
-    """Makes a scheme the benchmark's, with its dimensions as metrics. Raises as `refuse_other_scale`."""
-    refuse_other_scale(store, benchmark, scheme)
-    new = {metric.name: metric for metric in scheme.metrics}
-
-    def declared(card: BenchmarkCard) -> BenchmarkCard:
-        rated = {dimension.name for dimension in card.rating.dimensions} if card.rating else set()
-        metrics = tuple(new.get(metric.name, metric) if metric.name in rated else metric for metric in card.metrics)
-        changed = card.model_copy(update={"metrics": metrics, "rating": scheme})
-        return changed.with_metrics(scheme.metrics)
-
-    store.change_card(benchmark, declared)
-
-
-def add_recorded_scores(
-    store: Store, benchmark: str, scorer: str, scores: Mapping[Key, float | None], *, more: bool = False
-) -> int:
-    """Stores external scores as those of `scorer`, and returns their number. None is no score. With `more` the scorer may
-    have scores of other answers.
-
-    Raises `InputError` if `scorer` is a person's name, or has other scores of these answers already.
-    """
-    if scorer.startswith(HUMAN) or scorer == CODE or not scorer.strip():
-        raise InputError("scorer", found=repr(scorer), expected="the name of an automatic scorer")
-    given = _Given(store, benchmark, all_items=True, short_names=True)
-    before = given.marks(scorer)
-    known = {key: value for key, value in before.items() if not more or key in scores}
-    other = next((key for key, value in known.items() if scores.get(key) != value), None)
-    if other is not None:
-        raise InputError(
-            store.shown,
-            f"scores by {scorer}",
-            found=f"other ones already, the first for {', '.join(other)}",
-            expected="the same scores, or a new name",
-        )
-    metrics = store.card(benchmark)
-    for key, value in scores.items():
-        metric = metrics.metric(key[2])
-        if value is not None and not metric.low <= value <= metric.high:  # nor is NaN
-            expected = f"a number from {metric.low:g} to {metric.high:g}"
-            raise InputError(f"score of {', '.join(key)} by {scorer}", found=f"{value:g}", expected=expected)
-    run_of = {given.named[run.id]: run for run in given.runs}
-    by_run: dict[str, list[Score]] = {}
-    for (item, system, dimension), value in scores.items():
-        if value is not None:
-            score = Score(item_id=item, metric=dimension, value=value, scorer=scorer)
-            by_run.setdefault(system, []).append(score)
-    for system, own in by_run.items():
-        store.add_scores(run_of[system], own)
-    return sum(map(len, by_run.values()))

@@ -17,8 +17,8 @@ from pydantic import JsonValue
 from proctor.core import FailedPolicy, InputError, Item, Status, natural
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import MISSING, is_right, item_sums, median_places
-from proctor.runs.ranking import Entry
-from proctor.runs.table import ItemTable
+from proctor.results.arrays import ItemTable
+from proctor.results.ranking import Entry
 from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, paired_difference
 
 AnalysisRow = dict[str, Any]

@@ -1,23 +1,15 @@
-"""Many rows at once: written by COPY (PostgreSQL), read as whole columns, and read once for several tables."""
+"""Many rows at once: written by COPY (PostgreSQL), and read as whole columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, MetaData, Table, Text, cast, func, insert, or_, select, true
 from sqlalchemy.schema import CreateTable
-
-if TYPE_CHECKING:
-    from proctor.runs.store import Run, Store
-    from proctor.runs.table import ItemTable
-
-    Load = Callable[[Store, Run, ItemTable], Any]
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -209,40 +201,3 @@ def _numbers(text: str | None) -> Ints:
 def _check_count(found: int, rows: int) -> None:
     if found != rows:
         raise ValueError(f"{found} whole numbers in {rows} rows")
-
-
-_KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
-
-_Loads = TypeVar("_Loads", bound="Load")
-
-
-@contextmanager
-def reading_once() -> Iterator[None]:
-    """Caches the outcomes and scores of runs in this thread, so that all tables of a report show the same moment. What
-    the thread writes meanwhile does not appear in them."""
-    token = _KNOWN.set({})
-    try:
-        yield
-    finally:
-        _KNOWN.reset(token)
-
-
-def read_once(load: _Loads) -> _Loads:
-    """Decorates a function that reads arrays of a run: under `reading_once` it reads once, and the arrays are
-    read-only."""
-
-    @wraps(load)
-    def found(store: Store, run: Run, items: ItemTable) -> Any:
-        known = _KNOWN.get()
-        if known is None:
-            return load(store, run, items)
-        key = load.__name__, store, run.id, items.number.tobytes()
-        if key not in known:
-            known[key] = load(store, run, items)
-            for one in known[key] if isinstance(known[key], list) else [known[key]]:
-                for array in vars(one).values():
-                    if isinstance(array, np.ndarray):
-                        array.flags.writeable = False
-        return known[key]
-
-    return found  # type: ignore[return-value]

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from proctor.core import Status
+from proctor.results.arrays import ItemTable, load_outcomes
 from proctor.runs import schema
-from proctor.runs.bulk import driver_rows
-from proctor.runs.settings import UNSUPPORTED
+from proctor.runs.bulk_sql import driver_rows
+from proctor.runs.run_identity import UNSUPPORTED
+from proctor.runs.selection import BASELINES
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, ItemTable, load_outcomes
 
 TIMES = ("model", "media", "queue", "retry")
 _CONSUMED = ("item", "status", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")

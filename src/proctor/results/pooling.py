@@ -14,9 +14,10 @@ import numpy as np
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, is_database, read_model, write_whole
-from proctor.runs.run_scores import RunScores, load_run_scores
+from proctor.results.arrays import ItemTable, load_items
+from proctor.results.run_scores import RunScores, load_run_scores
+from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Store
-from proctor.runs.table import ItemTable, chosen_runs, load_items
 from proctor.stats import Estimate, GroupSums, Pair, Resampling, can_decide
 
 Count = Annotated[int, Field(ge=0)]

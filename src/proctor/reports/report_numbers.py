@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from proctor import runs
+from proctor import results, runs
 from proctor.audits import ALL, Audit, AuditReport, MetricProfile, MetricRanking, RatingsTable
 from proctor.core import (
     ACCURACY,
@@ -55,10 +55,10 @@ class Paired:
     """Every system's runs compared with its run under `baseline`. `without` names runs without a common metric."""
 
     baseline: str
-    comparisons: list[runs.Comparison]
+    comparisons: list[results.Comparison]
     without: list[str]
 
-    def of(self, key: Key) -> list[runs.Comparison]:
+    def of(self, key: Key) -> list[results.Comparison]:
         """The comparisons of one metric."""
         return [
             comparison
@@ -70,15 +70,17 @@ class Paired:
 class Source:
     """The results of one benchmark in one store. `baselines` are shown and not ranked (see `rank_runs`)."""
 
-    def __init__(self, store: runs.Store, benchmark: str, options: runs.Options, baselines: Sequence[str] = ()) -> None:
+    def __init__(
+        self, store: runs.Store, benchmark: str, options: results.Options, baselines: Sequence[str] = ()
+    ) -> None:
         self.baselines = tuple(baselines)
         self._store = store
         self.benchmark = benchmark
         self.options = options
         self.card: runs.BenchmarkCard = store.card(benchmark)
         self.runs: list[runs.Run] = runs.chosen_runs(store, benchmark, options.systems, options.conditions)
-        self.table: runs.ItemTable = runs.load_items(store, self.card, all_items=options.all_items)
-        self._boards: dict[tuple[Key, str], runs.Leaderboard] = {}
+        self.table: results.ItemTable = results.load_items(store, self.card, all_items=options.all_items)
+        self._boards: dict[tuple[Key, str], results.Leaderboard] = {}
 
     def check(self) -> None:
         """Raises `InputError` if there is no run."""
@@ -89,7 +91,7 @@ class Source:
     @cached_property
     def policies(self) -> tuple[FailedPolicy, ...]:
         """The policies for items without a score: one, or both if none is chosen."""
-        return runs.policies(self.options.failed, self.card)
+        return results.policies(self.options.failed, self.card)
 
     @cached_property
     def items(self) -> list[Item]:
@@ -103,9 +105,9 @@ class Source:
         return self._store.items(self.benchmark)
 
     @cached_property
-    def overall(self) -> list[runs.Result]:
+    def overall(self) -> list[results.Result]:
         """All results, not split by facets."""
-        return runs.results(self._store, self.benchmark, replace(self.options, by=())).rows
+        return results.results(self._store, self.benchmark, replace(self.options, by=())).rows
 
     @cached_property
     def served(self) -> tuple[str, ...]:
@@ -184,9 +186,9 @@ class Source:
         """A facet's values in their natural order."""
         return sorted({value for values in self.table.facet(facet) for value in values}, key=natural)
 
-    def by(self, facet: str) -> list[runs.Result]:
+    def by(self, facet: str) -> list[results.Result]:
         """All results, split by one facet."""
-        return runs.results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
+        return results.results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
 
     def metric(self, name: str) -> Metric:
         """A metric's declaration."""
@@ -235,14 +237,14 @@ class Source:
     def _oracles(self) -> set[str]:
         return {run.system for run in self.runs if run.settings.get(runs.ORACLE, False)}
 
-    def board(self, key: Key, condition: str) -> runs.Leaderboard:
+    def board(self, key: Key, condition: str) -> results.Leaderboard:
         """The leaderboard of one metric under one condition."""
         if (key, condition) not in self._boards:
             how = {"condition": condition, "metric": key.metric, "scorer": key.scorer}
-            self._boards[key, condition] = runs.leaderboard(self._store, self.benchmark, **how, options=self.options)
+            self._boards[key, condition] = results.leaderboard(self._store, self.benchmark, **how, options=self.options)
         return self._boards[key, condition]
 
-    def results_of(self, key: Key, condition: str) -> dict[str, runs.Result]:
+    def results_of(self, key: Key, condition: str) -> dict[str, results.Result]:
         """The numbers of one metric under one condition, by system."""
         return {
             row.system: row
@@ -283,9 +285,9 @@ class Source:
         without = [f"{run.system} / {run.condition}" for run, other in both if (run, other) not in pairs]
         if not pairs:
             return None
-        return Paired(baseline, runs.compare_runs(self._store, self.benchmark, pairs, self.options), without)
+        return Paired(baseline, results.compare_runs(self._store, self.benchmark, pairs, self.options), without)
 
-    def gains(self, facet: str) -> list[runs.Comparison]:
+    def gains(self, facet: str) -> list[results.Comparison]:
         """The first condition compared with the baseline of `paired`, split by a facet."""
         if self.paired is None or self.conditions[0] == self.paired.baseline:
             return []
@@ -295,10 +297,10 @@ class Source:
             for system in self.systems
             if (system, first) in by_name and (system, second) in by_name
         ]
-        return runs.compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
+        return results.compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
 
     @cached_property
-    def crossed(self) -> list[runs.Comparison]:
+    def crossed(self) -> list[results.Comparison]:
         """The comparisons of `paired`; with a single condition, all pairs of systems, if these are few."""
         if self.paired is not None:
             return self.paired.comparisons
@@ -306,9 +308,9 @@ class Source:
         if not 2 <= len(chosen) <= _FEW_SYSTEMS or len({run.condition for run in chosen}) > 1:
             return []
         pairs = [pair for pair in combinations(chosen, 2) if self._share_a_metric(*pair)]
-        return runs.compare_runs(self._store, self.benchmark, pairs, self.options)
+        return results.compare_runs(self._store, self.benchmark, pairs, self.options)
 
-    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> runs.Comparison | None:
+    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> results.Comparison | None:
         """Compare two runs, each (system, condition), by one metric. None if they have no item in common."""
         by_name = self._by_name
         if first not in by_name or second not in by_name:
@@ -317,7 +319,7 @@ class Source:
             return None
         pair = [(by_name[first], by_name[second])]
         options = replace(self.options, by=())
-        comparisons = runs.compare_runs(self._store, self.benchmark, pair, options, metrics=(key.metric,))
+        comparisons = results.compare_runs(self._store, self.benchmark, pair, options, metrics=(key.metric,))
         return next(
             (
                 comparison
@@ -328,7 +330,7 @@ class Source:
         )
 
     @cached_property
-    def analysis(self) -> runs.Analysis | str | None:
+    def analysis(self) -> results.Analysis | str | None:
         """The analysis under the first condition, or a sentence on why it is impossible. None if accuracy is not
         scored, there are neither buckets nor facets, or only baselines were run."""
         condition = self.conditions[0]
@@ -337,13 +339,13 @@ class Source:
         known = set(self.table.facet_names())
         split = self.card.buckets or any(facet in known for facet in self.card.facets)
         asked -= self.card.disqualified.keys()
-        if not marked or not split or not asked - set(runs.chosen_baselines(self.runs, self.baselines)):
+        if not marked or not split or not asked - set(results.chosen_baselines(self.runs, self.baselines)):
             return None
         try:
-            return runs.analyse(
+            return results.analyse(
                 self._store,
                 self.benchmark,
-                runs.Contest(
+                results.Contest(
                     condition=condition,
                     systems=tuple(sorted(asked)),
                     baselines=self.baselines,
@@ -353,32 +355,32 @@ class Source:
                 stability=_STABILITY,
                 plan=Resampling(draws=self.options.draws, seed=self.options.seed),
             )
-        except runs.NothingMarkedError:
+        except results.NothingMarkedError:
             return f"Under {condition} no question has a mark, so that systems can't be compared."
 
     @cached_property
-    def orders(self) -> list[runs.OrderedRun]:
+    def orders(self) -> list[results.OrderedRun]:
         """Answers to ordering items under the first policy; empty without such items."""
         known = {item.id: item for item in self.items}
         if all(item.answer.kind != "ordering" for item in known.values()):
             return []
-        return runs.load_orders(self._store, self.runs, self.table, known, self.policies[0])
+        return results.load_orders(self._store, self.runs, self.table, known, self.policies[0])
 
     def statuses(self, run: runs.Run) -> dict[str, int]:
         """How the items of a run ended."""
-        return runs.status_counts(self._store, run, self.table)
+        return results.status_counts(self._store, run, self.table)
 
-    def consumption(self, run: runs.Run) -> runs.Consumption:
+    def consumption(self, run: runs.Run) -> results.Consumption:
         """Time, tokens and money of a run."""
-        return runs.load_consumption(self._store, run, self.table)
+        return results.load_consumption(self._store, run, self.table)
 
     def answers(self, run: runs.Run, first: int) -> dict[int, Answer]:
         """A run's answers to the first items, by place."""
-        return runs.load_answers(self._store, run, self.table, first)
+        return results.load_answers(self._store, run, self.table, first)
 
     def scores(self, run: runs.Run, first: int) -> dict[int, list[Score]]:
         """A run's scores of the first items, by place."""
-        return runs.load_scores(self._store, run, self.table, first)
+        return results.load_scores(self._store, run, self.table, first)
 
     def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""
@@ -387,7 +389,7 @@ class Source:
     @cached_property
     def newest(self) -> str:
         """When the newest run was begun."""
-        created = runs.newest_run(self._store, self.benchmark) or "none"
+        created = results.newest_run(self._store, self.benchmark) or "none"
         return created.replace("T", " ").replace("+00:00", " UTC")
 
     @cached_property

@@ -16,8 +16,8 @@ from typing import Any
 from proctor import core
 from proctor.judges import UNRESOLVED, asked_metrics, decided_by, decided_scores, decided_values, is_decided
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Run, Store
-from proctor.runs.table import chosen_runs
 
 _KEY = ("item", "system", "condition", "judge", "metric")
 _ABOUT = ("question", "reference", "answer", "state", "values", "answer_id")

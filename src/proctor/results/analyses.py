@@ -15,8 +15,8 @@ from pydantic import JsonValue
 
 from proctor.core import ACCURACY, FailedPolicy, count_of, safe_cell, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
-from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
-from proctor.runs.performance import (
+from proctor.results.arrays import ItemTable, load_items, load_labels, load_values
+from proctor.results.performance import (
     AnalysisData,
     AnalysisRow,
     ParsedAnswers,
@@ -27,10 +27,18 @@ from proctor.runs.performance import (
     numbers,
     video_rows,
 )
-from proctor.runs.ranking import Board, Contest, Entry, boards_of, ranked_entries
-from proctor.runs.run_scores import policies
+from proctor.results.ranking import Board, Contest, Entry, boards_of, ranked_entries
+from proctor.results.ranking_tables import (
+    pairwise_win_rows,
+    place_rows,
+    ranking_rows,
+    rule_rows,
+    significance_rows,
+    tau_rows,
+)
+from proctor.results.run_scores import policies
+from proctor.runs.selection import CODE
 from proctor.runs.store import Store
-from proctor.runs.table import CODE, ItemTable, load_items, load_labels, load_values
 from proctor.stats import (
     Difference,
     Estimate,

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.core.csv_files import TableFault, csv_records
 from proctor.core.errors import InputError
 from proctor.core.files import JsonError, load_json, read_bytes
 from proctor.core.formats.base import MOST_CELL_CHARS
-from proctor.core.tables import TableFault, csv_records
-from proctor.core.words import count_of
+from proctor.core.formatting import count_of
 
 _MAX_COLUMNS = 500
 

@@ -24,7 +24,7 @@ from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, s
 
 from proctor.core import Answer, FrozenModel, InputError, Item, Status, first_problem, generator
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts, whole_numbers
+from proctor.runs.bulk_sql import in_parts, whole_numbers
 from proctor.runs.database import StoreAwayError, clock, clock_of, outlasting
 from proctor.runs.leases import LEASE_S, LONGEST_S, RunLostError, lease_time, refuse_owned
 from proctor.runs.store import Run, Store

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, one_of
-from proctor.runs.results import Options, PartResults, check_metrics
-from proctor.runs.run_scores import (
+from proctor.results.arrays import FacetSlices, ItemTable, Series, load_items, load_outcomes, load_series
+from proctor.results.results import Options, PartResults, check_metrics
+from proctor.results.run_scores import (
     BOTH,
     Reader,
     RunScores,
@@ -25,8 +26,8 @@ from proctor.runs.run_scores import (
     run_scores,
 )
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.selection import CODE, chosen_runs
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.table import CODE, FacetSlices, ItemTable, Series, chosen_runs, load_items, load_outcomes, load_series
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import (
-    Benchmark,
-    BenchmarkReader,
-    FailedPolicy,
-    InputError,
-    Item,
-    Metric,
-    OfficialFigure,
-    RecordedAnswers,
-    Status,
-    one_of,
-)
+from proctor.core import BenchmarkReader, FailedPolicy, InputError, Item, Metric, OfficialFigure, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.costs import RunCost, run_costs
-from proctor.runs.run_scores import (
+from proctor.results.arrays import FacetSlices, ItemTable, facet_cells, facets_meant, load_items, load_labels
+from proctor.results.costs import RunCost, run_costs
+from proctor.results.run_scores import (
     BOTH,
     RunScores,
     both_ends,
@@ -37,9 +25,9 @@ from proctor.runs.run_scores import (
     policy_of,
 )
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.selection import chosen_runs
 from proctor.runs.served import served_notes
 from proctor.runs.store import Run, Store
-from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, facets_meant, load_items, load_labels
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
@@ -343,17 +331,12 @@ def items_to_audit(store: Store, benchmark: str, *, all_items: bool = False) -> 
 
 def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:
     """Sets the facet `guessable` by an audit while this store is open; nothing is written."""
-    store.derived[benchmark, GUESSABLE] = _yes_or_no(audit.guessable)
+    store.derived[benchmark, GUESSABLE] = guessable_flags(audit)
 
 
-def flag_guessable(store: Store, benchmark: str, audit: ItemAudit) -> int:
-    """Stores the facet `guessable` of an audit, for `--by guessable`; returns the number of guessable items."""
-    store.set_flags(benchmark, GUESSABLE, _yes_or_no(audit.guessable))
-    return sum(audit.guessable.values())
-
-
-def _yes_or_no(flags: Mapping[str, bool]) -> dict[str, str]:
-    return {item: "yes" if flag else "no" for item, flag in flags.items()}
+def guessable_flags(audit: ItemAudit) -> dict[str, str]:
+    """The facet `guessable` of each item: yes or no."""
+    return {item: "yes" if flag else "no" for item, flag in audit.guessable.items()}
 
 
 @dataclass(frozen=True)
@@ -422,25 +405,3 @@ def summary_title(system: str, condition: str, policy: str) -> str:
     """The title of a run's summary, with the policy if any."""
     counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
     return f"{system} / {condition}{counted.get(policy, '')}"
-
-
-_DRAWS = 100  # intervals are not used
-
-
-async def results_of_recorded(
-    benchmark: Benchmark, recorded: Mapping[str, RecordedAnswers], by: Sequence[tuple[str, ...]] = ((),)
-) -> list[Result]:
-    """The results of recorded answers (by system), split in each of these ways, as `proctor results` gives them after
-    `proctor import`. Failed calls count as wrong. Nothing is stored."""
-    from proctor.metrics import code_scorers
-    from proctor.runs.scoring import import_answers
-
-    with tempfile.TemporaryDirectory(prefix="proctor-verify-") as folder:
-        store = Store(Path(folder) / "recorded.db")
-        scorers = code_scorers(benchmark)
-        for name, answers in recorded.items():
-            await import_answers(
-                store, benchmark, answers, name=name, condition=answers.condition or "video", scorers=scorers
-            )
-        every = (Options(by=facets, draws=_DRAWS, failed=FailedPolicy.WRONG) for facets in by)
-        return [row for options in every for row in results(store, benchmark.name, options).rows]

@@ -10,12 +10,13 @@ from typing import Any
 
 from sqlalchemy import select
 
-from proctor.core import Answer, InputError, Item, Judgement, Metric, Score, Status, one_of
+from proctor.core import Answer, Item, Judgement, Metric, Score, Status
 from proctor.judges import JUDGE_VOTE
+from proctor.results.arrays import load_items, load_raw_series
 from proctor.runs import schema
 from proctor.runs.schema import answer_from_row
+from proctor.runs.selection import chosen_runs, known_items
 from proctor.runs.store import Run, Store
-from proctor.runs.table import chosen_runs, load_items, load_raw_series
 from proctor.stats import Estimate, Resampling, krippendorff_alpha
 
 
@@ -266,9 +267,6 @@ def flagged_votes(
     )
 
 
-_MAX_LISTED = 5
-
-
 @dataclass(frozen=True)
 class GivenAnswer:
     """One run's answer to an item (None: not asked), with its scores and judgements."""
@@ -311,24 +309,6 @@ def item_history(
     items = known_items(store, benchmark, [item_id])
     runs = chosen_runs(store, benchmark, systems, conditions)
     return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
-
-
-def known_items(store: Store, benchmark: str, needed: Sequence[str] = ()) -> dict[str, Item]:
-    """The items of a benchmark by id. Raises `InputError`, with the nearest id, if a `needed` one is missing."""
-    items = {item.id: item for item in store.items(benchmark)}
-    for name in needed:
-        if name not in items:
-            raise InputError(store.shown, f"item of {benchmark}", found=repr(name), expected=_ids(items, name))
-    return items
-
-
-def _ids(items: dict[str, Item], found: str) -> str:
-    """Some known ids: those that contain the input, else the first ones."""
-    alike = [name for name in items if found and found in name]
-    shown = (alike or list(items))[:_MAX_LISTED]
-    hint = "" if alike else one_of(items, found).partition("; ")[2]
-    more = f" … ({len(items)} in all)" if len(items) > len(shown) else ""
-    return f"one of {', '.join(shown)}{more}" + (f"; {hint}" if hint else "")
 
 
 def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:

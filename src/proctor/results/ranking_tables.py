@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, count_of, percent
-from proctor.runs.performance import AnalysisRow
-from proctor.runs.ranking import Board, Contest, Lacking, rank_runs
+from proctor.results.performance import AnalysisRow
+from proctor.results.ranking import Board, Contest, Lacking, rank_runs
 from proctor.runs.store import Run, Store
 from proctor.stats import (
     RANK_RULES,

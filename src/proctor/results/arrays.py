@@ -16,26 +16,21 @@ from sqlalchemy import Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED, metrics_of_kind
+from proctor.results.reading_once import read_once
 from proctor.runs import schema
-from proctor.runs.bulk import (
+from proctor.runs.bulk_sql import (
     Codes,
     driver_rows,
     joined_columns,
     keyed_numbers,
     keyed_texts,
     parted_numbers,
-    read_once,
     whole_numbers,
 )
+from proctor.runs.run_identity import UNSUPPORTED
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.settings import UNSUPPORTED
+from proctor.runs.selection import BASELINES, CODE
 from proctor.runs.store import Run, Store
-
-CODE = "code"
-"""The name of scorers without a model."""
-
-BASELINES = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
-"""The built-in baselines; they run under `text-only`."""
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
@@ -280,25 +275,6 @@ class Series:
     def marked(self) -> NDArray[np.bool_]:
         """The items with a score."""
         return ~np.isnan(self.values)
-
-
-def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()) -> list[Run]:
-    """The runs of a benchmark, of these systems and conditions (none named: all). Raises `InputError` for unknown names."""
-    runs = store.runs(benchmark)
-    for what, names, known in (
-        ("system", systems, {run.system for run in runs}),
-        ("condition", conditions, {run.condition for run in runs}),
-    ):
-        for name in names:
-            if name not in known:
-                raise InputError(
-                    store.shown, found=f"no run with the {what} {name!r}", expected=one_of(sorted(known), name)
-                )
-    return [
-        run
-        for run in runs
-        if (not systems or run.system in systems) and (not conditions or run.condition in conditions)
-    ]
 
 
 def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) -> ItemTable:

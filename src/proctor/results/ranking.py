@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
-from proctor.runs.run_scores import Mask, RunScores, load_accuracy, policies, readings
+from proctor.results.arrays import ItemTable, facets_meant, load_items, load_timed
+from proctor.results.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs.schema import BenchmarkCard, Ruling
+from proctor.runs.selection import BASELINES, CODE, chosen_runs
 from proctor.runs.store import Run, Store
-from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, facets_meant, load_items, load_timed
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
 DEFAULT_BASELINES = ("random", "majority")

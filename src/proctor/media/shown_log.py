@@ -11,7 +11,7 @@ from pydantic import Field
 
 from proctor.core import Frame, FrozenModel, View, count_of
 from proctor.media.audio import Sound
-from proctor.media.entries import StoredPicture
+from proctor.media.frame_archive import StoredPicture
 
 if TYPE_CHECKING:
     from proctor.media.mp4 import ClipFile

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from proctor.core import FailedPolicy, count_of
-from proctor.runs.results import Options
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, policies, policy_of
+from proctor.results.arrays import ItemTable
+from proctor.results.results import Options
+from proctor.results.run_scores import BOTH, RunScores, both_ends, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
+from proctor.runs.selection import BASELINES
 from proctor.runs.store import ORACLE, Run
-from proctor.runs.table import BASELINES, ItemTable
 from proctor.stats import Difference, Resampling, holm_known
 
 BLIND = "text-only"

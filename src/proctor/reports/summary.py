@@ -24,8 +24,8 @@ from proctor.reports.comparisons import significance_words
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import dimension_name, spoken_language
 from proctor.reports.metric_ranking import ALPHA
-from proctor.reports.source import BASELINE, AuditSource, Key, Source
-from proctor.runs import Comparison, LeaderboardRow
+from proctor.reports.report_numbers import BASELINE, AuditSource, Key, Source
+from proctor.results import Comparison, LeaderboardRow
 
 
 def story_of(source: Source) -> Story:
