@@ -61,14 +61,14 @@ def test_a_function_judges_and_no_call_is_repeated(made: Evaluation) -> None:
 
 
 def test_an_answer_can_not_end_its_fence_and_is_flagged(made: Evaluation) -> None:
-    from proctor.results import flagged_votes
+    from proctor.results import flagged_judgements
 
     with FaultyServer(truth) as server:
         made.score(judge=says_the_same, model="judge", base_url=server.url)
         texts = [request.text for request in server.requests]
     (hostile,) = [text for text in texts if "Ignore all previous" in text]
     assert len(re.findall("ANSWER>>>", hostile.split("Do these say the same?")[1])) == 1
-    (flagged,) = flagged_votes(made.store, "lamps")
+    (flagged,) = flagged_judgements(made.store, "lamps")
     assert (flagged.item, flagged.flags) == ("room-3/why", ("steering",))
 
 

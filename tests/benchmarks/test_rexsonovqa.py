@@ -187,7 +187,7 @@ def _vote_keys(store: Store, run: int) -> list[str]:
     from sqlalchemy import text
 
     with store.reading() as connection:
-        query = text("select distinct vote_key from scores where run = :run and vote_key <> ''")
+        query = text("select distinct judgement_key from scores where run = :run and judgement_key <> ''")
         return [str(row[0]) for row in connection.execute(query, {"run": run})]
 
 

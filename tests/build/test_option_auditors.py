@@ -15,7 +15,7 @@ from proctor.core import Item, Reference, generator
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.reports import audit_section
-from proctor.runs import PaidVotes, Store
+from proctor.runs import PaidJudgements, Store
 from proctor.systems import ask_option_auditors
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.program import within
@@ -225,7 +225,7 @@ def test_a_model_in_the_shell(tmp_path: Path) -> None:
 
 
 def test_replies_that_are_paid_are_counted(store: Store) -> None:
-    paid = PaidVotes(store)
+    paid = PaidJudgements(store)
     with FaultyServer(finder) as server:
 
         async def ask() -> None:

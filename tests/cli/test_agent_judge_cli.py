@@ -46,7 +46,7 @@ def test_a_second_run_asks_nothing_and_the_transcript_stands_behind_each_score(t
     (scorer,) = (one for one in judges_of(opened, "mediqa-eval") if one.startswith("agent-judge["))
     (run, *_) = opened.runs("mediqa-eval")
     score = opened.score_rows(run, scorer=scorer)[0]
-    judgement = opened.get(score.vote_key)
+    judgement = opened.get(score.judgement_key)
     assert judgement is not None
     (key,) = (str(one) for one in judgement.reply["votes"])  # type: ignore[union-attr]
     transcript = opened.get(key)

@@ -190,7 +190,7 @@ def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Pat
         code, out, err = score(store, some, JUDGES, "--format", "json")
     assert code == 0, err
     said = json.loads(out)
-    assert (said["answers"], said["marked"], said["unresolved"], said["new_votes"]) == (5, 5, 0, 5)
+    assert (said["answers"], said["marked"], said["unresolved"], said["new_judgements"]) == (5, 5, 0, 5)
     assert [server.count for server in servers[:2]] == before == [5, 5]
     assert down.count == 5
     assert accuracy(store)["panel[a, b, c]"]["value"] == pytest.approx(3 / 10)

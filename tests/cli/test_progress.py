@@ -17,7 +17,7 @@ import pytest
 from proctor.cli import STOPPED, output
 from proctor.core import InputError, Status, Usage, UsageError
 from proctor.judges.dimensions import SearchProgress
-from proctor.runs import JudgeTally, PaidVotes, Tally
+from proctor.runs import JudgeTally, PaidJudgements, Tally
 from tests.support.program import proctor
 
 
@@ -26,8 +26,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def paid(count: int, cost: float | None) -> PaidVotes:
-    made = PaidVotes(cast("Any", None))
+def paid(count: int, cost: float | None) -> PaidJudgements:
+    made = PaidJudgements(cast("Any", None))
     made.count, made.usage = count, Usage(requests=count, cost_usd=cost)
     return made
 

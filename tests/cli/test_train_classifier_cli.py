@@ -122,7 +122,7 @@ def test_its_scores_lead_to_probabilities_and_say_what_it_was_trained_on(
     opened = Store(store)
     (run, *_) = opened.runs("mediqa-eval")
     rows = opened.score_rows(run, scorer=scorer)
-    votes = opened.votes({one.vote_key for one in rows})
+    votes = opened.votes({one.judgement_key for one in rows})
     assert all(one.flags == ("trained-on",) for one in votes.values())
     assert all("probabilities" in json.dumps(one.reply["evidence"]) for one in votes.values())
     asked = proctor(
@@ -192,7 +192,7 @@ def test_each_picture_is_put_into_words_once(tmp_path: Path) -> None:
     opened = Store(store)
     (run, *_) = opened.runs("mediqa-eval")
     (scorer,) = (one for one in judges_of(opened, "mediqa-eval") if one.startswith("classifier-judge["))
-    (vote, *_) = opened.votes({one.vote_key for one in opened.score_rows(run, scorer=scorer)}).values()
+    (vote, *_) = opened.votes({one.judgement_key for one in opened.score_rows(run, scorer=scorer)}).values()
     assert "A red eczema on an arm." in json.dumps(vote.reply["evidence"])
     assert vote.reply["votes"]  # the caption's judgement
     manifest = json.loads((tmp_path / "out" / "judge" / "manifest.json").read_text())

@@ -21,7 +21,7 @@ from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.dimensions.few_shot import refuse_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec
-from proctor.runs import PaidVotes
+from proctor.runs import PaidJudgements
 from tests.support.dimension_cases import ENGLISH, built_from, case, judged, picture, setup
 from tests.support.faulty_server import Calls, Fault, FaultyServer, Request
 from tests.support.rated_pool import RATED, one_port
@@ -102,7 +102,7 @@ def steps_of(said: DimensionScores) -> list[Any]:
 def test_steps_that_led_to_no_scores_are_counted(
     script: list[Calls], faults: Sequence[Fault | None], paid: int
 ) -> None:
-    votes = PaidVotes(Votes())
+    votes = PaidJudgements(Votes())
     said, _ = agent(script, votes=votes, rated=RATED, options={"steps": "3"}, faults=faults)
     assert not said.values
     assert (votes.count, votes.lost, votes.usage.requests) == (0, paid, paid)

@@ -155,7 +155,9 @@ def store(tmp_path: Path) -> Store:
         for name, judge, flags in (("a", "fair", ()), ("b", "learned", (TRAINED_ON,)))
     )
     scores = [Score(item_id="q", metric="overall", value=1.0, scorer="human:r1")]
-    scores += [Score(item_id="q", metric="overall", value=0.5, scorer=one.judge, vote_key=one.key) for one in votes]
+    scores += [
+        Score(item_id="q", metric="overall", value=0.5, scorer=one.judge, judgement_key=one.key) for one in votes
+    ]
     answers = (Answer(item_id="q", text="b", parsed="b"),)
     recorded = RecordedAnswers(answers, scores=tuple(scores), system="s", votes=votes)
     asyncio.run(import_systems(opened, benchmark, [recorded], condition="video"))

@@ -117,7 +117,7 @@ class ByClass:
             return f"Is it correct?\n{shown}"
 
         marks, vote = await self._asked.ask_about(Marks, prompt, item_id=item.id, answer=answer.text)
-        return [Score(item_id=item.id, metric="same", value=marks.correct, scorer=self.name, vote_key=vote.key)]
+        return [Score(item_id=item.id, metric="same", value=marks.correct, scorer=self.name, judgement_key=vote.key)]
 
 
 def _judged_by_class(

@@ -129,7 +129,7 @@ def test_the_majority_is_the_mark_and_each_vote_is_kept_under_its_judge() -> Non
         ("judge_vote", "binary-vote[openai:c]"): (1.0, "right"),
     }
     assert not isinstance(scores, InfrastructureError)
-    behind = {one.scorer: one.vote_key for one in scores if one.vote_key}
+    behind = {one.scorer: one.judgement_key for one in scores if one.judgement_key}
     assert {name: votes.kept[key].judge for name, key in behind.items()} == {name: name for name in behind}
     assert server.count == len(votes.kept) == 3
 
@@ -196,7 +196,7 @@ def test_without_any_vote_nothing_is_said() -> None:
     assert "openai:c" in str(error)
 
 
-def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_votes_still_count() -> None:
+def test_a_judge_that_is_down_is_soon_asked_no_more_and_its_kept_judgements_still_count() -> None:
     votes = Votes()
     texts = [f"Answer {number}." for number in range(40)]
     with FaultyServer(verdict("right")) as server:

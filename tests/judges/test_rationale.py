@@ -100,7 +100,7 @@ def test_four_aspects_with_their_reasons() -> None:
         "rationale_correctness": 3,
         "rationale_consistency": 2,
     }
-    assert {(score.scorer, score.vote_key) for score in scores} == {("rationale[openai:judge]", vote.key)}
+    assert {(score.scorer, score.judgement_key) for score in scores} == {("rationale[openai:judge]", vote.key)}
     assert vote.reply["grounding"] == {"reason": "because", "score": 4}
     assert vote.flags == ("text-only",)
     assert server.requests[0].image_bytes == ()
@@ -148,7 +148,7 @@ def test_no_call_is_paid_twice() -> None:
 def test_no_reason_gets_the_lowest_marks_without_a_call(answer: Answer) -> None:
     with FaultyServer(reply()) as server:
         (scores,) = judged(server, [(item(), answer)])
-    assert [(score.value, score.label, score.vote_key) for score in scores] == [(1.0, "no rationale", "")] * 4
+    assert [(score.value, score.label, score.judgement_key) for score in scores] == [(1.0, "no rationale", "")] * 4
     assert server.count == 0
 
 

@@ -78,7 +78,7 @@ def test_a_verdict_becomes_scores_and_a_vote() -> None:
     assert (rubric.metric, rubric.value, rubric.label) == ("rubric", 1.0, "1 wrong conclusion")
     assert (by_type.metric, by_type.value, by_type.label) == ("rubric_by_error_type", 1.0, "1 wrong conclusion")
     assert (contradiction.metric, contradiction.value) == ("contradiction", 0.0)
-    assert {(score.scorer, score.item_id, score.vote_key) for score in (rubric, by_type, contradiction)} == {
+    assert {(score.scorer, score.item_id, score.judgement_key) for score in (rubric, by_type, contradiction)} == {
         ("three-level[openai:judge]", "q1", vote.key)
     }
     assert vote.reply == {"explanation": "other purpose", "error_type": "wrong_conclusion", "score": 1}
@@ -110,7 +110,7 @@ def test_no_call_is_paid_twice() -> None:
     assert first == again
     assert server.count == 2
     assert len(votes.kept) == 2
-    assert len({scores[0].vote_key for scores in at_once}) == 1
+    assert len({scores[0].judgement_key for scores in at_once}) == 1
 
 
 def asked_at_once(server: FaultyServer, judges: int) -> list[list[Score] | BaseException]:
@@ -199,7 +199,7 @@ def test_a_vote_that_another_process_cast_first_stays() -> None:
 def test_an_answer_that_never_came_gets_nothing_without_a_call(answer: Answer) -> None:
     with FaultyServer(verdict(2, "none")) as server:
         (scores,) = judged(server, [(item(), answer)])
-    assert [(score.value, score.label, score.vote_key) for score in scores] == [
+    assert [(score.value, score.label, score.judgement_key) for score in scores] == [
         (0.0, "0", ""),
         (0.0, "0", ""),
         (0.0, "", ""),

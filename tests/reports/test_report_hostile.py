@@ -80,7 +80,7 @@ def _answered(store: Store, item: Item, text: str) -> tuple[Answer, list[Score]]
     key = f"vote-{item.id[:20].encode().hex()}"
     store.put(Judgement(key=key, judge=text[:90], item_id=item.id, reply={text[:50]: text}, flags=(text[:30],)))
     answer = Answer(item_id=item.id, text=text, problem=text[:200], extra={"said": text}, timing=Timing(model_s=1))
-    return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], vote_key=key)]
+    return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], judgement_key=key)]
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def test_who_when_and_why_stay_on_record(store: Store, tmp_path: Path) -> None:
     told = {"value": "2", "reason": "it is 2", "at": NOW, "metric": "rubric", "instead_of": JUDGE}
     assert vote.judge == "human:Anna"
     assert dict(vote.reply) == told | {"system": "other", "condition": "video"}
-    assert {(one.scorer, one.vote_key) for one in given.scores} == {(JUDGE, vote.key)}
+    assert {(one.scorer, one.judgement_key) for one in given.scores} == {(JUDGE, vote.key)}
 
 
 def test_the_file_shows_what_a_person_needs_and_runs_nothing(store: Store, tmp_path: Path) -> None:

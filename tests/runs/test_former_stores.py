@@ -33,10 +33,10 @@ create table answers (run integer, item integer, status varchar(12) not null, re
   model_s float, media_s float, queue_s float, retry_s float, extra text not null, primary key (run, item))
   without rowid;
 create table scores (run integer, metric varchar(120), scorer varchar(200), item integer, value float not null,
-  label text not null, vote_key varchar(64) not null, primary key (run, metric, scorer, item)) without rowid;
+  label text not null, judgement_key varchar(64) not null, primary key (run, metric, scorer, item)) without rowid;
 create table votes (id integer primary key, key varchar(64) not null unique, judge text not null, item text not null,
   body text not null);
-create index votes_by_item on votes (item);
+create index judgements_by_item on votes (item);
 insert into meta values ('version', '1');
 """
 FIELDS = ("low", "high", "higher_is_better", "percent", "chance", "formats", "levels")

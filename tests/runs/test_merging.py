@@ -48,7 +48,7 @@ def fill(
         value = float(len(text) % 2)
         reply: dict[str, JsonValue] = {"score": value}
         store.put(Judgement(key=key, judge="j", item_id=item, reply=reply, usage=Usage(requests=1, cost_usd=cost)))
-        score = Score(item_id=item, metric="accuracy", value=value, scorer="j", vote_key=key)
+        score = Score(item_id=item, metric="accuracy", value=value, scorer="j", judgement_key=key)
         store.write(run, [(Answer(item_id=item, text=text, parsed=1, usage=Usage(cost_usd=cost)), [score])])
     store.write(run, [(Answer(item_id=item, status=Status.FAILED, reason=f"at {cost}"), []) for item in failed])
 
@@ -139,7 +139,7 @@ def test_a_judgement_that_contradicts_takes_its_scores_with_it(tmp_path: Path, o
         fill(store, "one", {"q1": "a"})
         vote = Judgement(key="k" * 64, judge="j", item_id="q2", reply={"score": value})
         store.put(vote)
-        score = Score(item_id="q2", metric="accuracy", value=1.0, scorer="j", vote_key=vote.key)
+        score = Score(item_id="q2", metric="accuracy", value=1.0, scorer="j", judgement_key=vote.key)
         store.write(store.runs("toy")[0], [(Answer(item_id="q2", text="b", parsed=1), [score])])
     found = {one.what: one for one in merge_stores(target, [first, second][::order])}
     assert (found["judgements"].taken, found["judgements"].refused) == (1, 2)

@@ -33,7 +33,7 @@ from proctor.results import (
     compare,
     compared,
     export_rows,
-    flagged_votes,
+    flagged_judgements,
     judge_agreement,
     leaderboard,
     load_items,
@@ -41,7 +41,7 @@ from proctor.results import (
     results,
 )
 from proctor.results.run_scores import load_accuracy
-from proctor.runs import PaidVotes, Run, Store
+from proctor.runs import PaidJudgements, Run, Store
 from proctor.runs.schema import card_of
 from proctor.stats import RankingPlan, Resampling
 
@@ -273,25 +273,25 @@ def test_agreement_by_hand(store: Store) -> None:
     assert (alone.pairs, alone.alpha.value) == ((), None)
 
 
-def test_flagged_votes_come_with_their_answers(store: Store) -> None:
+def test_flagged_judgements_come_with_their_answers(store: Store) -> None:
     run = add(store, "one", answers(right=4))
     for number, flags in ((1, ("steering",)), (0, ("steering", "contradiction")), (2, ())):
         key = f"{number}" * 64
         store.put(Judgement(key=key, judge="j", item_id=f"text{number}", reply={"verdict": "right"}, flags=flags))
-        mark = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", vote_key=key)
+        mark = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", judgement_key=key)
         store.add_scores(run, [mark])
-    found = flagged_votes(store, "mixed")
+    found = flagged_judgements(store, "mixed")
     assert [(one.item, one.flags, one.text) for one in found] == [
         ("text0", ("steering", "contradiction"), "text 0"),
         ("text1", ("steering",), "text 1"),
     ]
-    assert flagged_votes(store, "mixed", conditions=["video"]) == found
+    assert flagged_judgements(store, "mixed", conditions=["video"]) == found
     with pytest.raises(InputError, match="no run with the system 'two'"):
-        flagged_votes(store, "mixed", ["two"])
+        flagged_judgements(store, "mixed", ["two"])
 
 
 def test_what_votes_cost_is_added_up_once(store: Store) -> None:
-    paid = PaidVotes(store)
+    paid = PaidJudgements(store)
     vote = Judgement(key="0" * 64, judge="j", item_id="text0", reply={}, usage=Usage(requests=1, cost_usd=0.5))
     assert paid.get(vote.key) is None
     paid.put(vote)

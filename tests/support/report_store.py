@@ -138,7 +138,7 @@ def _judged(store: Store, run: Run, item: Item, right: bool, base: Answer) -> tu
     )
     store.put(vote)
     score = Score(
-        item_id=item.id, metric="helpful", value=value, scorer="the-judge", label=str(value), vote_key=vote.key
+        item_id=item.id, metric="helpful", value=value, scorer="the-judge", label=str(value), judgement_key=vote.key
     )
     return base.model_copy(update={"text": text, "parsed": text}), [score]
 

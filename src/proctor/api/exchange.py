@@ -148,7 +148,9 @@ async def import_answers_async(
     runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
     again = await score_changed(opened, loaded.name, loaded.scorers)
     await add_baselines(opened, loaded, scorers, seed=given["seed"])
-    kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
+    kept = (
+        f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.judgements), 'judgement')}"
+    )
     done = (f"{kept} as {name} / {under} in {opened.shown}",)
     notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded))
     remember(opened, loaded)

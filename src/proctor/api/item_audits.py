@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit, ModelReplies
     from proctor.core import Item
     from proctor.models import ModelSpec
-    from proctor.runs import PaidVotes, Store
+    from proctor.runs import PaidJudgements, Store
 
 
 async def ask_option_auditors(
     items: Sequence[Item],
     models: Sequence[str | ModelSpec],
-    paid: PaidVotes,
+    paid: PaidJudgements,
     options: ModelOptions,
     *,
     seed: int = 0,

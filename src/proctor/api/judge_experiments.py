@@ -387,7 +387,7 @@ async def prepare_probes(
     """The first step of `perturb_async`: check everything before a call is paid."""
     from proctor.audits import PERTURBATIONS
     from proctor.core import one_of
-    from proctor.runs import BASELINES, AnswersOf, SecondVotes, chosen_runs
+    from proctor.runs import BASELINES, AnswersOf, SecondJudgements, chosen_runs
 
     scorers, names = listed(given["scorer"]), listed(given["perturbations"]) or list(PERTURBATIONS)
     if not scorers:
@@ -408,7 +408,7 @@ async def prepare_probes(
         how = _as_scored(given, scorer)
         first = second = await prepare_alone(where, scorer, how, where.store)
         if given["model"]:
-            second = await prepare_alone(where, scorer, how, SecondVotes(where.store))
+            second = await prepare_alone(where, scorer, how, SecondJudgements(where.store))
         both += zip(first, second, strict=True)
     return PreparedProbes(tuple(both), tuple(answers.probes(drawn, names, given["seed"])), given, tuple(names))
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import DimensionJudge, FewShotExamples, RatedCase
     from proctor.judges.embedded import TrainingMaterial
-    from proctor.runs import PaidVotes, Store
+    from proctor.runs import PaidJudgements, Store
 
 FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
 
@@ -108,7 +108,7 @@ class PreparedFit:
     make: Callable[[asyncio.Event | None, Callable[[Any], None]], Awaitable[FittedJudge]]
     notes: tuple[str, ...] = ()
     calls: int = 0
-    paid: "PaidVotes | None" = None
+    paid: "PaidJudgements | None" = None
 
 
 def prepare_fit(
@@ -240,7 +240,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
         few_shot_judge,
         search_examples,
     )
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     pool = RatedPool(list(ratings_in(store, benchmark)[1].values()))
     clients = ClientPool(ModelAccess(given).specs([given["model"]]))
@@ -252,7 +252,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
     before = (
         f"at most {count_of(calls, 'answer')} to rate ({parts}); those that {store.shown} has are not asked for again"
     )
-    paid, prompts = PaidVotes(store), judge_prompts_of(store.card(benchmark).read_by)
+    paid, prompts = PaidJudgements(store), judge_prompts_of(store.card(benchmark).read_by)
     how: Any = {"allow_missing": given["allow_missing"], "concurrency": given["concurrency"]}
 
     def judge(chosen: "FewShotExamples") -> "DimensionJudge":

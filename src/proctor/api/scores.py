@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from proctor.media import Excerpts
     from proctor.metrics.text import BertScoreSettings
     from proctor.models import ModelClient
-    from proctor.runs import JudgeTally, PaidVotes, Run, Store
+    from proctor.runs import JudgeTally, PaidJudgements, Run, Store
 
 BERTSCORE = "bertscore"
 """Given as `judge`, compares rationales with those of the references, without a model."""
@@ -52,7 +52,7 @@ class Scored:
 
     by: dict[str, int]
     tally: JudgeTally | None = None
-    paid: PaidVotes | None = None
+    paid: PaidJudgements | None = None
     notes: tuple[str, ...] = field(default=())
     there: dict[str, int] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class PreparedScorer:
     runs: tuple[Run, ...]
     scorer: Scorer
     asked: Scorer
-    paid: PaidVotes
+    paid: PaidJudgements
     options: ScoreOptions
     models: Sequence[ModelClient | ClientPool] = ()
     dimensions: bool = False
@@ -152,38 +152,38 @@ async def prepare_scorers(
 
 
 async def prepare_alone(
-    where: Stored, scorer: str | Scorer | JudgeFunction, given: ScoreOptions, votes: JudgementCache
+    where: Stored, scorer: str | Scorer | JudgeFunction, given: ScoreOptions, judgements: JudgementCache
 ) -> list[PreparedScorer]:
-    """A judge or metrics to score texts that are no stored answers. Models' replies are cached in `votes`; nothing else
+    """A judge or metrics to score texts that are no stored answers. Models' replies are cached in `judgements`; nothing else
     is stored."""
     from proctor.judges import JUDGES, JudgeFunction
     from proctor.metrics import SCORERS
     from proctor.metrics.text import SimilarityScorer, text_metrics
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     judging = isinstance(scorer, str) and scorer.partition(":")[0] in JUDGES.names()
     in_file = isinstance(scorer, str) and is_file_address(scorer)
     asks = isinstance(scorer, JudgeFunction) or judging or (in_file and bool(listed(given["model"])))
     if isinstance(scorer, str | JudgeFunction) and asks:
-        return [await _judging(where, scorer, given, votes)]
+        return [await _judging(where, scorer, given, judgements)]
     by: list[Any] = [scorer]
     if isinstance(scorer, str):
         rating = where.store.card(where.benchmark).rating
         known = in_file or scorer in SCORERS.names()
         by = [_named(scorer)] if known else [SimilarityScorer(metric, rating) for metric in text_metrics([scorer])]
-    return [PreparedScorer(where, (), one, one, PaidVotes(votes), given) for one in by]
+    return [PreparedScorer(where, (), one, one, PaidJudgements(judgements), given) for one in by]
 
 
 async def _judging(
-    where: Stored, named: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None = None
+    where: Stored, named: str | JudgeFunction, given: ScoreOptions, judgements: JudgementCache | None = None
 ) -> PreparedScorer:
-    """A judge whose judgements are cached in the store, or in `votes` for texts that are no stored answers."""
+    """A judge whose judgements are cached in the store, or in `judgements` for texts that are no stored answers."""
     from proctor.judges import judge_in_file, rates_dimensions
     from proctor.judges.dimensions import RatesDimensions
 
     judge = judge_in_file(named) if isinstance(named, str) and is_file_address(named) else named
     if isinstance(judge, RatesDimensions) or (isinstance(judge, str) and rates_dimensions(judge.partition(":")[0])):
-        return await _by_dimensions(where, judge, given, votes)
+        return await _by_dimensions(where, judge, given, judgements)
     refused = next((one for one in ("options", "dimensions", "rated") if given[one]), None)
     if refused is not None:
         raise UsageError(
@@ -196,16 +196,16 @@ async def _judging(
             f"{judge.address or judge.name} asks a model. Give one: --model PROVIDER:NAME. A function that asks none is a "
             "metric: --metric"
         )
-    return await _by_judge(where, judge, given, votes)
+    return await _by_judge(where, judge, given, judgements)
 
 
 async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions) -> list[PreparedScorer | Scored]:
     from proctor.metrics import SCORERS, refuse_over_items
     from proctor.metrics.text import SimilarityScorer, text_metrics
-    from proctor.runs import PaidVotes, score_answers
+    from proctor.runs import PaidJudgements, score_answers
 
     made: list[PreparedScorer | Scored] = []
-    runs, paid = _runs(where), PaidVotes(where.store)
+    runs, paid = _runs(where), PaidJudgements(where.store)
     for one in metrics:
         if isinstance(one, str) and not is_file_address(one) and one not in SCORERS.names():
             for metric in text_metrics([one]):
@@ -229,7 +229,7 @@ def _named(metric: str) -> Scorer:
 
 def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     from proctor.metrics.text import RationaleScorer, load_bertscore
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     if given["prompt"]:
         raise UsageError(f"BERTScore asks no model. Leave --prompt {given['prompt']} out.")
@@ -242,16 +242,16 @@ def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     for run in runs:
         answers = where.store.answers(run)
         scorer.prepare([(item, answers[item.id]) for item in items if item.id in answers])
-    return PreparedScorer(where, runs, scorer, scorer, PaidVotes(where.store), given, notes=notes)
+    return PreparedScorer(where, runs, scorer, scorer, PaidJudgements(where.store), given, notes=notes)
 
 
 async def _by_judge(
-    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None
+    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, judgements: JudgementCache | None
 ) -> PreparedScorer:
     from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
-    paid, media, access = PaidVotes(votes or where.store), given["media"], ModelAccess(given)
+    paid, media, access = PaidJudgements(judgements or where.store), given["media"], ModelAccess(given)
     excerpts = excerpts_as(where.store.card(where.benchmark).excerpts, given["media_as"])
     frames = None if media is None else frames_of(media, excerpts)
     prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] and isinstance(judge, str) else None
@@ -278,19 +278,19 @@ async def _by_judge(
 
 
 async def _by_dimensions(
-    where: Stored, judge: str | RatesDimensions, given: ScoreOptions, votes: JudgementCache | None
+    where: Stored, judge: str | RatesDimensions, given: ScoreOptions, judgements: JudgementCache | None
 ) -> PreparedScorer:
     from proctor.judges import build_dimension_judge
     from proctor.judges.dimensions import ClientPool, JudgeSetup
     from proctor.models import reachable
     from proctor.results import scored_cases
-    from proctor.runs import NoVotes, PaidVotes
+    from proctor.runs import NoJudgements, PaidJudgements
 
     if given["fallback"]:
         raise UsageError("A judge of dimensions has no fallback. Leave --fallback-model out.")
     store, benchmark = where.store, where.benchmark
     scheme, prompts = _scheme(where, given["dimensions"])
-    paid, pool = PaidVotes(votes or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
+    paid, pool = PaidJudgements(judgements or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
     name, _, folder = judge.partition(":") if isinstance(judge, str) else ("", "", "")
     images = media_at(given["media"])
     rated = open_store(given["rated"], create=False) if given["rated"] else store
@@ -309,7 +309,7 @@ async def _by_dimensions(
     )
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
-    book = store if votes is None else NoVotes()
+    book = store if judgements is None else NoJudgements()
     scorer = build_dimension_judge(name or judge, setup, scheme, book, images)
     await reachable(url for client in pool.opened for url in client.servers)
     of_file = scheme if given["dimensions"] else None

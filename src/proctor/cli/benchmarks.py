@@ -200,9 +200,9 @@ def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
     for score in given_answer.scores:
         label = f" ({score.label})" if score.label else ""
         say(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
-    for vote in given_answer.votes:
-        flags = f" flagged: {', '.join(vote.flags)}" if vote.flags else ""
-        say(f"  {vote.judge} replied{flags}: {_value(vote.reply)}")
+    for judgement in given_answer.judgements:
+        flags = f" flagged: {', '.join(judgement.flags)}" if judgement.flags else ""
+        say(f"  {judgement.judge} replied{flags}: {_value(judgement.reply)}")
 
 
 def _prompt(benchmark: str, item: Item) -> list[str]:
@@ -312,9 +312,9 @@ def _option_auditors(
 ) -> list[ModelReplies]:
     """The replies of models about options, with a progress bar; a note says what they cost."""
     from proctor import api
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
-    paid = PaidVotes(api.open_store(store, create=False))
+    paid = PaidJudgements(api.open_store(store, create=False))
     with show_steps("asking about options", 1) as progress:
         found = asyncio.run(api.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
     note(*spent(paid))

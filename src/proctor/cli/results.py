@@ -170,9 +170,12 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
     from proctor.reports import records_table
-    from proctor.results import flagged_votes
+    from proctor.results import flagged_judgements
 
-    found = [vote.to_json() for vote in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
+    found = [
+        judgement.to_json()
+        for judgement in flagged_judgements(store, benchmark, chosen["systems"], chosen["conditions"])
+    ]
     names = ("system", "condition", "item", "judge", "flags", "reply", "text")
     shown = ({"flags": ", ".join(row["flags"]), "reply": json.dumps(row["reply"], ensure_ascii=False)} for row in found)
     cells = [{name: str((row | own)[name]) for name in names} for row, own in zip(found, shown, strict=True)]

@@ -161,7 +161,7 @@ def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputForma
     rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, scorer.scorer.name)
     if output is OutputFormat.JSON and tally is not None:
         counts = {"scored": tally.marked, "without_a_score": tally.unmarked, "left": tally.left}
-        cost = {"new_votes": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
+        cost = {"new_judgements": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
         said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
         print_json({"judge": scorer.scorer.name, "store": store.shown, **counts, **cost, **said})
         return
@@ -182,19 +182,22 @@ def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputForma
 
 
 def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    from proctor.results import flagged_votes
+    from proctor.results import flagged_judgements
 
     where, tally, paid = scorer.where, scored.tally, scorer.paid
     agreement, systems = _agreement(scorer, *drawn), {run.system for run in scorer.runs}
-    flagged = flagged_votes(where.store, where.benchmark, where.systems, where.conditions)
-    flagged = [vote for vote in flagged if vote.system in systems]
+    flagged = flagged_judgements(where.store, where.benchmark, where.systems, where.conditions)
+    flagged = [judgement for judgement in flagged if judgement.system in systems]
     if tally is None:
         return
     if output is OutputFormat.JSON:
         counts = {"answers": tally.total, "marked": tally.marked, "unresolved": tally.unresolved}
         counts |= {"unmarked": tally.total - tally.marked - tally.unresolved, "left": tally.left}
-        cost = {"new_votes": paid.count, "usage": paid.usage.model_dump(mode="json")}
-        said = {"agreement": agreement and agreement.to_json(), "flagged": [vote.to_json() for vote in flagged]}
+        cost = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
+        said = {
+            "agreement": agreement and agreement.to_json(),
+            "flagged": [judgement.to_json() for judgement in flagged],
+        }
         print_json({"judge": scorer.scorer.name, **counts, **cost, **said})
         return
     say(f"{count_of(tally.marked, 'answer')} marked by {scorer.scorer.name} in {where.store.shown}")
@@ -347,8 +350,8 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
     note(
         *(
             line
-            for paid_votes in {id(paid_votes): paid_votes for paid_votes in paid}.values()
-            for line in spent(paid_votes)
+            for paid_judgements in {id(paid_judgements): paid_judgements for paid_judgements in paid}.values()
+            for line in spent(paid_judgements)
         )
     )
 

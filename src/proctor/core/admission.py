@@ -2,7 +2,7 @@
 
 Benchmarks, recorded answers, answers, scores and settings of functions and classes alike. An error names the package or
 the file, the place, what was found, and what was expected. Proctor's own scorers are exempt where they may do more than
-others: a panel also stores the votes of its judges.
+others: a panel also stores the judgements of its judges.
 """
 
 from __future__ import annotations

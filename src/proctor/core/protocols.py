@@ -116,7 +116,7 @@ class JudgementCache(Protocol):
     def get(self, key: str) -> Judgement | None:
         """The judgement with this key, or None."""
 
-    def put(self, vote: Judgement) -> None:
+    def put(self, judgement: Judgement) -> None:
         """Store a judgement; it is on disk on return. Existing keys are not overwritten."""
 
 
@@ -222,12 +222,12 @@ class RecordedAnswers:
     and `repeated` the items with the same answer in several records, of which one was taken.
 
     >>> from proctor.core import Answer
-    >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
+    >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).judgements
     ()
     """
 
     answers: tuple[Answer, ...]
-    votes: tuple[Judgement, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     scores: tuple[Score, ...] = ()
     settings: dict[str, JsonValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -72,11 +72,11 @@ class JudgeFunction:
         self.address = ""  # path/to/file.py:name, if it was named so
         self.__doc__ = function.__doc__
 
-    def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
+    def __call__(self, client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer:
         """The scorer. Raises `InputError` for a prompt template: the function writes its own prompt."""
         if prompt is not None:
             raise InputError(prompt, f"judge {self.name}", found="a prompt", expected="none: it writes its own")
-        return FunctionJudge(self, client, votes)
+        return FunctionJudge(self, client, judgements)
 
 
 def _one(function: PlainFunction, declared: MetricOptions) -> Metric:
@@ -101,13 +101,13 @@ def _several(place: str, metrics: Sequence[Metric], declared: MetricOptions) -> 
 class FunctionJudge:
     """The scorer of a `JudgeFunction` and a model."""
 
-    def __init__(self, made: JudgeFunction, client: ModelClient, votes: JudgementCache) -> None:
+    def __init__(self, made: JudgeFunction, client: ModelClient, judgements: JudgementCache) -> None:
         self.name = f"{made.name}[{client.name}]"
         self.metrics = made.metrics
         self._made = made
         self.made_of = made.function.function
         self._client = client
-        self._asked = CachedModel(self.name, client, votes)
+        self._asked = CachedModel(self.name, client, judgements)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -156,7 +156,7 @@ class FunctionJudge:
                 metric=metric.name,
                 value=in_range(values[metric.name], metric, item, self._made.address),
                 scorer=self.name,
-                vote_key=question.last_vote,
+                judgement_key=question.last_judgement,
             )
             for metric in metrics
         ]
@@ -184,11 +184,11 @@ class _Question:
         self._asked = asked
         self._item_id = item_id
         self._text = text
-        self.last_vote = ""
+        self.last_judgement = ""
 
     async def ask(self, prompt: str, form: type[T]) -> T:
-        reply, vote = await self._asked.ask_about(form, lambda _: prompt, item_id=self._item_id, answer=self._text)
-        self.last_vote = vote.key
+        reply, judgement = await self._asked.ask_about(form, lambda _: prompt, item_id=self._item_id, answer=self._text)
+        self.last_judgement = judgement.key
         return reply
 
     def blocking(self, loop: asyncio.AbstractEventLoop) -> Callable[[str, type[T]], T]:

@@ -182,8 +182,10 @@ async def _vote(judge: BinaryVote, item: core.Item, answer: core.Answer) -> core
 
 @OfSeveral
 def majority_panel(
-    clients: Sequence[ModelClient], votes: core.JudgementCache, prompt: Path | None, briefing: core.Briefing
+    clients: Sequence[ModelClient], judgements: core.JudgementCache, prompt: Path | None, briefing: core.Briefing
 ) -> core.Scorer:
     """Short answers right or wrong by the majority of up to three models (FOCUS)."""
     wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
-    return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])
+    return Panel(
+        [BinaryVote(client, judgements, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients]
+    )

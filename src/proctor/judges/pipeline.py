@@ -454,7 +454,7 @@ def build(setup: JudgeSetup) -> DimensionJudge:
         scale = replace(RATING, template="pipeline")
         variant = "" if fit is None else "learned"
         return ModelJudge(
-            name, client, setup.votes, scale=scale, contexts=[context], variant=variant, prompts=setup.prompts
+            name, client, setup.judgements, scale=scale, contexts=[context], variant=variant, prompts=setup.prompts
         )
     if fit is None:
         expected = "a model (--model), or fit=FILE (proctor judge fit --method pipeline)"

@@ -101,7 +101,7 @@ class PublishedVerdict(Verdict):
 
 
 def verdict_scores(
-    score: int, error_type: ErrorType | str, *, item_id: str, scorer: str, vote_key: str = ""
+    score: int, error_type: ErrorType | str, *, item_id: str, scorer: str, judgement_key: str = ""
 ) -> list[Score]:
     """The three scores of one verdict: `rubric` (by its score), `rubric_by_error_type`, `contradiction`.
 
@@ -119,7 +119,7 @@ def verdict_scores(
         (CONTRADICTION, verdict.contradicts_itself, ""),
     ]
     return [
-        Score(item_id=item_id, metric=metric.name, value=value, label=label, scorer=scorer, vote_key=vote_key)
+        Score(item_id=item_id, metric=metric.name, value=value, label=label, scorer=scorer, judgement_key=judgement_key)
         for metric, value, label in said
     ]
 
@@ -261,11 +261,11 @@ def decided_values(metric: Metric, rating: RatingScheme | None) -> tuple[str, ..
 
 
 def decided_scores(
-    metric: Metric, said: str, rating: RatingScheme | None, *, item_id: str, scorer: str, vote_key: str
+    metric: Metric, said: str, rating: RatingScheme | None, *, item_id: str, scorer: str, judgement_key: str
 ) -> list[Score]:
     """The scores that follow from a person's value of a metric; none if that is not one of its values.
 
-    >>> keys = {"item_id": "q1", "scorer": "j", "vote_key": ""}
+    >>> keys = {"item_id": "q1", "scorer": "j", "judgement_key": ""}
     >>> [(one.metric, one.value) for one in decided_scores(RUBRIC, "1 wrong conclusion", None, **keys)]
     [('rubric', 1.0), ('rubric_by_error_type', 1.0), ('contradiction', 0.0)]
     >>> decided_scores(ACCURACY, "0.5", None, **keys)
@@ -275,7 +275,7 @@ def decided_scores(
         error_type = next((error for error, known in _LABEL.items() if known == said), None)
         if error_type is None:
             return []
-        return verdict_scores(int(said[0]), error_type, item_id=item_id, scorer=scorer, vote_key=vote_key)
+        return verdict_scores(int(said[0]), error_type, item_id=item_id, scorer=scorer, judgement_key=judgement_key)
     value, label = cell_number(said), ""
     if metric.name == ACCURACY.name:
         value, label = _RIGHT.get(said), said
@@ -283,4 +283,6 @@ def decided_scores(
         value = value if value in {float(one) for one in allowed} else None
     if value is None or not metric.low <= value <= metric.high:
         return []
-    return [Score(item_id=item_id, metric=metric.name, value=value, scorer=scorer, label=label, vote_key=vote_key)]
+    return [
+        Score(item_id=item_id, metric=metric.name, value=value, scorer=scorer, label=label, judgement_key=judgement_key)
+    ]

@@ -27,14 +27,14 @@ _SAID, _ARGUMENTS = 2000, 1000  # characters that are kept of what a model says 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """A tool's result: `told` (text or JSON), and pictures; `failed` if it could not do what was requested. `votes` are
+    """A tool's result: `told` (text or JSON), and pictures; `failed` if it could not do what was requested. `judgements` are
     the keys of judgements behind it, and `usage` is theirs: it counts towards the agent's limits, and is recorded with
     them."""
 
     told: JsonValue
     pictures: tuple[Frame, ...] = ()
     failed: bool = False
-    votes: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
@@ -216,8 +216,8 @@ class _Turn:
         entry: dict[str, JsonValue] = {"tool": call.tool_name, "arguments": arguments, "result": result.told}
         if result.pictures:
             entry["pictures"] = [hashlib.sha256(picture.jpeg).hexdigest() for picture in result.pictures]
-        if result.votes:
-            entry["votes"] = [*result.votes]
+        if result.judgements:
+            entry["judgements"] = [*result.judgements]
         self.told.append(entry | ({"failed": True} if result.failed else {}))
 
 

@@ -1,7 +1,7 @@
 """The data of the item browser in a report, from a store's answers or from rated answers, within limits.
 
 The data are JSON, which the page's script shows as text: `runs` (system, condition, whether it is a baseline), `facets`
-(name, words, values), `statuses`, `items` with their `answers`, `votes` (replies of judges), and, for rated answers,
+(name, words, values), `statuses`, `items` with their `answers`, `judgements` (replies of judges), and, for rated answers,
 `ratings` (the raters' name, metrics, dimensions). A shortened text is a list of its beginning and the number of missing
 characters.
 """
@@ -61,7 +61,7 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
     ]
     runs = source.ordered_runs
     answers: list[list[str]] = [[] for _ in kept]
-    votes_of: list[set[int]] = [set() for _ in kept]
+    judgements_by_key: list[set[int]] = [set() for _ in kept]
     statuses: set[str] = set()
     for number, run in enumerate(runs):
         scores, given = source.scores(run, len(kept)), source.answers(run, len(kept))
@@ -69,10 +69,10 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
             made = maker.answer(number, kept[place], given[place], scores.get(place, []))
             answers[place].append(compact(made))
             statuses.add(made["status"])
-            votes_of[place].update(mark["vote"] for mark in made.get("marks", ()) if "vote" in mark)
+            judgements_by_key[place].update(mark["judgement"] for mark in made.get("marks", ()) if "judgement" in mark)
     texts = [f'{compact(item)[:-1]},"answers":[{",".join(own)}]}}' for item, own in zip(items, answers, strict=True)]
     whole = _within(texts, limits.characters)
-    votes = source.votes(maker.votes)
+    judgements = source.judgements(maker.judgements)
     head = {
         "runs": [
             {
@@ -87,9 +87,10 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
         "statuses": sorted(statuses),
     }
     by_number = {
-        number: maker.content.vote(votes[key]) if key in votes else None for key, number in maker.votes.items()
+        number: maker.content.judgement(judgements[key]) if key in judgements else None
+        for key, number in maker.judgements.items()
     }
-    data = pack(head, texts[:whole], by_number, votes_of[:whole], limit=limits.bytes)
+    data = pack(head, texts[:whole], by_number, judgements_by_key[:whole], limit=limits.bytes)
     shown.items = data.kept
     shown.answers = sum(map(len, answers[: data.kept]))
     shown.items_left_out = len(source.items) - data.kept
@@ -102,7 +103,7 @@ class _StoredMaker:
     source: Source
     content: Content
     thumbnails: Thumbnails | None
-    votes: dict[str, int] = field(default_factory=dict)
+    judgements: dict[str, int] = field(default_factory=dict)
 
     def item(self, item: core.Item, facets: dict[str, list[str]]) -> dict[str, Any]:
         text = self.content.text
@@ -195,8 +196,8 @@ class _StoredMaker:
             data["value"] = core.clean(score.label)
         elif score.label and score.label != shown:
             data["label"] = core.clean(score.label)
-        if score.vote_key:
-            data["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
+        if score.judgement_key:
+            data["judgement"] = self.judgements.setdefault(score.judgement_key, len(self.judgements))
         return data
 
 
@@ -377,7 +378,7 @@ class _RatedMaker:
                     "rated": {},
                 }
                 if said := source.judgements.get(key):
-                    found[key]["said"] = [self.content.vote(judgement) for judgement in said]
+                    found[key]["said"] = [self.content.judgement(judgement) for judgement in said]
             found[key]["rated"][number[rating.dimension]] = [given[rating.key], *self._scores(rating.key)]
         by_item: dict[str, list[dict[str, Any]]] = {}
         for (item, _), answer in found.items():

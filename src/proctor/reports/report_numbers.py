@@ -382,9 +382,9 @@ class Source:
         """A run's scores of the first items, by place."""
         return results.load_scores(self._store, run, self.table, first)
 
-    def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
+    def judgements(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""
-        return self._store.votes(keys)
+        return self._store.judgements(keys)
 
     @cached_property
     def newest(self) -> str:

@@ -59,7 +59,7 @@ def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[i
 
 def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, list[Score]]:
     """The scores of one run for the `first` items of the table, by the item's place, in the order of metric and scorer."""
-    table, names = schema.scores, ("metric", "value", "scorer", "label", "vote_key")
+    table, names = schema.scores, ("metric", "value", "scorer", "label", "judgement_key")
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
         for numbers in _chunks(items, first):

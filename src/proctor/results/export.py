@@ -303,7 +303,7 @@ def _run(row: Row, shown: Mapping[str, str]) -> Row:
 def _score(row: Row, judges: Mapping[str, str]) -> Row:
     """Without judgements and names of people who decided."""
     label = DECIDED_BY_A_PERSON if is_decided(row["label"]) else row["label"]
-    return row | {"scorer": judges[row["scorer"]], "vote_key": "", "label": label}
+    return row | {"scorer": judges[row["scorer"]], "judgement_key": "", "label": label}
 
 
 def _answer(row: Row) -> Row:

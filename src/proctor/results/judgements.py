@@ -64,15 +64,15 @@ def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str
     for run in runs:
         every = store.score_rows(run, scorer=scorer)
         rows = [row for row in every if row.metric in metrics] or every
-        votes = store.votes(row.vote_key for row in rows if row.vote_key)
+        judgements = store.judgements(row.judgement_key for row in rows if row.judgement_key)
         values: dict[str, dict[str, float]] = {}
         behind: dict[str, str] = {}
         for row in rows:
             values.setdefault(row.item_id, {})[row.metric] = float(row.value)
-            behind[row.item_id] = row.vote_key
+            behind[row.item_id] = row.judgement_key
         for item in sorted(values, key=lambda name: order[name]):
-            vote = votes.get(behind[item])
-            flags, reply = (vote.flags, vote.reply) if vote else ((), {})
+            judgement = judgements.get(behind[item])
+            flags, reply = (judgement.flags, judgement.reply) if judgement else ((), {})
             found.append(DimensionJudgement(item, run.system, run.condition, scorer, values[item], flags, reply))
     return found
 
@@ -138,8 +138,8 @@ class JudgePair:
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """All pairs, and Krippendorff's alpha over all votes (nominal, with an interval over groups): 1 is full agreement, 0
-    the chance level. None if no answer has two votes, or all votes are equal."""
+    """All pairs, and Krippendorff's alpha over all judgements (nominal, with an interval over groups): 1 is full agreement, 0
+    the chance level. None if no answer has two judgements, or all judgements are equal."""
 
     judges: tuple[str, ...]
     pairs: tuple[JudgePair, ...]
@@ -173,33 +173,33 @@ def judge_agreement(
 ) -> JudgeAgreement:
     """The agreement of these judges (scorer names) on the answers of these runs.
 
-    A pair leaves out answers without a vote of both. Answers that need no vote (late, missing, too long) are left out.
+    A pair leaves out answers without a judgement of both. Answers that need no judgement (late, missing, too long) are left out.
     """
     items = load_items(store, store.card(benchmark), all_items=all_items)
-    votes: dict[str, dict[tuple[int, int], float]] = {judge: {} for judge in judges}
+    judgements: dict[str, dict[tuple[int, int], float]] = {judge: {} for judge in judges}
     for run in runs:
         for series in load_raw_series(store, run, items):
-            if series.metric == metric.name and series.scorer in votes:
-                votes[series.scorer].update(
+            if series.metric == metric.name and series.scorer in judgements:
+                judgements[series.scorer].update(
                     {
                         (run.id, position): float(series.values[position])
                         for position in series.marked.nonzero()[0].tolist()
                     }
                 )
-    flat = [(vote, *key) for by_answer in votes.values() for key, vote in by_answer.items()]
+    flat = [(judgement, *key) for by_answer in judgements.values() for key, judgement in by_answer.items()]
     alpha = krippendorff_alpha(
-        [vote for vote, _, _ in flat],
+        [judgement for judgement, _, _ in flat],
         [(run, position) for _, run, position in flat],
         [items.groups[items.group[position]] for _, _, position in flat],
         "nominal",
         plan=Resampling(draws=draws, seed=seed),
     )
-    pairs = (_pair(first, second, votes) for first, second in combinations(judges, 2))
+    pairs = (_pair(first, second, judgements) for first, second in combinations(judges, 2))
     return JudgeAgreement(tuple(judges), tuple(pairs), alpha)
 
 
-def _pair(first: str, second: str, votes: dict[str, dict[tuple[int, int], float]]) -> JudgePair:
-    one, other = votes[first], votes[second]
+def _pair(first: str, second: str, judgements: dict[str, dict[tuple[int, int], float]]) -> JudgePair:
+    one, other = judgements[first], judgements[second]
     both = sorted(one.keys() & other.keys())
     return JudgePair(
         first=first,
@@ -212,8 +212,8 @@ def _pair(first: str, second: str, votes: dict[str, dict[tuple[int, int], float]
 
 
 @dataclass(frozen=True)
-class FlaggedVote:
-    """One flagged vote on an answer of a run: the judge's reply, and the text of the answer."""
+class FlaggedJudgement:
+    """One flagged judgement on an answer of a run: the judge's reply, and the text of the answer."""
 
     system: str
     condition: str
@@ -228,9 +228,9 @@ class FlaggedVote:
         return asdict(self) | {"flags": list(self.flags)}
 
 
-def flagged_votes(
+def flagged_judgements(
     store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
-) -> list[FlaggedVote]:
+) -> list[FlaggedJudgement]:
     """All flagged judgements of the chosen runs' scores, by run, item (in the benchmark's order) and judge.
 
     Raises `InputError` for an unknown system or condition.
@@ -238,31 +238,33 @@ def flagged_votes(
     order = {item.id: position for position, item in enumerate(store.items(benchmark))}
     found = []
     for run in chosen_runs(store, benchmark, systems, conditions):
-        behind = {(row.item_id, row.vote_key) for row in store.score_rows(run, judged=True)}
-        votes = {key: vote for key, vote in store.votes(key for _, key in behind).items() if vote.flags}
-        if not votes:
+        behind = {(row.item_id, row.judgement_key) for row in store.score_rows(run, judged=True)}
+        judgements = {
+            key: judgement for key, judgement in store.judgements(key for _, key in behind).items() if judgement.flags
+        }
+        if not judgements:
             continue
         answers = store.answers(run)
         found += [
-            FlaggedVote(
+            FlaggedJudgement(
                 run.system,
                 run.condition,
                 item,
-                votes[key].judge,
-                votes[key].flags,
-                dict(votes[key].reply),
+                judgements[key].judge,
+                judgements[key].flags,
+                dict(judgements[key].reply),
                 answers[item].text,
             )
             for item, key in sorted(behind, key=lambda one: (order[one[0]], one[1]))
-            if key in votes
+            if key in judgements
         ]
     return sorted(
         found,
-        key=lambda flagged_vote: (
-            flagged_vote.system,
-            flagged_vote.condition,
-            order[flagged_vote.item],
-            flagged_vote.judge,
+        key=lambda flagged_judgement: (
+            flagged_judgement.system,
+            flagged_judgement.condition,
+            order[flagged_judgement.item],
+            flagged_judgement.judge,
         ),
     )
 
@@ -274,7 +276,7 @@ class GivenAnswer:
     run: Run
     answer: Answer | None
     scores: tuple[Score, ...]
-    votes: tuple[Judgement, ...]
+    judgements: tuple[Judgement, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -283,7 +285,7 @@ class GivenAnswer:
             "condition": self.run.condition,
             "answer": None if self.answer is None else self.answer.model_dump(mode="json"),
             "scores": [score.model_dump(mode="json") for score in self.scores],
-            "judgements": [vote.model_dump(mode="json") for vote in self.votes],
+            "judgements": [judgement.model_dump(mode="json") for judgement in self.judgements],
         }
 
 
@@ -319,10 +321,13 @@ def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
         answer = None if row is None else answer_from_row(item_id, row)
     rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
     found = tuple(Score(**row._asdict()) for row in rows)
-    votes = store.votes(score.vote_key for score in found if score.vote_key)
-    while former := {str(vote.reply.get("replaces") or "") for vote in votes.values()} - {"", *votes}:
-        more = store.votes(former)  # replaced decisions of people
+    judgements = store.judgements(score.judgement_key for score in found if score.judgement_key)
+    while former := {str(judgement.reply.get("replaces") or "") for judgement in judgements.values()} - {
+        "",
+        *judgements,
+    }:
+        more = store.judgements(former)  # replaced decisions of people
         if not more:
             break
-        votes |= more
-    return GivenAnswer(run, answer, found, tuple(votes[key] for key in sorted(votes)))
+        judgements |= more
+    return GivenAnswer(run, answer, found, tuple(judgements[key] for key in sorted(judgements)))

@@ -103,11 +103,11 @@ def judgements_behind(
     for run in runs:
         system = run_name(run, runs, short=short)
         for scorer in scorers:
-            rows = {row.vote_key: row.item_id for row in store.score_rows(run, scorer=scorer) if row.vote_key}
-            votes = store.votes(rows)
+            rows = {row.judgement_key: row.item_id for row in store.score_rows(run, scorer=scorer) if row.judgement_key}
+            judgements = store.judgements(rows)
             for key, item in rows.items():
-                if key in votes:
-                    found.setdefault((item, system), []).append(votes[key])
+                if key in judgements:
+                    found.setdefault((item, system), []).append(judgements[key])
     return found
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from proctor.runs.item_leases import ItemClaims, OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
     from proctor.runs.leases import RunLostError, RunTakenError, lease_time
     from proctor.runs.merging import EvaluationContent, MergedRows, evaluation_content, merge_stores
-    from proctor.runs.perturbation_scores import AnswersOf, NoVotes, Probe, SecondVotes, probe
+    from proctor.runs.perturbation_scores import AnswersOf, NoJudgements, Probe, SecondJudgements, probe
     from proctor.runs.plan import (
         PICTURE_TOKENS,
         Outcome,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from proctor.runs.scoring import (
         JudgeLimits,
         JudgeTally,
-        PaidVotes,
+        PaidJudgements,
         import_answers,
         import_systems,
         judge_all,
@@ -86,11 +86,11 @@ __all__ = [
     "JudgeTally",
     "Limits",
     "MergedRows",
-    "NoVotes",
+    "NoJudgements",
     "OpenOrder",
     "Order",
     "Outcome",
-    "PaidVotes",
+    "PaidJudgements",
     "Plan",
     "PlanOptions",
     "Probe",
@@ -102,7 +102,7 @@ __all__ = [
     "RunEstimate",
     "RunLostError",
     "RunTakenError",
-    "SecondVotes",
+    "SecondJudgements",
     "Store",
     "Tally",
     "add_baselines",

@@ -207,9 +207,9 @@ def _score(row: RowMapping) -> None:
         raise ValueError("a value that is no finite number")
 
 
-def _vote(row: RowMapping) -> None:
-    vote = Judgement.model_validate_json(row["body"])
-    if vote.key != row["key"]:
+def _judgement(row: RowMapping) -> None:
+    judgement = Judgement.model_validate_json(row["body"])
+    if judgement.key != row["key"]:
         raise ValueError("the judgement in it has another key")
 
 
@@ -230,7 +230,7 @@ _TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = 
     ("runs", ("system", "condition"), _run),
     ("answers", ("run", "item"), lambda row: answer_from_row(str(row["item"]), row)),
     ("scores", ("run", "metric", "scorer", "item"), _score),
-    ("votes", ("key",), _vote),
+    ("judgements", ("key",), _judgement),
 )
 
 

@@ -126,29 +126,29 @@ class AnswersOf:
         return found
 
 
-class SecondVotes:
+class SecondJudgements:
     """A judgement cache for repeated requests, with keys of its own."""
 
-    def __init__(self, votes: JudgementCache) -> None:
-        self._votes = votes
+    def __init__(self, judgements: JudgementCache) -> None:
+        self._judgements = judgements
 
     def get(self, key: str) -> Judgement | None:
         """The repeated judgement under this key."""
-        return self._votes.get(_second(key))
+        return self._judgements.get(_second(key))
 
-    def put(self, vote: Judgement) -> None:
+    def put(self, judgement: Judgement) -> None:
         """Stores a repeated judgement."""
-        self._votes.put(vote.model_copy(update={"key": _second(vote.key)}))
+        self._judgements.put(judgement.model_copy(update={"key": _second(judgement.key)}))
 
 
-class NoVotes:
+class NoJudgements:
     """A judgement cache that stores nothing."""
 
     def get(self, _: str) -> Judgement | None:
         """None."""
         return None
 
-    def put(self, vote: Judgement) -> None:
+    def put(self, judgement: Judgement) -> None:
         """Does nothing."""
 
 

@@ -76,25 +76,25 @@ class JudgeLimits:
         return self.shard is None or int(core.content_hash(item.id), 16) % self.shard[1] == self.shard[0] - 1
 
 
-class PaidVotes:
+class PaidJudgements:
     """A judgement cache that adds up what is paid. `count` is the number of new judgements, `lost` that of questions
     that were paid for and no judgement came of; `usage` is that of both."""
 
-    def __init__(self, votes: core.JudgementCache) -> None:
-        self._votes = votes
+    def __init__(self, judgements: core.JudgementCache) -> None:
+        self._judgements = judgements
         self.count = 0
         self.lost = 0
         self.usage = core.Usage()
 
     def get(self, key: str) -> core.Judgement | None:
-        """A vote by its key (see `JudgementCache`)."""
-        return self._votes.get(key)
+        """A judgement by its key (see `JudgementCache`)."""
+        return self._judgements.get(key)
 
-    def put(self, vote: core.Judgement) -> None:
-        """Stores a new, paid vote (see `JudgementCache`)."""
-        self._votes.put(vote)
+    def put(self, judgement: core.Judgement) -> None:
+        """Stores a new, paid judgement (see `JudgementCache`)."""
+        self._judgements.put(judgement)
         self.count += 1
-        self.usage += vote.usage
+        self.usage += judgement.usage
 
     def add_cost(self, usage: core.Usage) -> None:
         """Counts what was paid for a question that no judgement came of."""
@@ -258,7 +258,7 @@ def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) 
 
 
 def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
-    """The items to judge again: those without a verdict, those that lack a vote of a panel, and, if there is a fallback
+    """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
     again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
     rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name)
@@ -361,7 +361,7 @@ def _kept(
     run = store.start_run(benchmark, *name, settings)
     with store.owning([run]) as lease:
         _refuse_others(store, benchmark, recorded, name, part=part)
-        store.put_votes(recorded.votes)
+        store.put_judgements(recorded.judgements)
         store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers], lease.kept)
         if lease.lost is not None:
             raise lease.lost

@@ -1,7 +1,7 @@
 """Answers that a judge left without a verdict: written to a file, decided by a person, and read back.
 
-A decision is a score under the judge's name, so that its series is complete. The person's vote, with value, reason and
-time, is stored with it. A later decision replaces the score; its vote refers to the former one, which is kept.
+A decision is a score under the judge's name, so that its series is complete. The person's judgement, with value, reason and
+time, is stored with it. A later decision replaces the score; its judgement refers to the former one, which is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_CELL = 30_000  # characters; spreadsheets cut at 32,767
 @dataclass(frozen=True)
 class OpenAnswer:
     """One metric of an answer that a judge left without a verdict (`state` says why), or that a person has decided: then
-    `vote_key` is the key of the decision."""
+    `judgement_key` is the key of the decision."""
 
     run: Run
     item: core.Item
@@ -37,7 +37,7 @@ class OpenAnswer:
     metric: core.Metric
     state: str
     values: str
-    vote_key: str = ""
+    judgement_key: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -181,49 +181,49 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
             raise core.InputError(file, f"row {row.number}", found=found, expected="each answer once")
         chosen[one.key] = (row, one)
     _check_whole(chosen, known, file)
-    former = store.votes(one.vote_key for _, one in chosen.values() if one.vote_key)
-    votes: list[core.Judgement] = []
+    former = store.judgements(one.judgement_key for _, one in chosen.values() if one.judgement_key)
+    judgements: list[core.Judgement] = []
     scores: list[tuple[Run, core.Score]] = []
     unchanged, again = set(), set()
     given = _given(store, benchmark)
     for row, one in chosen.values():
         answer = (one.run.id, one.item.id, one.judge)
-        before = former.get(one.vote_key)
-        vote = _vote(row, one, person, at)
-        if before is not None and _same(before, vote):
+        before = former.get(one.judgement_key)
+        judgement = _judgement(row, one, person, at)
+        if before is not None and _same(before, judgement):
             unchanged.add(answer)
             continue
         if before is not None:
             again.add(answer)
-        votes.append(vote)
+        judgements.append(judgement)
         own = given[one.judge] - {UNRESOLVED.name}
         scores += [
             (one.run, score)
-            for score in _scores(row, one, card, vote, file)
+            for score in _scores(row, one, card, judgement, file)
             if not own or score.metric in {*own, UNRESOLVED.name}
         ]
-    store.add_decisions(votes, scores)
+    store.add_decisions(judgements, scores)
     written = {(run.id, score.item_id, score.scorer) for run, score in scores}
     left = sum(value == 1 for run in runs for value, _ in _states(store, run).values())
     return DecisionCounts(len(written), len(again), len(unchanged - written), left)
 
 
 def _scores(
-    row: core.TableRow, open_answer: OpenAnswer, card: BenchmarkCard, vote: core.Judgement, file: Path
+    row: core.TableRow, open_answer: OpenAnswer, card: BenchmarkCard, judgement: core.Judgement, file: Path
 ) -> Iterator[core.Score]:
     """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
     value = _normalised(row.cells["value"])
-    keys = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "vote_key": vote.key}
+    keys = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "judgement_key": judgement.key}
     scores = decided_scores(open_answer.metric, value, card.rating, **keys)
     if not scores:
         position = f"row {row.number}, column 'value'"
         raise core.InputError(file, position, found=repr(row.cells["value"]), expected=open_answer.values)
     yield from scores
-    label = decided_by(vote.judge.removeprefix(core.HUMAN))
+    label = decided_by(judgement.judge.removeprefix(core.HUMAN))
     yield core.Score(metric=UNRESOLVED.name, value=0.0, label=label, **keys)
 
 
-def _vote(row: core.TableRow, open_answer: OpenAnswer, person: str, at: str) -> core.Judgement:
+def _judgement(row: core.TableRow, open_answer: OpenAnswer, person: str, at: str) -> core.Judgement:
     reply: dict[str, Any] = {
         "value": _normalised(row.cells["value"]),
         "reason": core.collapse_spaces(row.cells["reason"]),
@@ -233,8 +233,8 @@ def _vote(row: core.TableRow, open_answer: OpenAnswer, person: str, at: str) -> 
         "system": open_answer.run.system,
         "condition": open_answer.run.condition,
     }
-    if open_answer.vote_key:
-        reply["replaces"] = open_answer.vote_key
+    if open_answer.judgement_key:
+        reply["replaces"] = open_answer.judgement_key
     key = core.content_hash({"decision": reply, "by": person, "item": open_answer.item.id, "run": open_answer.run.id})
     return core.Judgement(key=key, judge=core.human(person), item_id=open_answer.item.id, reply=reply)
 
@@ -312,7 +312,7 @@ def _check_whole(
     """Raises `InputError` for an open answer that is decided on some metrics of its judge only."""
     undecided = defaultdict(list)
     for open_answer in known.values():
-        if open_answer.key not in chosen and not open_answer.vote_key:
+        if open_answer.key not in chosen and not open_answer.judgement_key:
             undecided[open_answer.key[:4]].append(open_answer.metric.name)
     for key, (row, _) in chosen.items():
         if lacking := undecided.get(key[:4]):
@@ -340,13 +340,16 @@ def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
 def _scores_given(
     store: Store, run: Run, states: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str, str], str | None]:
-    """The scores of these answers by judge, item and metric: the key of the person's vote, or None for a score by the judge
+    """The scores of these answers by judge, item and metric: the key of the person's judgement, or None for a score by the judge
     itself, which a person can't overrule."""
     judges = sorted({judge for judge, _ in states})
     found = [row for judge in judges for row in store.score_rows(run, scorer=judge) if (judge, row.item_id) in states]
-    votes = store.votes(row.vote_key for row in found if row.vote_key)
-    people = {key for key, vote in votes.items() if vote.judge.startswith(core.HUMAN)}
-    return {(row.scorer, row.item_id, row.metric): row.vote_key if row.vote_key in people else None for row in found}
+    judgements = store.judgements(row.judgement_key for row in found if row.judgement_key)
+    people = {key for key, judgement in judgements.items() if judgement.judge.startswith(core.HUMAN)}
+    return {
+        (row.scorer, row.item_id, row.metric): row.judgement_key if row.judgement_key in people else None
+        for row in found
+    }
 
 
 def _values_text(metric: core.Metric, card: BenchmarkCard) -> str:

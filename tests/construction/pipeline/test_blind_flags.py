@@ -23,14 +23,14 @@ from proctor.construction.pipeline import (
 )
 from proctor.construction.pipeline.records import Refused
 from proctor.construction.pipeline.rework import LATE
-from proctor.construction.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindVote, Screening, guessable
+from proctor.construction.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindAnswer, Screening, guessable
 from tests.construction.pipeline.test_questions import EVENT, choice
 
 ALL = "answered without the video each time, by too few models to exclude chance"
 
 
 def votes(*rights: tuple[str, bool | None]) -> list[Any]:
-    return [(BlindVote(model=model, seed=n, said="A", right=right), ()) for n, (model, right) in enumerate(rights)]
+    return [(BlindAnswer(model=model, seed=n, said="A", right=right), ()) for n, (model, right) in enumerate(rights)]
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ class DimensionScores:
     Every dimension of the case is either in `values` or in `missing`, with the reason: a missing score is never a
     number. `breaks` names the rules of the task that the scores break (scores are not corrected), `flags` what a person
     should look at ("steering", `IMAGES_ABSENT` …), `disagreement` the range of an ensemble's members per dimension.
-    `evidence` is the basis of the scores (reasons, claims, passages …) as plain JSON, `votes` the keys of the judgements
+    `evidence` is the basis of the scores (reasons, claims, passages …) as plain JSON, `judgements` the keys of the judgements
     behind them. `awaiting` names the members of an ensemble without a score where the others were enough; the next run
     asks them again.
 
@@ -184,7 +184,7 @@ class DimensionScores:
     flags: tuple[str, ...] = ()
     disagreement: Mapping[str, float] = field(default_factory=dict)
     evidence: tuple[Mapping[str, JsonValue], ...] = ()
-    votes: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
     awaiting: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

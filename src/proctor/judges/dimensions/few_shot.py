@@ -75,10 +75,10 @@ def refuse_own(chosen: Sequence[RatedCase], case: Case) -> None:
 
 
 def few_shot_judge(
-    client: ModelClient, votes: JudgementCache, examples: FewShotExamples, prompts: Path | None = None
+    client: ModelClient, judgements: JudgementCache, examples: FewShotExamples, prompts: Path | None = None
 ) -> ModelJudge:
     """The judge that is shown these examples."""
-    return ModelJudge("few-shot-judge", client, votes, contexts=[examples], prompts=prompts)
+    return ModelJudge("few-shot-judge", client, judgements, contexts=[examples], prompts=prompts)
 
 
 class RatedPool:

@@ -206,7 +206,7 @@ class GenerativeJudge(ModelJudge):
     def __init__(
         self,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         manifest: GenerativeManifest,
         *,
         readout: Readout = "expected",
@@ -214,10 +214,10 @@ class GenerativeJudge(ModelJudge):
         prompts: Path | None = None,
     ) -> None:
         scale = logprob_scale(client.name, calibration, readout)
-        super().__init__(GENERATIVE, client, votes, scale=scale, prompts=prompts)
+        super().__init__(GENERATIVE, client, judgements, scale=scale, prompts=prompts)
         variant = f"{'/sampled' if readout == 'sampled' else ''}{'/calibrated' if calibration else ''}"
         self.name = f"{GENERATIVE}{variant}[{(manifest.adapter_sha256 or manifest.merged_sha256)[:8]}]"
-        self._model = CachedModel(self.name, client, votes)
+        self._model = CachedModel(self.name, client, judgements)
         self._manifest, self._learned_from = manifest, frozenset(manifest.trained_on)
         if prompt_hashes(self._prompts) != manifest.prompts:
             raise InputError(GENERATIVE, found="other prompts", expected="those that it was trained with")
@@ -288,7 +288,7 @@ def generative(setup: JudgeSetup) -> DimensionJudge:
     client = setup.clients.client(generative_client(where, likes))
     calibration = read_calibration(options.calibration) if options.calibration else None
     return GenerativeJudge(
-        client, setup.votes, manifest, readout=options.readout, calibration=calibration, prompts=setup.prompts
+        client, setup.judgements, manifest, readout=options.readout, calibration=calibration, prompts=setup.prompts
     )
 
 
