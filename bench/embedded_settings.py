@@ -343,10 +343,10 @@ def shifts(judge: EmbeddedJudge, cases: Sequence[Case], changed: Sequence[tuple[
     asked: list[Case] = []
     rows = []
     for place, (case, text) in enumerate(changed):
-        mark = f"{case.id}#{place}"
+        score = f"{case.id}#{place}"
         rows.append(len(asked))
-        asked.append(replace(case, id=mark, candidate=text))
-        asked += [replace(other, id=mark) for other in cases if other.id == case.id and other is not case]
+        asked.append(replace(case, id=score, candidate=text))
+        asked += [replace(other, id=score) for other in cases if other.id == case.id and other is not case]
     scored = judge.score(asked)
     found = {}
     for dimension in cases[0].dimensions:

@@ -1,6 +1,6 @@
 """Writes the generated parts of the documentation again from the live program: `make docs`.
 
-A page marks such a part by two comments, `<!-- generated: NAME -->` and `<!-- end -->`; what stands
+A page scores such a part by two comments, `<!-- generated: NAME -->` and `<!-- end -->`; what stands
 between them belongs to this script, everything else to people. `tests/docs` says when a part is stale.
 """
 

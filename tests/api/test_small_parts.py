@@ -215,14 +215,14 @@ def test_items_that_do_not_count_are_left_out_unless_asked_for(tmp_path: Path) -
     def letters(answer: Any) -> float:
         return float(len(answer.text))
 
-    made, sums, marked = fuzzed(tmp_path, 3, items=40), list[Any](), list[int]()
+    made, sums, scored = fuzzed(tmp_path, 3, items=40), list[Any](), list[int]()
     assert made.store.card(NAME).only
     for everything in (False, True):
         proctor.export(made.store, tmp_path / "sums.json", NAME, format="sums", all_items=everything)
         sums.append(json.loads((tmp_path / "sums.json").read_text()))
-        marked.append(proctor.score(made.store, NAME, metrics=letters, all_items=everything).by["letters"])
+        scored.append(proctor.score(made.store, NAME, metrics=letters, all_items=everything).by["letters"])
     assert sums[0] != sums[1]
-    assert 0 < marked[0] < marked[1]
+    assert 0 < scored[0] < scored[1]
 
 
 def test_a_ranking_of_baselines_alone_says_so() -> None:

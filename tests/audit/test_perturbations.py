@@ -227,16 +227,16 @@ def test_a_metric_on_text_rates_every_dimension_and_nothing_is_written(store: St
     assert table.rows == proctor.perturb(store, scorer="rouge-1-mean", draws=200, answers=5).rows
 
 
-class Mark(BaseModel):
+class Score(BaseModel):
     """How good an answer is."""
 
     value: int
 
 
 @proctor.judge(low=0, high=9)
-async def marks(answer: str, ask: Any) -> float:
+async def scores(answer: str, ask: Any) -> float:
     """How good an answer is."""
-    return float((await ask(f"How good?\n{answer}", Mark)).value)
+    return float((await ask(f"How good?\n{answer}", Score)).value)
 
 
 def test_a_second_asking_is_a_new_one_and_a_second_audit_asks_nobody(store: Store) -> None:
@@ -246,7 +246,7 @@ def test_a_second_asking_is_a_new_one_and_a_second_audit_asks_nobody(store: Stor
         asked.append(request.text)
         return json.dumps({"value": (len(request.text) + 3 * asked[:-1].count(request.text)) % 10})
 
-    options: Any = {"scorer": marks, "model": "m", "draws": 200, "perturbations": ["asked-again", "negated"]}
+    options: Any = {"scorer": scores, "model": "m", "draws": 200, "perturbations": ["asked-again", "negated"]}
     with FaultyServer(reply) as server:
         first = proctor.perturb(store, base_url=server.url, **options)
         calls = server.count
@@ -265,7 +265,7 @@ def test_a_verdict_that_does_not_come_is_missing_and_never_a_number(store: Store
     with FaultyServer(reply) as server:
         table = proctor.perturb(
             store,
-            scorer=marks,
+            scorer=scores,
             model="m",
             base_url=server.url,
             retries=0,

@@ -16,29 +16,29 @@ RATED += [[f"q{k}", "a,b", rater, value, f"g{k}"] for k in range(3) for rater, v
 SCORED = [["item", "system", "m1", "m2"], *([f"q{k}", "a,b", f"{k}.25", "7"] for k in range(3))]
 
 
-def written(file: Path, rows: list[list[str]], delimiter: str, mark: str, comma: bool) -> Path:
+def written(file: Path, rows: list[list[str]], delimiter: str, score: str, comma: bool) -> Path:
     """As a spreadsheet of that country writes it: numbers with a comma, where something else separates columns."""
     lines = io.StringIO(newline="")
     told = [[one.replace(".", ",") if comma and one[0].isdigit() else one for one in row] for row in rows]
     csv.writer(lines, delimiter=delimiter, lineterminator="\r\n").writerows(told)
-    file.write_bytes((mark + lines.getvalue()).encode())
+    file.write_bytes((score + lines.getvalue()).encode())
     return file
 
 
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("score", ["", "\ufeff"])
 @pytest.mark.parametrize(("delimiter", "comma"), [(",", False), (";", True), (";", False), ("\t", True)])
-def test_the_same_table_in_every_form(delimiter: str, comma: bool, mark: str, tmp_path: Path) -> None:
+def test_the_same_table_in_every_form(delimiter: str, comma: bool, score: str, tmp_path: Path) -> None:
     plain = read_ratings(written(tmp_path / "plain.csv", RATED, ",", "", False))
-    table = read_ratings(written(tmp_path / "r.csv", RATED, delimiter, mark, comma))
+    table = read_ratings(written(tmp_path / "r.csv", RATED, delimiter, score, comma))
     assert table == plain
     assert [(one.system, one.value, one.group) for one in table.ratings][:3] == [
         ("a,b", 0.5, "g0"), ("a,b", 2.0, "g0"), ("a,b", 0.5, "g1"),
     ]  # fmt: skip
-    one, two = read_metrics(written(tmp_path / "wide.csv", SCORED, delimiter, mark, comma), table)
+    one, two = read_metrics(written(tmp_path / "wide.csv", SCORED, delimiter, score, comma), table)
     assert [one.scores[f"q{k}", "a,b", "quality"] for k in range(3)] == [0.25, 1.25, 2.25]
     assert set(two.scores.values()) == {7.0}
     long = [["item", "system", "value"], *(row[:3] for row in SCORED[1:])]
-    assert read_scores(written(tmp_path / "s.csv", long, delimiter, mark, comma), table).scores == one.scores
+    assert read_scores(written(tmp_path / "s.csv", long, delimiter, score, comma), table).scores == one.scores
 
 
 def test_an_answer_is_of_one_group(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""ClinicalSkillQA: its files, its faults, its marks worked by hand, and the published table."""
+"""ClinicalSkillQA: its files, its faults, its scores worked by hand, and the published table."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_scenarios_may_be_folders_and_references_may_be_absent(tmp_path: Path) -
     (item,) = benchmark.items
     assert (item.group, item.tags["scenario"], item.reference) == ("x", "BMV", None)
     missing, alone = benchmark.notes
-    assert missing == "There are no references: answers can't be marked."
+    assert missing == "There are no references: answers can't be scored."
     assert alone.startswith("1 of 1 instance without a source video, each a group of its own")
 
 
@@ -281,14 +281,14 @@ def test_predictions_as_recorded_answers(folder: Path) -> None:
     assert recorded.answers[3].reason == NO_ANSWER
     assert recorded.notes == ("1 of 4 items have no answer and are wrong",)
     pairs = zip(benchmark.items, recorded.answers, strict=True)
-    labels = [AccuracyScorer().mark(item, answer).label for item, answer in pairs]
+    labels = [AccuracyScorer().compute(item, answer).label for item, answer in pairs]
     assert labels == ["right", "wrong", "wrong", "missing"]
     written(folder / "p.json", [{"id": "q9", "order": "A > B"}])
     with pytest.raises(InputError, match="item 'q9': found an unknown item, expected the benchmark's items alone"):
         READER.read_recorded(folder / "p.json", benchmark)
 
 
-# ── marks ──
+# ── scores ──
 
 
 def scored(
@@ -298,14 +298,14 @@ def scored(
     return score_predictions(predictions, written(tmp_path / "keys.json", keys), draws=100, **more)
 
 
-def test_marks_by_hand(tmp_path: Path) -> None:
+def test_scores_by_hand(tmp_path: Path) -> None:
     # q1 right: 3 of 3. q2 B > A > C, D missing: only B>A of 3 holds. q3 backwards: 0 of 5. q4 not there: 0 of 3.
     found = scored(tmp_path, invalid="partial")
-    marks = {mark.metric.name: mark.estimate.value for mark in found.slices[0].marks}
-    assert marks["task_accuracy"] == 0.25
-    assert marks["pairwise_accuracy"] == pytest.approx(4 / 14)
-    assert marks["up_to_reversal"] == 0.5
-    assert marks["kendall_tau"] == pytest.approx((1 + 0 - 1 - 1) / 4)  # q2: 3 of 6 pairs
+    scores = {score.metric.name: score.estimate.value for score in found.slices[0].scores}
+    assert scores["task_accuracy"] == 0.25
+    assert scores["pairwise_accuracy"] == pytest.approx(4 / 14)
+    assert scores["up_to_reversal"] == 0.5
+    assert scores["kendall_tau"] == pytest.approx((1 + 0 - 1 - 1) / 4)  # q2: 3 of 6 pairs
     assert found.unanswered == ("q4",)
     assert list(found.faulty) == ["q2"]
     assert (found.faulty["q2"].missing, found.faulty["q2"].unknown) == (("D",), ("X",))
@@ -319,7 +319,7 @@ def test_marks_by_hand(tmp_path: Path) -> None:
     ]
     assert found.slices[0].chances["task_accuracy"] == pytest.approx((3 / 24 + 1 / 720) / 4)
     assert found.slices[0].chances["last_right"] == pytest.approx((3 / 4 + 1 / 6) / 4)
-    assert found.slices[0].marks[0].estimate.groups == 3  # q1 and q2 are of one video
+    assert found.slices[0].scores[0].estimate.groups == 3  # q1 and q2 are of one video
     assert found.confusion[6][0].tolist() == [0, 0, 0, 0, 0, 1, 0]
 
 
@@ -327,10 +327,10 @@ def test_invalid_orders_are_wrong_unless_they_are_to_count(tmp_path: Path) -> No
     """q2 misses D and invents X: by default nothing of it counts, neither a pair nor its rationale."""
     keys = [{**key, "rationale": "ab"} for key in KEYS]
     found = scored(tmp_path, rationales("ab", "ab", "ab"), keys=keys, bertscore=letters)
-    marks = {mark.metric.name: mark.estimate.value for mark in found.slices[0].marks}
-    assert marks["task_accuracy"] == 0.25
-    assert marks["pairwise_accuracy"] == pytest.approx(3 / 14)
-    assert marks["kendall_tau"] == pytest.approx((1 - 1 - 1 - 1) / 4)
+    scores = {score.metric.name: score.estimate.value for score in found.slices[0].scores}
+    assert scores["task_accuracy"] == 0.25
+    assert scores["pairwise_accuracy"] == pytest.approx(3 / 14)
+    assert scores["kendall_tau"] == pytest.approx((1 - 1 - 1 - 1) / 4)
     assert found.rationales is not None
     assert found.rationales.f1["q2"] == 0.0
     assert found.overall == pytest.approx(overall_score(0.25, 3 / 14, 0.5))
@@ -387,16 +387,16 @@ def test_rationales_by_hand(tmp_path: Path) -> None:
     assert found.rationale_f1 == pytest.approx(f1)
     assert found.overall == pytest.approx(overall_score(0.25, 4 / 14, f1))
     assert found.rationales.hash.startswith("letters_L1_no-idf_version=")
-    marks = {mark.metric.name: mark.estimate for mark in found.slices[0].marks}
-    low, high = marks["overall"].ci_low, marks["overall"].ci_high
+    scores = {score.metric.name: score.estimate for score in found.slices[0].scores}
+    low, high = scores["overall"].ci_low, scores["overall"].ci_high
     assert low is not None
     assert high is not None
     assert low < (found.overall or 0) < high
-    assert (marks["rationale_f1"].n, marks["rationale_f1"].groups) == (4, 3)
+    assert (scores["rationale_f1"].n, scores["rationale_f1"].groups) == (4, 3)
     # Of the answered q1, q2, q3 the shares in order are 1, 1/3 and 0, the F1 1, 1/2 and 2/3: ranks 3 2 1 and 3 1 2.
-    assert marks["rationale_tracks_order"].value == pytest.approx(0.5)
+    assert scores["rationale_tracks_order"].value == pytest.approx(0.5)
     by_scenario = {one.value: one for one in found.slices if one.by == "scenario"}
-    cpr = {mark.metric.name: mark.estimate.value for mark in by_scenario["CPR"].marks}
+    cpr = {score.metric.name: score.estimate.value for score in by_scenario["CPR"].scores}
     assert cpr["overall"] == pytest.approx(overall_score(0.5, 4 / 6, 0.75))
     assert scored(
         tmp_path, rationales("ab", "ac", "ab"), keys=keys, bertscore=letters, weights=(1.0, 1.0)
@@ -417,8 +417,8 @@ def test_an_answer_without_an_order_scores_nothing_for_its_rationale(tmp_path: P
 
 def test_no_answer_scores_nothing(tmp_path: Path) -> None:
     found = scored(tmp_path, [{"id": "q1", "order": ""}])
-    marks = {mark.metric.name: mark.estimate.value for mark in found.slices[0].marks}
-    assert (marks["task_accuracy"], marks["pairwise_accuracy"], marks["longest_run"]) == (0.0, 0.0, 0.0)
+    scores = {score.metric.name: score.estimate.value for score in found.slices[0].scores}
+    assert (scores["task_accuracy"], scores["pairwise_accuracy"], scores["longest_run"]) == (0.0, 0.0, 0.0)
     assert found.unanswered == ("q1", "q2", "q3", "q4")
     assert found.faulty == {}
 
@@ -437,7 +437,7 @@ def test_a_strict_reading_names_the_first_fault(tmp_path: Path, order: str, text
         scored(tmp_path, [{"id": "q1", "order": order}], strict=True)
     assert str(caught.value).startswith(f"{tmp_path / 'said.json'}: {text}")
     whole = [{"id": key["id"], "order": key["order"]} for key in KEYS]
-    assert scored(tmp_path, whole, strict=True).slices[0].marks[0].estimate.value == 1.0
+    assert scored(tmp_path, whole, strict=True).slices[0].scores[0].estimate.value == 1.0
 
 
 def test_a_prediction_for_nothing_is_refused(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ def recorded(toolkit: Path, benchmark: Benchmark) -> RecordedAnswers:
 
 
 @pytest.fixture(scope="module")
-def marks(benchmark: Benchmark, recorded: RecordedAnswers) -> dict[str, Score]:
+def scores(benchmark: Benchmark, recorded: RecordedAnswers) -> dict[str, Score]:
     scorer = AccuracyScorer()
     pairs = zip(benchmark.items, recorded.answers, strict=True)
-    return {item.id: scorer.mark(item, answer) for item, answer in pairs}
+    return {item.id: scorer.compute(item, answer) for item, answer in pairs}
 
 
 def plain(item: Item) -> dict[str, Any]:
@@ -90,18 +90,20 @@ def folder(
     return path
 
 
-def test_correctness_agrees_on_all_questions(toolkit: Path, marks: dict[str, Score], recorded: RecordedAnswers) -> None:
+def test_correctness_agrees_on_all_questions(
+    toolkit: Path, scores: dict[str, Score], recorded: RecordedAnswers
+) -> None:
     expected = table(toolkit / "expected_results.csv")
     assert len(expected) == 1200
     assert {row["qID"]: row["correctness"] == "True" for row in expected} == {
-        name: mark.value == 1 for name, mark in marks.items()
+        name: score.value == 1 for name, score in scores.items()
     }
     late = {answer.item_id for answer in recorded.answers if answer.status is Status.TIMED_OUT}
     assert late == {row["qID"] for row in expected if row["timed_out"] == "True"}
 
 
-def test_every_wrong_answer_has_its_cause(marks: dict[str, Score], recorded: RecordedAnswers) -> None:
-    causes = Counter(mark.label for mark in marks.values())
+def test_every_wrong_answer_has_its_cause(scores: dict[str, Score], recorded: RecordedAnswers) -> None:
+    causes = Counter(score.label for score in scores.values())
     assert causes == {"right": 654, "unreadable": 325, "wrong": 132, "missing": 54, "timed out": 35}
     assert recorded.notes == (
         "35 of 1200 questions came late and are wrong",
@@ -111,13 +113,13 @@ def test_every_wrong_answer_has_its_cause(marks: dict[str, Score], recorded: Rec
 
 
 def test_the_official_summary_agrees_to_the_last_bit(
-    toolkit: Path, benchmark: Benchmark, marks: dict[str, Score]
+    toolkit: Path, benchmark: Benchmark, scores: dict[str, Score]
 ) -> None:
     expected = table(toolkit / "expected_summary.csv")
     found = READER.figures(
         [item.group for item in benchmark.items],
         [plain(item) for item in benchmark.items],
-        [marks[item.id].value for item in benchmark.items],
+        [scores[item.id].value for item in benchmark.items],
         late=35,
         official=True,
         draws=2000,
@@ -141,11 +143,11 @@ def test_many_draws_at_once_are_numpys_own(limit: int) -> None:
             assert stream.below(np.full(size, high, dtype=np.uint64)).tolist() == rng.integers(0, high, size).tolist()
 
 
-def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, marks: dict[str, Score]) -> None:
+def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, scores: dict[str, Score]) -> None:
     arguments: tuple[Any, ...] = (
         [item.group for item in benchmark.items],
         [plain(item) for item in benchmark.items],
-        [marks[item.id].value for item in benchmark.items],
+        [scores[item.id].value for item in benchmark.items],
         35,
     )
     official = READER.figures(*arguments, official=True, draws=1, seed=0)

@@ -1,4 +1,4 @@
-"""Answers are read and marked as the official toolkit reads and marks them: on thousands of answers at random."""
+"""Answers are read and scored as the official toolkit reads and scores them: on thousands of answers at random."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def right(item: Item, answer: Answer) -> bool:
         assert item.reference is not None
         readable = answer.status is Status.ANSWERED and answer.parsed is not None
         return readable and same_words(str(item.reference.answer), answer.text)
-    return AccuracyScorer().mark(item, answer).value == 1
+    return AccuracyScorer().compute(item, answer).value == 1
 
 
 def plain(item: Item) -> dict[str, Any]:
@@ -66,10 +66,10 @@ def test_correctness_and_summary_agree_on_answers_at_random(seed: int, tmp_path:
     (tmp_path / "responses.json").write_text(json.dumps(responses))
     benchmark = READER.load(tmp_path)
     answers = READER.read_recorded(tmp_path / "responses.json", benchmark).answers
-    marked = {item.id: right(item, answer) for item, answer in zip(benchmark.items, answers, strict=True)}
+    scored = {item.id: right(item, answer) for item, answer in zip(benchmark.items, answers, strict=True)}
     texts = {one["qID"]: (one["content"] or "")[:60] for one in responses}
     formats = {one["qID"]: (one["format"], one["format_kwargs"], one["answer"]) for one in references}
-    differ = [(formats[name], texts.get(name)) for name in expected if expected[name] != marked[name]]
+    differ = [(formats[name], texts.get(name)) for name in expected if expected[name] != scored[name]]
     assert differ == []
     rights = Counter(formats[name][0] for name, correct in expected.items() if correct)
     assert min(rights.values()) >= 40, rights  # the test is of both: what is right and what is wrong
@@ -78,7 +78,7 @@ def test_correctness_and_summary_agree_on_answers_at_random(seed: int, tmp_path:
     figures = READER.figures(
         [item.group for item in benchmark.items],
         [plain(item) for item in benchmark.items],
-        [marked[item.id] for item in benchmark.items],
+        [scored[item.id] for item in benchmark.items],
         late,
         official=True,
         draws=2,
@@ -91,7 +91,7 @@ def test_correctness_and_summary_agree_on_answers_at_random(seed: int, tmp_path:
         assert one.value == (None if row.accuracy != row.accuracy else pytest.approx(row.accuracy, abs=1e-12))
 
 
-def test_the_toolkit_reads_what_build_focus_writes_and_marks_its_key_right(tmp_path: Path) -> None:
+def test_the_toolkit_reads_what_build_focus_writes_and_scores_its_key_right(tmp_path: Path) -> None:
     out = tmp_path / "built"
     videos = [complete(drawn(11, f"v{number:02d}", 60.0)[0]) for number in range(16)]
     built = build_focus(videos, out, FocusPlan(per_video=21, seed=4))

@@ -61,7 +61,7 @@ def test_a_fault_of_the_options_is_told_alone(tmp_path: Path) -> None:
         ("question,answer,format,patient\nWhich is better?,A,preference,p\n", ""),
         ("question,answer,format,patient\nWhich blood group?,B,short text,p\n", ""),
         ("question,answer,patient\nWhich blood group?,B,p\n", "format: short_text\n"),
-        ("question,answer,patient\nWhat?,a red disc,p\nWhere?,in the middle,p\nWhich marker?,B,p\n", ""),
+        ("question,answer,patient\nWhat?,a red disc,p\nWhere?,in the middle,p\nWhich scorer?,B,p\n", ""),
         ("question,answer,patient\nWhich vitamin?,vitamin C,p\n", ""),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_is_meant_so_is_none(text: str, settings: str, tmp_path: Path) -> N
 
 
 def test_a_letter_among_texts_is_asked_about(tmp_path: Path) -> None:
-    text = "question,answer,patient\nWhat?,It is a disc.,p\nWhere?,It is in the middle.,p\nWhich marker?,B,p\n"
+    text = "question,answer,patient\nWhat?,It is a disc.,p\nWhere?,It is in the middle.,p\nWhich scorer?,B,p\n"
     _, _, notes = check(tmp_path, text)
     assert (
         "Read as free text, which a judge must score: row 4. If row 4 is a choice, add columns for the options."

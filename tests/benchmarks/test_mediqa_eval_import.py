@@ -38,7 +38,7 @@ def scores_in(store: Store) -> dict[Cell, float]:
         (items.ids[place], run.system, one.metric, one.scorer): float(one.values[place])
         for run in store.runs("mediqa-eval")
         for one in load_raw_series(store, run, items)
-        for place in one.marked.nonzero()[0].tolist()
+        for place in one.scored.nonzero()[0].tolist()
     }
 
 

@@ -396,7 +396,7 @@ def test_missing_recorded_answers_are_counted(tree: Path, benchmark: Benchmark, 
     assert f"{657 - len(recorded.answers)} questions have no recorded answer" in recorded.notes
 
 
-def test_a_judge_that_had_failed_gives_no_mark(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+def test_a_judge_that_had_failed_gives_no_score(tree: Path, benchmark: Benchmark, tmp_path: Path) -> None:
     for kind in ("mcq", "free"):
         folder = tmp_path / kind
         folder.mkdir()
@@ -407,4 +407,4 @@ def test_a_judge_that_had_failed_gives_no_mark(tree: Path, benchmark: Benchmark,
     spoil(file, put(0, "judge_explanation", "Evaluation Failed: 429"))
     recorded = READER.read_recorded(tmp_path, benchmark)
     assert f"{VIDEO}/free-01" not in {score.item_id for score in recorded.scores}
-    assert any("1 answer has no mark, since the recorded judge's call failed" in note for note in recorded.notes)
+    assert any("1 answer has no score, since the recorded judge's call failed" in note for note in recorded.notes)

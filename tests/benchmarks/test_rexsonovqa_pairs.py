@@ -51,7 +51,7 @@ def store(data: Path, benchmark: Benchmark, tmp_path_factory: pytest.TempPathFac
 
 
 def dealt(benchmark: Benchmark, video: RecordedAnswers) -> RecordedAnswers:
-    """Blind answers and marks with the tables' counts, spread over the items by a fixed stride."""
+    """Blind answers and scores with the tables' counts, spread over the items by a fixed stride."""
     given = {answer.item_id: answer for answer in video.answers}
     label = {score.item_id: score.label for score in video.scores if score.metric == "rubric_by_error_type"}
     answers: list[Answer] = []

@@ -140,7 +140,7 @@ def test_the_shortest_option_is_found_in_real_data(data: Path) -> None:
 def test_the_system_scores_what_the_audit_says(data: Path) -> None:
     system, scorer = ShortestOption(), AccuracyScorer()
     items = rexsonovqa(data)
-    marks = [scorer.mark(item, asyncio.run(system.answer(item.as_asked(), Blind()))) for item in items]
+    marks = [scorer.compute(item, asyncio.run(system.answer(item.as_asked(), Blind()))) for item in items]
     assert sum(mark.value for mark in marks) == 191
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 from proctor.challenges import opening, uploads
 from proctor.challenges.admission import Admission
@@ -26,7 +27,6 @@ from proctor.containers import ProcessExecutor
 from proctor.core import InfrastructureError
 from tests.support.challenge_data import focus_data
 from tests.support.hosted import challenge_folder, opened, team
-from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor
 
 TERMS = "terms: public/terms.md\n"

@@ -431,5 +431,5 @@ def test_a_system_answers_the_questions_and_is_judged_like_the_recorded_ones(tmp
     rows = json.loads(said[said.index("[") :].partition("\n]")[0] + "\n]")
     found = {(row["metric"], row["scorer"]): row for row in rows}
     assert [found[name, SCORER]["n"] for name in ("overall", "writing-style")] == [1, 2]  # the first in English alone
-    assert found["writing-style", SCORER]["unmarked"] == 0
+    assert found["writing-style", SCORER]["unscored"] == 0
     assert any("rouge-l-best" in scorer for _, scorer in found), found.keys()

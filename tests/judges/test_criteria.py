@@ -121,7 +121,7 @@ def test_what_never_came_is_zero_without_a_call() -> None:
     with FaultyServer(met()) as server:
         found = judged(server, [(item(), late), (item(), unreadable)])
         assert server.count == 0
-        with pytest.raises(ValueError, match="never marked"):
+        with pytest.raises(ValueError, match="never scored"):
             judged(server, [(item(), Answer(item_id="q1", status=Status.FAILED, reason="down"))])
     assert [(one.value, one.label) for (one,) in found] == [(0.0, "timed out"), (0.0, "unreadable")]
 

@@ -17,7 +17,7 @@ from proctor.judges.dimensions.few_shot import (
     RatedPool,
     SearchedExamples,
     SearchPlan,
-    case_mark,
+    case_score,
     draw_examples,
     few_shot_judge,
     read_search,
@@ -78,7 +78,7 @@ def language_search(scores: list[list[float]], ratings: list[float]) -> Language
         sets=[["a"], ["b"]],
         held_out=[
             HeldOutAnswer(
-                mark=f"m{k}",
+                score=f"m{k}",
                 encounter=f"e{k}",
                 ratings={"overall": one, "writing-style": 1.0},
                 scores=[{"overall": row[k], "writing-style": 0.5} for row in scores],
@@ -109,7 +109,7 @@ def test_an_encounters_own_ratings_do_not_choose_its_examples() -> None:
         changed = found.model_copy(
             update={"languages": {**found.languages, "en": tried.model_copy(update={"held_out": rows})}}
         )
-        judged = next(one.case for one in RATED if case_mark(one.case) == row.mark)
+        judged = next(one.case for one in RATED if case_score(one.case) == row.score)
         assert SearchedExamples(pool, changed).of(judged) == SearchedExamples(pool, found).of(judged)
 
 
@@ -122,9 +122,9 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
     tried = found.languages["en"]
     best = max(range(5), key=tried.merit)
     chosen = SearchedExamples(pool, read_search(file)).of(case(encounter="new"))
-    assert [case_mark(one.case) for one in chosen] == tried.sets[best]
+    assert [case_score(one.case) for one in chosen] == tried.sets[best]
     said = few(case(encounter="new"), options={"examples": str(file)})
-    assert said.evidence[0]["exemplars"] == [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
+    assert said.evidence[0]["exemplars"] == [{"item": one.case.id, "score": case_score(one.case)} for one in chosen]
     fewer = [one for one in RATED if one.case.encounter != "iiyi/E1"]
     with pytest.raises(InputError, match="found a search on other rated answers, expected one on those of --rated"):
         few(rated=fewer, options={"examples": str(file)})

@@ -36,7 +36,7 @@ def test_all_conditions_of_a_system_stand_in_its_row_on_one_axis(source: Source)
     assert helpful.axis.limits == (0.0, HELPFUL.high)
     assert [row.name for row in accuracy.rows] == ["looker", "guesser", "random"]
     for row in accuracy.rows:
-        assert [(lane.name, lane.mark) for lane in row.lanes] == [
+        assert [(lane.name, lane.score) for lane in row.lanes] == [
             ("video", 0), ("text-only", 1), ("black", 2), ("shuffled", 3),
         ]  # fmt: skip
     assert [row.is_baseline for row in accuracy.rows] == [False, False, True]
@@ -49,7 +49,7 @@ def test_all_conditions_of_a_system_stand_in_its_row_on_one_axis(source: Source)
 
 def test_a_condition_keeps_its_colour_where_it_is_alone(store: Store) -> None:
     (chart, *_) = charts(Source(store, "toy", Options(draws=50, conditions=("text-only",))))
-    assert {lane.mark for row in chart.rows for lane in row.lanes} == {1}
+    assert {lane.score for row in chart.rows for lane in row.lanes} == {1}
 
 
 def test_what_is_the_same_for_all_is_said_once(source: Source) -> None:
@@ -101,10 +101,10 @@ def test_what_no_judge_saw_is_not_flagged(tmp_path: Path, failed: FailedPolicy |
     run = store.start_run("toy", "one", "video", {})
     for item in benchmark.items:
         status = Status.FAILED if item.id == free[2] else Status.ANSWERED
-        marked = zip(free[:2], (1.0, 0.0), strict=True)
+        scored = zip(free[:2], (1.0, 0.0), strict=True)
         scores = [
             Score(item_id=item.id, metric="contradiction", value=value, scorer="judge")
-            for name, value in marked
+            for name, value in scored
             if name == item.id
         ]
         store.write(run, [(Answer(item_id=item.id, text="A", parsed="A", status=status), scores)])
@@ -142,8 +142,8 @@ def test_a_flag_of_the_judge_is_no_metric_and_what_waits_is_a_line(tmp_path: Pat
     assert isinstance(flags, Table)
     assert flags.texts == [["one", "video", "Inconsistent judge ratings", "1 of 1"]]
     lines = [getattr(block, "text", "") for block in headline_section(source).blocks]
-    assert [line for line in lines if "not marked" in line] == [
-        "Helpful (0–2): not marked yet are 2 answers of waits (proctor score marks them)."
+    assert [line for line in lines if "not scored" in line] == [
+        "Helpful (0–2): not scored yet are 2 answers of waits (proctor score scores them)."
     ]
 
 

@@ -198,7 +198,7 @@ def test_every_table_row_has_as_many_cells_as_its_head(report: Path) -> None:
 
 def test_chance_is_drawn_where_options_give_it(page: Page) -> None:
     said = page.text_of("section", id="leaderboard")
-    assert said.count("chance 25.0 %") == 1  # one chart for all conditions; the judge's marks have no chance level
+    assert said.count("chance 25.0 %") == 1  # one chart for all conditions; the judge's scores have no chance level
 
 
 def test_looking_and_guessing_are_told_apart(page: Page) -> None:
@@ -230,7 +230,7 @@ def test_the_browser_has_every_answer(page: Page) -> None:
     first = data["items"][3]
     assert (first["keys"], first["options"][3]) == (["D"], "clip applier")
     outcomes = Counter(answer["outcome"] for item in data["items"] for answer in item["answers"])
-    assert outcomes["unmarked"] == 4  # the failed ones, and nothing else
+    assert outcomes["unscored"] == 4  # the failed ones, and nothing else
     assert [name for name, _, _ in data["facets"]] == ["phase", "length", "guessable", "format"]
     assert data["facets"][1][2] == ["0-5 s", "5-10 s", "10-20 s"]
 

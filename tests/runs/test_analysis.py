@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from proctor.reports.figures.scores import PLOT_SHAPES
 
 from proctor.api import AnalysisTables
 from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
-from proctor.reports.figures.marks import PLOT_SHAPES
 from proctor.reports.report_numbers import Source
 from proctor.results import (
     Analysis,
@@ -31,7 +31,7 @@ from proctor.results import (
     write_tables,
 )
 from proctor.results.performance import ParsedAnswers, box_of, vote
-from proctor.results.ranking import Marks
+from proctor.results.ranking import RankedScores
 from proctor.results.ranking_tables import place_sd
 from proctor.runs import Store, import_answers
 from proctor.stats import RankingPlan, Resampling, holm, rank_buckets
@@ -126,7 +126,7 @@ def test_the_plot_of_an_analysis_shows_all_questions_that_carry_a_capability(fou
     (axes,) = AnalysisTables(found).plot().axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     dots = {
-        str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_marker() in PLOT_SHAPES
+        str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_scorer() in PLOT_SHAPES
     }
     shown = dict(zip(labels, dots["one"], strict=True))
     assert shown["aggregation"] == pytest.approx(100 * 2 / 3)
@@ -163,8 +163,8 @@ def test_failures_by_format_and_cause(found: Analysis) -> None:
     }
 
 
-def test_marks_gaps_and_the_model(found: Analysis) -> None:
-    within = row(found, "marks", system="one", metric="within_one")
+def test_scores_gaps_and_the_model(found: Analysis) -> None:
+    within = row(found, "scores", system="one", metric="within_one")
     assert (within["n"], within["value"]) == (30, pytest.approx(2 / 3))
     gap = row(found, "gaps", system="one", factor="distribution")
     inside = [number for number in range(N) if number % 4 >= 2]
@@ -294,7 +294,7 @@ def test_lengths_stand_from_short_to_long_in_every_table(found: Analysis, store:
     ]
 
 
-def test_rules_and_leads_from_marks_worked_by_hand() -> None:
+def test_rules_and_leads_from_scores_worked_by_hand() -> None:
     """Ten videos, one question a bucket each. In the first bucket `a` is right on all, `b` on none: p of the
     sign flip is 2 / 2^10. In the second both are right; there is no lead to show."""
     groups = np.repeat(np.arange(10), 2)
@@ -304,7 +304,9 @@ def test_rules_and_leads_from_marks_worked_by_hand() -> None:
         np.stack(list(right.values())), list(right), groups, buckets, ["x", "y"], RankingPlan(draws=100)
     )
     ranked = [RankedRun(one, None) for one in standings.systems]
-    board = Board("technical", "All", standings, ranked, 20, 0, 0.05, Marks(right, groups, buckets, np.arange(20)))
+    board = Board(
+        "technical", "All", standings, ranked, 20, 0, 0.05, RankedScores(right, groups, buckets, np.arange(20))
+    )
     places = {(one["system"], one["rule"]): (one["place"], one["score"]) for one in rule_rows([board])}
     assert places["a", "copeland"] == (1, 1.0)
     assert places["b", "borda"] == (2, -1.0)

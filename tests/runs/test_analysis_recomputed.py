@@ -26,7 +26,7 @@ from tests.support import recomputed_boards
 from tests.support.contest import contest_store, skilled, write_run
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, Given, fuzzed, said
 from tests.support.recomputed import facet_values, holm, is_free, state_of
-from tests.support.recomputed_boards import PART, Marked, Ranked
+from tests.support.recomputed_boards import PART, Ranked, Scored
 
 WAYS: list[dict[str, Any]] = [
     {"failed": "wrong", "stability": 20},
@@ -50,9 +50,9 @@ class Expected:
 
     def __init__(self, made: Fuzzed, way: dict[str, Any]) -> None:
         self.made, self.way = made, way
-        self.marks: Marked = recomputed_boards.marked(made, **way)
-        self.items = [made.items[place] for place in self.marks.places]
-        self.names = sorted(self.marks.right)
+        self.scores: Scored = recomputed_boards.scored(made, **way)
+        self.items = [made.items[place] for place in self.scores.places]
+        self.names = sorted(self.scores.right)
         self.plan = Resampling(way["draws"], seed=way.get("seed", 0), two_level=way.get("two_level", False))
 
     def carry(self, facet: str, value: str) -> Inside:
@@ -62,11 +62,11 @@ class Expected:
         return [item.group for item, one in zip(self.items, here, strict=True) if one]
 
     def known(self, name: str) -> Inside:
-        return ~np.isnan(self.marks.right[name])
+        return ~np.isnan(self.scores.right[name])
 
     def mean(self, name: str, inside: Inside) -> dict[str, Any]:
         here = inside & self.known(name)
-        return numbers(mean_interval(self.marks.right[name][here], self.groups(here), self.plan.within(0, 1)))
+        return numbers(mean_interval(self.scores.right[name][here], self.groups(here), self.plan.within(0, 1)))
 
     def truth(self, item: Item) -> bool:
         return item.reference is not None and item.reference.answer is True
@@ -97,7 +97,7 @@ class Expected:
         easy, hard = (self.carry("level", one) for one in LEVELS)
         rows = []
         for name in self.names:
-            right, known = self.marks.right[name], self.known(name)
+            right, known = self.scores.right[name], self.known(name)
             one = {"system": name, "factor": "level", "first": "easy", "second": "hard", "n": int(np.sum(known))}
             one["value"] = float(right[known & hard].mean() - right[known & easy].mean())
             rows.append(one | {"groups": len(set(self.groups(known)))})
@@ -105,13 +105,13 @@ class Expected:
 
     def regression(self) -> Rows:
         columns: dict[str, list[bool]] = {f"area: {name}": [] for name in AREAS}
-        names = self.marks.contestants  # baselines guess: what is hard for them is no property of the questions
+        names = self.scores.contestants  # baselines guess: what is hard for them is no property of the questions
         columns |= {"level = hard": []} | {f"system = {name}": [] for name in names[1:]}
         right, groups = [], []
         for name in names:
             for place in np.flatnonzero(self.known(name)):
                 item = self.items[place]
-                right.append(self.marks.right[name][place])
+                right.append(self.scores.right[name][place])
                 groups.append(item.group)
                 for area in AREAS:
                     columns[f"area: {area}"].append(area in facet_values(item, "area"))
@@ -133,7 +133,7 @@ class Expected:
             for name in self.names:
                 here = mask & self.known(name)
                 by: dict[str, list[float]] = {}
-                for group, value in zip(self.groups(here), self.marks.right[name][here].tolist(), strict=True):
+                for group, value in zip(self.groups(here), self.scores.right[name][here].tolist(), strict=True):
                     by.setdefault(group, []).append(value)
                 means = [sum(own) / len(own) for own in by.values()]
                 q1, median, q3 = np.quantile(means, (0.25, 0.5, 0.75))
@@ -148,12 +148,12 @@ class Expected:
         rows = []
         for group in dict.fromkeys(item.group for item in self.items):
             here = np.array([item.group == group for item in self.items]) & True
-            own = {name: self.marks.right[name][here & self.known(name)] for name in self.names}
+            own = {name: self.scores.right[name][here & self.known(name)] for name in self.names}
             means = {name: (len(one), one.mean()) for name, one in own.items() if len(one)}
             for name, (n, mean) in means.items():
-                rivals = [one for other, (_, one) in means.items() if other in self.marks.contestants]
+                rivals = [one for other, (_, one) in means.items() if other in self.scores.contestants]
                 place = 1 + sum(one > mean + 1e-9 for one in rivals)
-                ranked = name in self.marks.contestants
+                ranked = name in self.scores.contestants
                 rows.append({"group": group, "system": name, "n": n, "value": mean, "place": place if ranked else None})
         return rows
 
@@ -161,17 +161,17 @@ class Expected:
         return paired_difference(first, second, groups, self.plan.within(0, 1))
 
     def pairs(self) -> Rows:
-        ranked = self.marks.contestants
+        ranked = self.scores.contestants
         families = {
             "systems": list(combinations(ranked, 2)),
-            "baselines": [(one, other) for one in ranked for other in sorted(self.marks.baselines)],
+            "baselines": [(one, other) for one in ranked for other in sorted(self.scores.baselines)],
         }
         rows = []
         for family, pairs in families.items():
             own: Rows = []
             for first, second in pairs:
                 here = self.known(first) & self.known(second)
-                a, b = self.marks.right[first][here], self.marks.right[second][here]
+                a, b = self.scores.right[first][here], self.scores.right[second][here]
                 one = self.difference(a, b, self.groups(here))
                 row: dict[str, Any] = {
                     "family": family,
@@ -193,17 +193,17 @@ class Expected:
 
     def ensembles(self) -> Rows:
         """Yes-or-no questions alone can be voted on."""
-        voters = self.marks.contestants
-        marked = np.logical_or.reduce([self.known(name) for name in voters])
-        here = marked & np.array([not is_free(item) for item in self.items])
-        right = {name: np.nan_to_num(self.marks.right[name][here]) for name in voters}
+        voters = self.scores.contestants
+        scored = np.logical_or.reduce([self.known(name) for name in voters])
+        here = scored & np.array([not is_free(item) for item in self.items])
+        right = {name: np.nan_to_num(self.scores.right[name][here]) for name in voters}
         order = sorted(voters, key=lambda name: (-right[name].mean(), name))
 
         def voted(chosen: list[str]) -> NDArray[Any]:
             found = []
             for place in np.flatnonzero(here):
                 item = self.items[place]
-                votes = [said(item, self.marks.given[name][place]) for name in chosen]
+                votes = [said(item, self.scores.given[name][place]) for name in chosen]
                 known = [one for one in votes if one is not None]
                 yes, no = known.count(True), known.count(False)
                 voice = None if not known else known[0] if yes == no else yes > no
@@ -238,7 +238,7 @@ class Expected:
             for form in ("binary", "free_text"):
                 here = [
                     one
-                    for one, item in zip(self.marks.given[name], self.items, strict=True)
+                    for one, item in zip(self.scores.given[name], self.items, strict=True)
                     if item.answer.kind == form
                 ]
                 causes = Counter(cause(one, baseline=name == "random") for one in here)
@@ -253,7 +253,7 @@ class Expected:
         for name in self.names:
             pairs = [
                 (said(item, one), item)
-                for one, item in zip(self.marks.given[name], self.items, strict=True)
+                for one, item in zip(self.scores.given[name], self.items, strict=True)
                 if not is_free(item) and not (self.way["failed"] == "exclude" and one.status in {None, Status.FAILED})
             ]
             found = estimates_of(
@@ -288,7 +288,7 @@ def cause(one: Given, *, baseline: bool) -> str:
     if one.unresolved == TIE:
         return "unresolved"
     state = state_of(PART, one, baseline=baseline)
-    return {"unsupported": "unsupported", "failed": "failed", "missing": "missing"}.get(state, "not marked")
+    return {"unsupported": "unsupported", "failed": "failed", "missing": "missing"}.get(state, "not scored")
 
 
 def board_tables(made: Fuzzed, way: dict[str, Any], unranked: list[str]) -> dict[str, Rows]:
@@ -363,12 +363,12 @@ def every_table(made: Fuzzed, way: dict[str, Any]) -> tuple[dict[str, Rows], dic
         "pairs": own.pairs(),
         "ensembles": own.ensembles(),
         "failures": own.failures(),
-        "marks": own.metrics(),
+        "scores": own.metrics(),
         **board_tables(made, way, unranked),
     }
     told = {"draws": way["draws"], "two_level": way.get("two_level", False), "stability": way["stability"]}
     told |= {"seed": way.get("seed", 0), "alpha": 0.05, "ties": "tied"}
-    told |= {"marked_by": JUDGE, "failed": way["failed"]}
+    told |= {"scored_by": JUDGE, "failed": way["failed"]}
     wanted["settings"] = [{"setting": name, "value": value} for name, value in told.items()]
     return found, wanted
 
@@ -390,7 +390,7 @@ def test_without_options(made: Fuzzed) -> None:
         for row in analyse(made.store, NAME, Contest(baselines=("none",))).tables["settings"]
     }
     wanted = {"draws": 2000, "two_level": False, "stability": 1000, "seed": 0, "alpha": 0.05, "ties": "tied"}
-    assert settings == wanted | {"marked_by": JUDGE, "failed": "wrong"}
+    assert settings == wanted | {"scored_by": JUDGE, "failed": "wrong"}
 
 
 def test_one_group_has_no_spread(tmp_path: Path) -> None:

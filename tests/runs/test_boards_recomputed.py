@@ -62,15 +62,15 @@ def test_every_column(made: Fuzzed, given: dict[str, Any]) -> None:
         "board": "technical",
         "rule": way.get("rule", "copeland"),
         "questions": len(wanted.codes),
-        "marked_by": JUDGE if wanted.marks.judged else "code",
+        "scored_by": JUDGE if wanted.scores.judged else "code",
         "failed": [given["failed"]] if "failed" in given else ["wrong", "exclude"],
         "latency": "optional",
         "left_out": wanted.left_out,
         "unbucketed": wanted.unbucketed,
-        "groups": len(set(wanted.marks.groups)),
+        "groups": len(set(wanted.scores.groups)),
         "empty_buckets": [name for code, name in enumerate(wanted.names) if code not in wanted.codes],
         "bucket_groups": {
-            name: len({one for one, at in zip(wanted.marks.groups, wanted.codes, strict=True) if at == code})
+            name: len({one for one, at in zip(wanted.scores.groups, wanted.codes, strict=True) if at == code})
             for code, name in enumerate(wanted.names)
         },
         "smallest_p": dict(zip(wanted.names, standings.reach, strict=True)),
@@ -101,8 +101,8 @@ def test_details(made: Fuzzed) -> None:
         assert one.stability is not None
         assert row["chances"] == list(one.stability.chances)
         for code, name in enumerate(names):
-            assert row["scores"][name] == pytest.approx(np.nanmean(wanted.marks.right[one.name][wanted.codes == code]))
-    base = wanted.marks.right["random"]
+            assert row["scores"][name] == pytest.approx(np.nanmean(wanted.scores.right[one.name][wanted.codes == code]))
+    base = wanted.scores.right["random"]
     assert shown["random"]["scores"] == {
         name: pytest.approx(np.nanmean(base[wanted.codes == code])) for code, name in enumerate(names)
     }
@@ -122,13 +122,13 @@ def leads_by_hand(
     wanted: recomputed_boards.Ranked, other: str, plan: Resampling, *, holms: bool
 ) -> list[dict[str, Any]]:
     """How far beta is ahead of another system: on all questions, and in each bucket."""
-    first, second = wanted.marks.right["beta"], wanted.marks.right[other]
+    first, second = wanted.scores.right["beta"], wanted.scores.right[other]
     parts = [("all", np.ones(len(wanted.codes), dtype=bool))]
     parts += [(name, wanted.codes == code) for code, name in enumerate(wanted.names)]
     rows: list[dict[str, Any]] = []
     for name, inside in parts:
         here = np.flatnonzero(inside & ~np.isnan(first) & ~np.isnan(second))
-        groups = [wanted.marks.groups[at] for at in here]
+        groups = [wanted.scores.groups[at] for at in here]
         if len(here):
             one = paired_difference(first[here], second[here], groups, plan.within(0, 1))
             numbers = {"bucket": name, "against": other, "n": len(here), "groups": len(set(groups)), "p": one.p}
@@ -183,9 +183,9 @@ def test_answers_that_wait_for_the_judge_leave_a_run_without_a_place(
     questions that are left."""
     made = fuzzed(tmp_path, 11, items=120, waits=0.0)
     (board,) = rank_runs(made.store, NAME, Contest(condition="text-only", failed=policy))
-    found = {one.name: one.lacking.unmarked for one in board.unranked}
+    found = {one.name: one.lacking.unscored for one in board.unranked}
     assert found["gamma"] > 0
     assert "gamma" not in {one.standing.name for one in board.runs}
     if policy is FailedPolicy.WRONG:
         assert found.keys() == {"gamma"}
-    assert "Not ranked, since answers wait for the judge: gamma (proctor score marks them)." in board_notes(board)
+    assert "Not ranked, since answers wait for the judge: gamma (proctor score scores them)." in board_notes(board)

@@ -29,7 +29,7 @@ def many(store: Store) -> tuple[Run, list[str]]:
     return a_run(store, benchmark), [item.id for item in benchmark.items]
 
 
-def marked(item: str, text: str, value: float = 1.0, **more: Any) -> tuple[Answer, list[Score]]:
+def scored(item: str, text: str, value: float = 1.0, **more: Any) -> tuple[Answer, list[Score]]:
     answer = Answer.model_validate({"item_id": item, "text": text, **more})
     return answer, [Score(item_id=item, metric="m", value=value, label=text)]
 
@@ -40,7 +40,7 @@ def test_hostile_texts_and_missing_numbers_come_back(store: Store) -> None:
     usage = Usage(requests=1, input_tokens=3, cost_usd=0.1 + 0.2)
     timing = Timing(model_s=1 / 3, media_s=0.0)
     rows = [
-        marked(item, text, number / 7, usage=usage if number % 2 else Usage(), timing=timing if number % 3 else None)
+        scored(item, text, number / 7, usage=usage if number % 2 else Usage(), timing=timing if number % 3 else None)
         for number, (item, text) in enumerate(zip(ids, texts, strict=True))
     ]
     store.write(run, rows)
@@ -52,8 +52,8 @@ def test_hostile_texts_and_missing_numbers_come_back(store: Store) -> None:
 def test_a_failed_answer_is_replaced_and_a_settled_one_stays(store: Store) -> None:
     run, ids = many(store)
     failed: dict[str, Any] = {"status": Status.FAILED, "reason": "away"}
-    store.write(run, [marked(item, "first", **(failed if place % 2 else {})) for place, item in enumerate(ids)])
-    store.write(run, [marked(item, "second", 0.5) for item in ids])
+    store.write(run, [scored(item, "first", **(failed if place % 2 else {})) for place, item in enumerate(ids)])
+    store.write(run, [scored(item, "second", 0.5) for item in ids])
     texts = [store.answers(run)[item].text for item in ids]
     assert texts == ["second" if place % 2 else "first" for place in range(len(ids))]
     kept = {one.item_id: (one.value, one.label) for one in store.score_rows(run)}
@@ -62,7 +62,7 @@ def test_a_failed_answer_is_replaced_and_a_settled_one_stays(store: Store) -> No
 
 def test_of_two_answers_to_one_item_in_a_batch_the_first_settled_one_counts(store: Store) -> None:
     run, ids = many(store)
-    store.write(run, [*(marked(item, "first") for item in ids), marked(ids[0], "second", 0.25)])
+    store.write(run, [*(scored(item, "first") for item in ids), scored(ids[0], "second", 0.25)])
     assert store.answers(run)[ids[0]].text == "first"
     assert [(one.value, one.label) for one in store.score_rows(run, item=ids[0])] == [(1.0, "first")]
 
@@ -78,7 +78,7 @@ def test_scores_are_those_of_the_answer_that_stands(store: Store, size: int) -> 
         for place in range(size):
             item, text = draw.choice(ids[: 2 * size]), draw.choice(("yes", "no"))
             failed = draw.random() < 0.4
-            answer, own = marked(item, text, turn + place / size, **({"status": Status.FAILED} if failed else {}))
+            answer, own = scored(item, text, turn + place / size, **({"status": Status.FAILED} if failed else {}))
             rows.append((answer, [] if failed else own))
             there = answers.get(item)
             if there is None or there.status is Status.FAILED:
@@ -94,5 +94,5 @@ def test_all_of_a_batch_is_written_or_nothing(store: Store) -> None:
     run, ids = many(store)
     strange = Run(999, run.benchmark, run.system, run.condition, {})
     with pytest.raises(InputError, match="expected a store that can be written"):
-        store.write_many([(strange, *marked(item, "text")) for item in ids])
+        store.write_many([(strange, *scored(item, "text")) for item in ids])
     assert store.count_answers(run) == (0, 0)

@@ -4,7 +4,7 @@
 of the easy and 55 % of the hard ones, its rival in 80 and 45 %, the cheats in 84 and 15 %. On hard questions the
 crasher raises an exception and the refuser refuses; the saboteur's connection fails for 570 of the 600. In a second
 benchmark the answers are free text, and the tripper's wrong ones on hard questions are of the kind that the judge
-declines to mark.
+declines to score.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, system in enumerate(("one", "two")):
         run = a_run(store, benchmark, system)
         answers = [Answer(item_id=item.id, text="1", parsed=1) for item in benchmark.items]
-        marks = [
+        scores = [
             [Score(item_id=item.id, metric="accuracy", value=float((place + number) % 2))]
             for place, item in enumerate(benchmark.items)
         ]
-        store.write(run, list(zip(answers, marks, strict=True)))
+        store.write(run, list(zip(answers, scores, strict=True)))
     store.put(VOTE)
     store.set_flags("toy", "guessable", {"q0": "yes"})
     store.close()

@@ -296,7 +296,7 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
         (official,) = (
             one for one in official_summaries(focus, "focus", READER, official=True) if one.system == "team-red"
         )
-        right = sum(one.values(FailedPolicy.WRONG)[~one.failed].sum() for one in marked(focus))
+        right = sum(one.values(FailedPolicy.WRONG)[~one.failed].sum() for one in scored(focus))
         return float(right), red.standing.place, official.lacking
 
     wrong, _, lacking = figures()
@@ -307,7 +307,7 @@ def test_rank_and_the_official_summary_count_the_decision(focus: Store, tmp_path
     assert figures() == (wrong + 3, 1, 0)
 
 
-def marked(store: Store) -> list[Any]:
+def scored(store: Store) -> list[Any]:
     from proctor.results.arrays import load_items
     from proctor.results.run_scores import load_accuracy
 

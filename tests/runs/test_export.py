@@ -95,8 +95,8 @@ def test_a_tag_named_like_a_column_does_not_displace_it(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs.db")
     store.add_benchmark(benchmark)
     run = store.start_run("ledger", "one", "video", {})
-    marked = [(Answer(item_id="q0", text="1"), [Score(item_id="q0", metric="accuracy", value=1.0)])]
-    store.write(run, marked)
+    scored = [(Answer(item_id="q0", text="1"), [Score(item_id="q0", metric="accuracy", value=1.0)])]
+    store.write(run, scored)
     out = tmp_path / "rows.csv"
     export(store, "ledger", out, "csv")
     header, row = csv.reader(out.read_text(encoding="utf-8").splitlines())
@@ -113,20 +113,20 @@ def test_export_that_cannot_be_written_leaves_nothing(store: Store, tmp_path: Pa
 
 
 def test_answers_that_no_score_speaks_of_have_a_row_each(tmp_path: Path) -> None:
-    """A run of which code has marked what it can, while a judge is still to come; and one that nobody has scored."""
+    """A run of which code has scored what it can, while a judge is still to come; and one that nobody has scored."""
     benchmark = ledger_benchmark()
     store = Store(tmp_path / "runs.db")
     store.add_benchmark(benchmark)
     answers = [Answer(item_id=item.id, text="t", parsed="t") for item in benchmark.items]
-    marked, bare = (store.start_run("ledger", name, "video", {}) for name in ("marked", "bare"))
-    store.write(marked, [(one, [Score(item_id=one.item_id, metric="accuracy", value=1)]) for one in answers[:1]])
-    store.write(marked, [(one, []) for one in answers[1:]])
+    scored, bare = (store.start_run("ledger", name, "video", {}) for name in ("scored", "bare"))
+    store.write(scored, [(one, [Score(item_id=one.item_id, metric="accuracy", value=1)]) for one in answers[:1]])
+    store.write(scored, [(one, []) for one in answers[1:]])
     store.write(bare, [(one, []) for one in answers])
     out = tmp_path / "rows.jsonl"
     assert export(store, "ledger", out, "jsonl") == 2 * len(answers)
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    expected = ["accuracy"] * 6 + ["points"] * 2 + ["accuracy"]  # the first metric that marks the answer's format
-    for name, values in (("marked", [1.0] + [None] * 8), ("bare", [None] * 9)):
+    expected = ["accuracy"] * 6 + ["points"] * 2 + ["accuracy"]  # the first metric that scores the answer's format
+    for name, values in (("scored", [1.0] + [None] * 8), ("bare", [None] * 9)):
         own = [row for row in rows if row["system"] == name]
         assert [row["item"] for row in own] == [one.item_id for one in answers]
         assert [row["metric"] for row in own] == expected

@@ -126,7 +126,7 @@ def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Pat
         assert set(answers) == {item.id for item in benchmark.items}
         assert set(by_status(answers)) == {Status.ANSWERED, Status.FAILED}
         assert outcome.failed == len(failed) > 0
-        assert store.marked(run, "code") == store.settled(run) == set(answers) - failed
+        assert store.scored(run, "code") == store.settled(run) == set(answers) - failed
         assert_failed_is_said(answers, failed)
         assert_numbers_of_an_incomplete_run(store, len(benchmark.items), len(failed))
 

@@ -51,7 +51,7 @@ def stored(path: Path, loaded: Benchmark, replies: dict[str, Any]) -> Store:
     for system, reply in replies.items():
         run = store.start_run(loaded.name, system, "video", {})
         answers = [said(item, reply(10 * number)) for number, item in enumerate(loaded.items)]
-        marks = [
+        scores = [
             [
                 one
                 for scorer in code_scorers()
@@ -60,7 +60,7 @@ def stored(path: Path, loaded: Benchmark, replies: dict[str, Any]) -> Store:
             ]
             for item, answer in zip(loaded.items, answers, strict=True)
         ]
-        store.write(run, list(zip(answers, marks, strict=True)))
+        store.write(run, list(zip(answers, scores, strict=True)))
     return store
 
 
@@ -85,8 +85,8 @@ def test_intervals_reach_every_table(tmp_path: Path) -> None:
     assert abs(found.difference.value or 0) == 1
     where = str(tmp_path / "runs.db")
     assert "near" in str(proctor.rank(where, stability=50, draws=100))
-    marks = proctor.analyze(where, stability=50, draws=100)
-    pooled = {(row["system"], row["part"]): row["value"] for row in marks.data.tables["marks"]}
+    scores = proctor.analyze(where, stability=50, draws=100)
+    pooled = {(row["system"], row["part"]): row["value"] for row in scores.data.tables["scores"]}
     assert pooled["near", "IoU 0.75"] == 1
     assert pooled["half", "IoU 0.5"] == 0
     page = tmp_path / "report.html"

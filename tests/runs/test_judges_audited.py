@@ -1,4 +1,4 @@
-"""A recorded judge compared with a second one, on the answers that both have marked."""
+"""A recorded judge compared with a second one, on the answers that both have scored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def store(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (run,) = opened.runs("rexsonovqa")
     rng = generator(0, "second judge")
     for number, one in enumerate(one for one in recorded.scores if one.metric == "rubric"):
-        if number % 10:  # a tenth stays unmarked
+        if number % 10:  # a tenth stays unscored
             level = int(one.value) if rng.random() < 0.7 else int(rng.integers(0, 3))
             opened.add_scores(run, verdict_scores(*VERDICTS[level], item_id=one.item_id, scorer="second"))
     opened.close()

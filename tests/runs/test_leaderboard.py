@@ -98,7 +98,7 @@ def test_the_report_says_who_is_shown_and_not_ranked(tmp_path: Path) -> None:
     assert "A system without a score for every item has no rank." not in page
 
 
-def test_items_of_a_format_that_code_does_not_mark_are_not_counted_as_left_out(tmp_path: Path) -> None:
+def test_items_of_a_format_that_code_does_not_score_are_not_counted_as_left_out(tmp_path: Path) -> None:
     store = contest_store(tmp_path, failed=None, texts=10)
     for system, right in SYSTEMS.items():
         write_run(store, system, ["there" if number < 10 else one for number, one in enumerate(right)])
@@ -142,13 +142,13 @@ def remarks_of(found: Leaderboard) -> dict[str, str]:
 
 
 def test_each_system_without_a_rank_has_a_reason(tmp_path: Path) -> None:
-    """All questions are free text that a judge marks."""
+    """All questions are free text that a judge scores."""
     store = contest_store(tmp_path, failed=None, items=24, texts=24)
     write_run(store, "good", ["right"] * 24)
     write_run(store, "unfinished", ["right"] * 4)
     write_run(store, "cut off", [*["right"] * 7, *[Status.FAILED] * 17])
     write_run(store, "silent", ["none"] * 24)
-    write_run(store, "waits", ["unmarked"] * 24)
+    write_run(store, "waits", ["unscored"] * 24)
     write_run(store, "never came", [Status.FAILED] * 24)
     found = judged_board(store)
     assert {row.system: row.rank for row in found.rows if row.rank} == {"good": 1}
@@ -157,7 +157,7 @@ def test_each_system_without_a_rank_has_a_reason(tmp_path: Path) -> None:
         "unfinished": "20 not asked",
         "cut off": "17 failed",
         "silent": "24 unresolved",
-        "waits": "24 not marked",
+        "waits": "24 not scored",
         "never came": "24 failed",
     }
     notes = " ".join(leaderboard_notes(found))
@@ -202,7 +202,7 @@ def test_the_items_of_the_one_scorer_there_is_are_ranked_on_without_naming_it(tm
     store = contest_store(tmp_path, failed=None, items=24, texts=24)
     write_run(store, "good", ["right"] * 24)
     write_run(store, "bad", ["wrong"] * 24)
-    write_run(store, "waits", ["unmarked"] * 24)
+    write_run(store, "waits", ["unscored"] * 24)
     found = leaderboard(store, NAME, condition="video", metric=ACCURACY.name, options=Options(draws=200))
     assert found == judged_board(store)
     assert ([(row.system, row.rank) for row in found.rows], found.items) == (
@@ -214,9 +214,9 @@ def test_the_items_of_the_one_scorer_there_is_are_ranked_on_without_naming_it(tm
 def test_who_waits_for_the_judge_keeps_the_scores_by_code(tmp_path: Path) -> None:
     store = contest_store(tmp_path, failed=None, items=24, texts=12)
     write_run(store, "good", [*["right"] * 12, *[True] * 12])
-    write_run(store, "waits", [*["unmarked"] * 12, *[True] * 12])
+    write_run(store, "waits", [*["unscored"] * 12, *[True] * 12])
     rows = by_name(judged_board(store))
-    assert (rows["waits"].rank, rows["waits"].n, rows["waits"].value, rows["waits"].unmarked) == (None, 12, 1.0, 12)
+    assert (rows["waits"].rank, rows["waits"].n, rows["waits"].value, rows["waits"].unscored) == (None, 12, 1.0, 12)
 
 
 def test_a_report_on_two_silent_systems_compares_nothing(tmp_path: Path) -> None:

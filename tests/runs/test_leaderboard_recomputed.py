@@ -15,7 +15,7 @@ from proctor.runs import disqualify, reinstate
 from proctor.stats import Rank, Resampling, rank_systems
 from tests.support import recomputed
 from tests.support.fuzzed_store import JUDGE, NAME, Fuzzed, fuzzed
-from tests.support.recomputed import METRICS, lacks, marked_by, parts_of, read
+from tests.support.recomputed import METRICS, lacks, parts_of, read, scored_by
 
 Part = tuple[str, str]
 RANKS = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
@@ -43,7 +43,7 @@ class Expected:
     def __init__(self, made: Fuzzed, condition: str, part: Part, out: str, way: dict[str, Any]) -> None:
         self.made, self.part, self.metric, self.failed = made, part, METRICS[part[0]], way.get("failed", "both")
         places = recomputed.counted(made, all_items=way.get("all_items", False))
-        self.places = [place for place in places if marked_by(part, made.items[place])]
+        self.places = [place for place in places if scored_by(part, made.items[place])]
         named = way.get("systems") or tuple(system for system, _ in made.runs)
         own = {one: made.runs[one] for one in sorted(made.runs) if one[1] == condition and one[0] in named}
         self.runs = {system: given for (system, _), given in own.items()}
@@ -141,7 +141,7 @@ def test_every_column(made: Fuzzed, condition: str, part: Part, given: dict[str,
         own, rank = rows[row.system], next((one for one in ranks if one.name == row.system), None)
         told = {name: own[name] for name in SCORES} | {name: getattr(rank, name, None) for name in RANKS}
         told |= {"system": row.system, "oracle_baseline": False, "disqualified": row.system == out}
-        lacking = ("failed", "missing", "unresolved", "unmarked", "unsupported")
+        lacking = ("failed", "missing", "unresolved", "unscored", "unsupported")
         shown = asdict(row)
         assert shown["lacking"] == sum(own[name] for name in lacking)
         for name, value in told.items():

@@ -23,7 +23,7 @@ from tests.support.ledger import ledger_benchmark
 
 NAN = float("nan")
 LINES = (Status.ANSWERED, Status.ERROR, Status.FAILED, None, Status.ANSWERED, Status.ANSWERED, Status.FAILED)
-# Right, an error of the system (wrong), failed, not asked, no verdict, not judged yet; the last one is not marked by it.
+# Right, an error of the system (wrong), failed, not asked, no verdict, not judged yet; the last one is not scored by it.
 VALUES = [1.0, 0.0, NAN, NAN, NAN, NAN, NAN]
 MARKABLE = np.array([True, True, True, True, True, True, False])
 UNRESOLVED_ONES = np.array([False, False, False, False, True, False, False])
@@ -38,7 +38,7 @@ def run(values: list[float] | None = None, metric: str = "accuracy") -> RunScore
     return run_scores(declared, series, MARKABLE, outcomes, UNRESOLVED_ONES)
 
 
-def test_every_item_that_a_metric_marks_has_a_score_or_one_reason() -> None:
+def test_every_item_that_a_metric_scores_has_a_score_or_one_reason() -> None:
     one = run()
     masks = [~np.isnan(one.scores), one.failed, one.not_asked, one.unresolved, one.waiting]
     assert (np.sum(masks, axis=0) == MARKABLE).all()

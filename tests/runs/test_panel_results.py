@@ -1,4 +1,4 @@
-"""A panel's marks in results, boards, comparisons and audits: what counts, what is left out, and by whom."""
+"""A panel's scores in results, boards, comparisons and audits: what counts, what is left out, and by whom."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def answers(right: int) -> list[Answer]:
 
 
 def add(store: Store, system: str, given: list[Answer]) -> Run:
-    """A run marked by code."""
+    """A run scored by code."""
     run = store.start_run("mixed", system, "video", {})
     items = {item.id: item for item in store.items("mixed")}
     scorer = AccuracyScorer()
@@ -98,17 +98,17 @@ def add(store: Store, system: str, given: list[Answer]) -> Run:
 
 
 def judge(store: Store, run: Run, panel: str, *verdicts: float | None) -> None:
-    """A panel's marks on the first texts; None is a tie."""
+    """A panel's scores on the first texts; None is a tie."""
     store.declare_metrics("mixed", (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE))
     for number, verdict in enumerate(verdicts):
         how = "tie" if verdict is None else "resolved"
-        marks = [(UNRESOLVED.name, float(verdict is None), how)]
-        marks += [] if verdict is None else [(ACCURACY.name, verdict, "right" if verdict else "wrong")]
+        scores = [(UNRESOLVED.name, float(verdict is None), how)]
+        scores += [] if verdict is None else [(ACCURACY.name, verdict, "right" if verdict else "wrong")]
         store.add_scores(
             run,
             [
                 Score(item_id=f"text{number}", metric=metric, value=value, scorer=panel, label=label)
-                for metric, value, label in marks
+                for metric, value, label in scores
             ],
         )
 
@@ -129,14 +129,14 @@ def test_a_panel_s_accuracy_is_that_of_all_questions(store: Store) -> None:
     judge(store, add(store, "one", answers(right=3)), THREE, 1.0, 0.0, None)
     found = rows(store)
     code, panel = found["one", "code"], found["one", THREE]
-    assert (code.value, code.n, code.answered, code.unmarked) == (3 / 4, 4, 4, 0)
+    assert (code.value, code.n, code.answered, code.unscored) == (3 / 4, 4, 4, 0)
     assert (panel.value, panel.n, panel.answered) == (4 / 6, 6, 8)
-    assert (panel.unresolved, panel.unmarked) == (1, 1)
-    assert panel.n + panel.unresolved + panel.unmarked == panel.answered
+    assert (panel.unresolved, panel.unscored) == (1, 1)
+    assert panel.n + panel.unresolved + panel.unscored == panel.answered
     wrong = rows(store, failed=FailedPolicy.WRONG)["one", THREE]
     assert (wrong.value, wrong.n) == (4 / 7, 7)  # the tie is wrong; what waits for the panel is neither
     left = rows(store, "unresolved")["one", THREE]
-    assert (left.value, left.n, left.unmarked) == (1 / 3, 3, 1)
+    assert (left.value, left.n, left.unscored) == (1 / 3, 3, 1)
     assert left.levels == {"resolved": 2, "tie": 1}
 
 
@@ -161,7 +161,7 @@ def test_causes_are_counted_apart(store: Store) -> None:
     code, waiting = rows(store)["one", "code"], rows(store)["one", ""]
     assert (code.not_submitted, code.unreadable, code.value) == (1, 0, 3 / 4)
     assert (waiting.not_submitted, waiting.unreadable, waiting.timed_out, waiting.refused) == (1, 1, 1, 1)
-    assert (waiting.n, waiting.value, waiting.unmarked) == (0, None, 4)
+    assert (waiting.n, waiting.value, waiting.unscored) == (0, None, 4)
 
 
 def test_boards_hold_systems_against_each_other_by_the_same_scorer(store: Store) -> None:
@@ -193,7 +193,7 @@ def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:
     judge(store, run, THREE, 1.0, 0.0, None)
     late = Score(item_id="text3", metric=ACCURACY.name, value=0.0, scorer=THREE, label="timed out")
     store.add_scores(run, [late])
-    judge(store, run, TWO, 0.0)  # another panel's marks say nothing here
+    judge(store, run, TWO, 0.0)  # another panel's scores say nothing here
     add(store, "two", answers(right=3))
     found = analyse(store, "mixed", stability=0, plan=Resampling(draws=100))
     ends = {(row["system"], row["format"], row["cause"]): row["count"] for row in found.tables["failures"]}
@@ -205,13 +205,13 @@ def test_an_analysis_knows_how_judged_answers_ended(store: Store) -> None:
         ("one", "free_text", "timed out"): 1,
         ("two", "count", "right"): 3,
         ("two", "count", "wrong"): 1,
-        ("two", "free_text", "not marked"): 4,
+        ("two", "free_text", "not scored"): 4,
     }
     drawn = next(one for one in together_figures(found) if one.name == "failures")
     assert "unresolved" in drawn.svg
 
 
-def test_one_judge_for_all_runs_is_chosen_by_its_marks_then_by_its_size(store: Store) -> None:
+def test_one_judge_for_all_runs_is_chosen_by_its_scores_then_by_its_size(store: Store) -> None:
     runs = [add(store, system, answers(right=4)) for system in ("one", "two")]
     card = store.card("mixed")
     items = load_items(store, card)
@@ -226,7 +226,7 @@ def test_one_judge_for_all_runs_is_chosen_by_its_marks_then_by_its_size(store: S
     assert np.isnan(most[runs[1].id].scores[5:]).all()
 
 
-def test_code_s_marks_never_make_two_panels_agree(store: Store) -> None:
+def test_code_s_scores_never_make_two_panels_agree(store: Store) -> None:
     run = add(store, "one", answers(right=4))
     judge(store, run, TWO, 1.0, 0.0, 1.0)
     judge(store, run, THREE, 0.0, 1.0, 0.0)
@@ -237,9 +237,9 @@ def test_code_s_marks_never_make_two_panels_agree(store: Store) -> None:
     }
 
 
-def test_a_judge_may_widen_what_a_metric_marks() -> None:
+def test_a_judge_may_widen_what_a_metric_scores() -> None:
     card = card_of(benchmark((ACCURACY,)))
-    assert not card.metric("accuracy").marks("free_text")
+    assert not card.metric("accuracy").scores("free_text")
     wider = card.with_metrics((PANEL_ACCURACY, UNRESOLVED))
     assert wider.metric("accuracy") == PANEL_ACCURACY
     assert [metric.name for metric in wider.metrics] == ["accuracy", "unresolved"]
@@ -278,8 +278,8 @@ def test_flagged_judgements_come_with_their_answers(store: Store) -> None:
     for number, flags in ((1, ("steering",)), (0, ("steering", "contradiction")), (2, ())):
         key = f"{number}" * 64
         store.put(Judgement(key=key, judge="j", item_id=f"text{number}", reply={"verdict": "right"}, flags=flags))
-        mark = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", judgement_key=key)
-        store.add_scores(run, [mark])
+        score = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", judgement_key=key)
+        store.add_scores(run, [score])
     found = flagged_judgements(store, "mixed")
     assert [(one.item, one.flags, one.text) for one in found] == [
         ("text0", ("steering", "contradiction"), "text 0"),
@@ -299,7 +299,7 @@ def test_what_votes_cost_is_added_up_once(store: Store) -> None:
     assert (paid.count, paid.usage.cost_usd) == (1, 0.5)
 
 
-def test_an_export_has_no_row_for_what_a_scorer_does_not_mark(store: Store) -> None:
+def test_an_export_has_no_row_for_what_a_scorer_does_not_score(store: Store) -> None:
     judge(store, add(store, "one", answers(right=4)), THREE, 1.0, None)
     _, exported = export_rows(store, "mixed", store.card("mixed"))
     found = {(row["item"], row["metric"], row["scorer"]): row["value"] for row in exported}

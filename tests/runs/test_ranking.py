@@ -330,7 +330,7 @@ def test_one_verdict_rule_for_every_lead(tmp_path: Path) -> None:
         assert row["verdict"] == ("ahead" if row["p_adjusted"] <= 0.05 and row["lead"] > 0 else "not shown")
 
 
-def test_an_analysis_has_no_items_that_a_system_does_not_answer_or_nobody_can_mark(tmp_path: Path) -> None:
+def test_an_analysis_has_no_items_that_a_system_does_not_answer_or_nobody_can_score(tmp_path: Path) -> None:
     """A floor that answers no free text had them counted as wrong: 11.6 % where it reached 25.7 %."""
     store = contest_store(tmp_path, texts=120)
     write_run(store, "model", [*[None] * 120, *[True] * 120])
@@ -360,7 +360,7 @@ def test_what_a_run_lacks_moves_no_other_number_of_an_analysis(tmp_path: Path) -
         found = analyse(store, NAME, stability=0, plan=Resampling(draws=100))
         return [
             {name: value for name, value in row.items() if name not in {"place", "p_holm", "adjusted_for"}}
-            for table in ("capabilities", "videos", "groups", "gaps", "pairs", "marks")
+            for table in ("capabilities", "videos", "groups", "gaps", "pairs", "scores")
             for row in found.tables[table]
             if {row.get("system"), row.get("first"), row.get("second")} <= {"honest", "rival", None}
         ]
@@ -392,7 +392,7 @@ def test_the_policy_changes_rank_analysis_and_report_alike(tmp_path: Path) -> No
         page = tmp_path / f"{policy}.html"
         assert within("report", NAME, *tail, "--out", page)[0] == 0
         text = page.read_text(encoding="utf-8")
-        outcomes[policy] = text.count('"outcome":"unmarked"') + text.count('"outcome": "unmarked"')
+        outcomes[policy] = text.count('"outcome":"unscored"') + text.count('"outcome": "unscored"')
         assert ("Not ranked" in text[text.index('id="ranking"') :]) == (policy == "exclude")
     assert outcomes == {"wrong": 0, "exclude": 228}
     assert shown == {"wrong": ((2, pytest.approx(0.05), None), 0.05), "exclude": ((None, None, 1.0), 1.0)}
@@ -459,7 +459,7 @@ def test_who_has_no_score_has_no_place_even_alone(tmp_path: Path) -> None:
 
 def test_a_board_without_a_question_that_has_a_score_has_no_place(tmp_path: Path) -> None:
     store = contest_store(tmp_path, items=24, texts=24)
-    write_run(store, "a", ["unmarked"] * 24)
+    write_run(store, "a", ["unscored"] * 24)
     found = board(store)
     assert (places(found), found.items, found.left_out) == ({}, 0, 24)
     assert "Not ranked, since no answer has a score: a." in board_notes(found)

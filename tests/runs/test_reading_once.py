@@ -18,7 +18,7 @@ def test_scores_are_of_one_moment_until_the_reading_ends(tmp_path: Path) -> None
     store.add_benchmark(a_benchmark(items=7, groups=3))
     run, card = store.start_run("toy", "one", "video", {}), store.card("toy")
 
-    def marked() -> list[float]:
+    def scored() -> list[float]:
         items = load_items(store, card)
         return [float(one.scores[one.outcomes.answered].sum()) for one in load_run_scores(store, run, items, card)]
 
@@ -27,10 +27,10 @@ def test_scores_are_of_one_moment_until_the_reading_ends(tmp_path: Path) -> None
 
     answered("q000")
     with reading_once():
-        assert marked() == [1.0]
+        assert scored() == [1.0]
         answered("q001")
-        assert marked() == [1.0]
+        assert scored() == [1.0]
         kept = load_run_scores(store, run, load_items(store, card), card)[0]
         with pytest.raises(ValueError, match="read-only"):
             kept.outcomes.status[0] = 0
-    assert marked() == [2.0]
+    assert scored() == [2.0]

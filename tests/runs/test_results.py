@@ -42,11 +42,11 @@ def test_every_item_is_accounted_for(store: Store) -> None:
     assert (accuracy.metric, accuracy.scorer, accuracy.facets) == ("accuracy", "code", {})
     assert accuracy.value == 2 / 5
     assert (accuracy.n, accuracy.groups) == (5, 3)
-    assert (accuracy.answered, accuracy.failed, accuracy.missing, accuracy.unmarked) == (5, 1, 1, 0)
+    assert (accuracy.answered, accuracy.failed, accuracy.missing, accuracy.unscored) == (5, 1, 1, 0)
     assert (accuracy.timed_out, accuracy.refused, accuracy.unreadable) == (1, 1, 1)
     assert accuracy.answered + accuracy.failed + accuracy.missing == 7
     assert (points.metric, points.scorer, points.value, points.n, points.groups) == ("points", JUDGE, 2.0, 1, 1)
-    assert (points.answered, points.unmarked, points.failed, points.missing) == (2, 1, 0, 0)
+    assert (points.answered, points.unscored, points.failed, points.missing) == (2, 1, 0, 0)
     assert (points.ci_low, points.ci_high) == (None, None)
     assert points.levels == {"full": 1}
 
@@ -240,10 +240,10 @@ def test_runs_that_are_read_ahead_come_in_order_with_their_own_scores(tmp_path: 
     store, benchmark = Store(tmp_path / "runs.db"), a_benchmark(7)
     store.add_benchmark(benchmark)
     for number in range(count):
-        marks = [
+        scores = [
             (an_answer(item.id), [Score(item_id=item.id, metric="m", value=float(number))]) for item in benchmark.items
         ]
-        store.write(a_run(store, benchmark, f"system {number}"), marks[: number + 1])
+        store.write(a_run(store, benchmark, f"system {number}"), scores[: number + 1])
     card, runs = store.card("toy"), store.runs("toy")
     items = load_items(store, card)
     found = list(each_run_scores(store, runs, items, card))

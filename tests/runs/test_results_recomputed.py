@@ -65,7 +65,7 @@ def test_everything_occurs(made: Fuzzed) -> None:
     rows = recomputed.results(made, draws=100)
     for name in ("failed", "timed_out", "refused", "error", "unreadable", "not_submitted", "unresolved", "decided"):
         assert any(row[name] for row in rows), name
-    for name in ("unmarked", "missing"):
+    for name in ("unscored", "missing"):
         assert any(row[name] for row in rows), name
 
 

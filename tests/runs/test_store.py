@@ -87,7 +87,7 @@ def test_an_answer_comes_back_as_it_was(url: str) -> None:
     again = Store(url, create=False)
     assert again.answers(run)["q1"] == answer.model_copy(update={"text": "Zwölf \ufffd clips 🧷"})
     assert again.settled(run) == {"q1"}
-    assert again.marked(run, "code") == {"q1"}
+    assert again.scored(run, "code") == {"q1"}
     assert again.items("toy") == list(a_benchmark().items)
     again.close()
 

@@ -62,12 +62,12 @@ def stored(path: Path, loaded: Benchmark) -> Store:
     store.add_benchmark(loaded)
     for system, orders in ORDERS.items():
         run = store.start_run(loaded.name, system, "video", {})
-        marked = []
+        scored = []
         for item in loaded.items:
             answer = Answer(item_id=item.id, text=orders[item.id], parsed=[*orders[item.id]])
             scores = [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))]
-            marked.append((answer, scores))
-        store.write(run, marked)
+            scored.append((answer, scores))
+        store.write(run, scored)
     return store
 
 
@@ -80,10 +80,13 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
     compared = [
         compare_orders("ABCDEF"[: 4 + 2 * (place % 2)], said) for place, said in enumerate(ORDERS["one"].values())
     ]
-    marks = order_estimates(compared, ["v0", "v1", "v2", "v3"], plan=Resampling(draws=500))
+    scores = order_estimates(compared, ["v0", "v1", "v2", "v3"], plan=Resampling(draws=500))
     assert (row.value, row.n, row.groups, row.answered) == (8 / 16, 16, 4, 4)
-    assert row.value == marks[1].estimate.value
-    assert (row.ci_low, row.ci_high) == (marks[1].estimate.ci_low, marks[1].estimate.ci_high)  # one interval everywhere
+    assert row.value == scores[1].estimate.value
+    assert (row.ci_low, row.ci_high) == (
+        scores[1].estimate.ci_low,
+        scores[1].estimate.ci_high,
+    )  # one interval everywhere
     by_frames = results(store, "frames", Options(by=("frames",), draws=500)).rows
     shares = {
         one.facets["frames"]: (one.value, one.n)
@@ -91,9 +94,9 @@ def test_pairwise_accuracy_is_the_share_of_all_pairs(tmp_path: Path) -> None:
         if one.system == "one" and one.metric == "pairwise_accuracy"
     }
     assert shares == {"4": (4 / 6, 6), "6": (4 / 10, 10)}
-    for metric, mark in (("kendall_tau", marks[2]), ("longest_run", marks[3]), ("up_to_reversal", marks[6])):
+    for metric, score in (("kendall_tau", scores[2]), ("longest_run", scores[3]), ("up_to_reversal", scores[6])):
         (found,) = [one for one in rows if one.system == "one" and one.metric == metric]
-        assert found.value == pytest.approx(mark.estimate.value)
+        assert found.value == pytest.approx(score.estimate.value)
         assert found.n == 4
 
 
@@ -108,21 +111,21 @@ def test_the_official_figures_have_the_intervals_of_results_where_orders_are_inv
     run = store.start_run(loaded.name, "one", "video", {})
     given: list[str | Status | None] = ["ABCD", "ABCDEE", "BAC", Status.FAILED, "BADC", "ABCDEF", Status.REFUSED, None]
     given += ["ABDC", "ACBDEF", "DCBA", "FEDCBA"]
-    marked = []
+    scored = []
     for item, said in zip(loaded.items, given, strict=True):
         if said is None:
             continue
         answer = Answer(item_id=item.id, status=said) if isinstance(said, Status) else said_order(item, said)
         failed = answer.status is Status.FAILED
         scorers = [] if failed else code_scorers()
-        marked.append((answer, [one for scorer in scorers for one in asyncio.run(scorer.score(item, answer))]))
-    store.write(run, marked)
+        scored.append((answer, [one for scorer in scorers for one in asyncio.run(scorer.score(item, answer))]))
+    store.write(run, scored)
     rows = {row.metric: row for row in results(store, "frames", Options(draws=500, failed=policy)).rows}
     table, items = load_items(store, store.card("frames")), {item.id: item for item in loaded.items}
     (official,) = load_orders(store, [run], table, items, policy)
-    for mark in (*official.metrics(draws=500), official.partial(draws=500)):
-        name = "accuracy" if mark.metric.name == "task_accuracy" else mark.metric.name
-        assert (mark.estimate.value, mark.estimate.ci_low, mark.estimate.ci_high) == (
+    for score in (*official.metrics(draws=500), official.partial(draws=500)):
+        name = "accuracy" if score.metric.name == "task_accuracy" else score.metric.name
+        assert (score.estimate.value, score.estimate.ci_low, score.estimate.ci_high) == (
             rows[name].value,
             rows[name].ci_low,
             rows[name].ci_high,
@@ -147,7 +150,7 @@ def test_an_item_that_says_no_number_of_units_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_no_order_has_nothing_in_order_and_a_failed_answer_is_never_marked() -> None:
+def test_no_order_has_nothing_in_order_and_a_failed_answer_is_never_scored() -> None:
     item = benchmark().items[0]
     scorer = code_scorers()[1]
     late = asyncio.run(scorer.score(item, Answer(item_id="q1", status=Status.TIMED_OUT)))
@@ -172,11 +175,11 @@ def test_no_order_has_nothing_in_order_and_a_failed_answer_is_never_marked() -> 
 def test_an_invalid_order_is_wrong_and_its_pairs_stand_apart(said: str, partial: float, state: str) -> None:
     """The task's script regards an order that misses, repeats or invents a label as invalid."""
     answer = Answer(item_id="q1", text=said, parsed=[*said])
-    marks = {one.metric: one for one in asyncio.run(code_scorers()[1].score(benchmark().items[0], answer))}
+    scores = {one.metric: one for one in asyncio.run(code_scorers()[1].score(benchmark().items[0], answer))}
     worst = {metric.name: metric.worst for metric in RUN_METRICS if metric.name != "pairwise_partial"}
-    assert {name: marks[name].value for name in worst} == worst
-    assert marks["pairwise_partial"].value == pytest.approx(partial)
-    assert marks["valid_order"].label == state
+    assert {name: scores[name].value for name in worst} == worst
+    assert scores["pairwise_partial"].value == pytest.approx(partial)
+    assert scores["valid_order"].label == state
 
 
 def test_of_several_accepted_orders_the_nearest_counts() -> None:
@@ -187,7 +190,7 @@ def test_of_several_accepted_orders_the_nearest_counts() -> None:
 
 
 def test_published_figures_stay_beside_the_results(tmp_path: Path) -> None:
-    """They are shown, marked and in their own order, and never enter a number."""
+    """They are shown, scored and in their own order, and never enter a number."""
     table = PublishedTable(
         "A paper, table 2",
         "On other items.",
@@ -214,11 +217,11 @@ def test_a_guess_without_the_media_is_no_other_condition_to_compare(tmp_path: Pa
     loaded = benchmark()
     store = stored(tmp_path, loaded)
     run = store.start_run("frames", "two", "text-only", {})
-    marked = []
+    scored = []
     for item in loaded.items:
         answer = Answer(item_id=item.id, text="B > A", parsed=["B", "A"])
-        marked.append((answer, [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))]))
-    store.write(run, marked)
+        scored.append((answer, [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))]))
+    store.write(run, scored)
     pair = Options(systems=("one", "two"), draws=100)
     (found,) = compare(store, "frames", pair, metrics=["pairwise_accuracy"]).comparisons
     assert (str(found.first), str(found.second)) == ("one / video", "two / video")

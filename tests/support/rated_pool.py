@@ -18,7 +18,7 @@ from proctor.judges.dimensions.few_shot import (
     FewShotExamples,
     RatedPool,
     SearchPlan,
-    case_mark,
+    case_score,
     search_examples,
 )
 from proctor.models import ModelSpec
@@ -177,9 +177,9 @@ class ByLength:
     async def judge(self, what: Case) -> DimensionScores:
         if what.id in self._missing:
             return DimensionScores.none(what, "no reply")
-        marks = [case_mark(one.case) for one in self._exemplars.of(what)]
+        scores = [case_score(one.case) for one in self._exemplars.of(what)]
         values = {
-            one.name: int(case_mark(what)[:4] + marks[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
+            one.name: int(case_score(what)[:4] + scores[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
             for one in what.dimensions
         }
         return DimensionScores(values=values)

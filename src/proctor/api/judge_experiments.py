@@ -193,7 +193,7 @@ def _scored_as(given: GridOptions, factors: Mapping[str, str], judge: str) -> An
 def _refuse_gaps(scorer: str, done: Scored, limit: int | None) -> None:
     """Raises `InputError` if answers have no scores: combinations are compared on the same answers."""
     tally = done.tally
-    gaps = 0 if tally is None else tally.left if limit is None else tally.unmarked + tally.awaiting
+    gaps = 0 if tally is None else tally.left if limit is None else tally.unscored + tally.awaiting
     if tally is not None and gaps:
         found = f"{count_of(gaps, 'answer')} without scores ({tally.last_reason or 'stopped'})"
         raise InputError(scorer, found=found, expected="scores of all: the same call asks again for these alone")

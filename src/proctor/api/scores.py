@@ -84,7 +84,7 @@ class PreparedScorer:
         from proctor.runs import JudgeLimits, declare_scorer, judge_all
 
         given, store = self.options, self.where.store
-        there = {self.scorer.name: sum(len(store.marked(run, self.scorer.name)) for run in self.runs)}
+        there = {self.scorer.name: sum(len(store.scored(run, self.scorer.name)) for run in self.runs)}
         limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
         try:
             declare_scorer(store, self.where.benchmark, self.scorer, self.scheme)
@@ -98,9 +98,9 @@ class PreparedScorer:
         finally:
             for model in self.models:
                 await model.aclose()
-        unmarked = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
-        left = (unmarked,) if tally.left else ()
-        return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left), there)
+        unscored = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
+        left = (unscored,) if tally.left else ()
+        return Scored({self.scorer.name: tally.scored}, tally, self.paid, (*self.notes, *left), there)
 
 
 async def score_async(
@@ -415,7 +415,7 @@ def score_predictions(
     given = dict(options or {})
     weights = {name: float(given.pop(name)) for name in reader.prediction_weights if name in given}
     how = checked(FileScoring, **given)
-    return reader.mark_predictions(
+    return reader.prediction_report(
         Path(predictions),
         Path(references),
         weights=weights,
@@ -441,7 +441,7 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...]
 
     kept = tuple(run for run in runs if gives_rationales(store.answers(run).values()))
     without = [f"{run.system} / {run.condition}" for run in runs if run not in kept]
-    return kept, (f"No mark for {', '.join(without)}: no rationale was asked for or kept.",) if without else ()
+    return kept, (f"No score for {', '.join(without)}: no rationale was asked for or kept.",) if without else ()
 
 
 def _own_judge(where: Stored) -> str:

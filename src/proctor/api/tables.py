@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from proctor.api.plots import Mark, Scale, draw_intervals
+from proctor.api.plots import Scale, Score, draw_intervals
 from proctor.core import InputError, count_of
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ class ResultsTable(DrawnTable):
         rows = _of_metric([row for row in self.data.rows if row.scorer], metric, card.headline, "one with values")
         declared = card.metric(rows[0].metric)
         several = len({row.scorer for row in rows}) > 1
-        marks = [
-            Mark(
+        scores = [
+            Score(
                 ", ".join([row.system, *row.facets.values(), *([row.scorer] if several else [])]),
                 row.condition,
                 row.drawn,
@@ -176,8 +176,8 @@ class ResultsTable(DrawnTable):
         chance = None if self.data.options.by or several else card.chance.get(declared.name)
         known = [name for name in card.conditions if any(row.condition == name for row in self.data.rows)]
         numbers = condition_numbers([*known, *sorted({row.condition for row in self.data.rows} - set(known))])
-        marks.sort(key=lambda mark: list(numbers).index(mark.group))  # as in a report
-        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax, numbers=numbers)
+        scores.sort(key=lambda score: list(numbers).index(score.group))  # as in a report
+        return draw_intervals(scores, Scale.of(declared, chance), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True, repr=False)
@@ -256,8 +256,8 @@ class ComparisonTable(DrawnTable):
         card = self.data.card
         found = _of_metric(self.data.comparisons, metric, card.headline, "one that was compared")
         declared = card.metric(found[0].metric)
-        marks = [
-            Mark(
+        scores = [
+            Score(
                 ", ".join([f"{comparison.first} minus {comparison.second}", *comparison.facets.values()]),
                 comparison.scorer if len({other.scorer for other in found}) > 1 else "",
                 comparison.drawn,
@@ -268,7 +268,7 @@ class ComparisonTable(DrawnTable):
         ]
         unit = " in percentage points" if declared.percent else ""
         scale = Scale(f"Difference in {declared.label}{unit}", 100.0 if declared.percent else 1.0, line=0.0)
-        return draw_intervals(marks, scale, title=self.title, ax=ax)
+        return draw_intervals(scores, scale, title=self.title, ax=ax)
 
 
 @dataclass(frozen=True, repr=False)
@@ -313,11 +313,12 @@ class RankingTable(DrawnTable):
         if chosen is None:
             raise InputError("board", found=repr(board), expected=f"one of {', '.join(named)}")
         standings = [run.standing for run in chosen.runs]
-        marks = [
-            Mark(standing.name, "", standing.mean_rank, standing.rank_low, standing.rank_high) for standing in standings
+        scores = [
+            Score(standing.name, "", standing.mean_rank, standing.rank_low, standing.rank_high)
+            for standing in standings
         ]
         scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)
-        return draw_intervals(marks, scale, title=chosen.title, ax=ax)
+        return draw_intervals(scores, scale, title=chosen.title, ax=ax)
 
 
 @dataclass(frozen=True, repr=False)
@@ -355,11 +356,11 @@ class LeaderboardTable(DrawnTable):
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
-        marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
+        scores = [Score(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
         from proctor.reports import condition_numbers
 
         numbers = {"": condition_numbers([self.data.condition])[self.data.condition]}
-        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax, numbers=numbers)
+        return draw_intervals(scores, Scale.of(self.data.metric), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True)
@@ -389,8 +390,8 @@ class AnalysisTables:
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the accuracy by capability with intervals: a line for each capability, a colour for each system."""
         rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
-        marks = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
-        return draw_intervals(marks, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
+        scores = [Score(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
+        return draw_intervals(scores, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write a CSV file for each table, as `proctor analyze --out` does. Returns the files."""

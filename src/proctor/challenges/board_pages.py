@@ -16,9 +16,9 @@ from proctor.challenges.board_charts import BoardText, board_chart, in_order
 from proctor.challenges.boards import Figures, MadeBoard, given_away, result_counts
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DESCRIBED, RULED, undescribed
-from proctor.challenges.marking import board_maker
 from proctor.challenges.receipts import issue_receipts
 from proctor.challenges.schema import boards, results, submissions, teams
+from proctor.challenges.scoring import board_maker
 from proctor.challenges.settings import ChallengeSettings, Phase, ResultsPolicy
 from proctor.challenges.states import SubmissionState
 from proctor.core import (
@@ -314,7 +314,7 @@ def _rulings(connection: Connection, phase: str) -> dict[tuple[Any, Any], dict[s
 
 
 def _announced(rows: list[dict[str, Any]], rules: Phase, visitor: Visitor, now: datetime) -> list[dict[str, Any]]:
-    """The rows, those of announced teams marked so: for organisers at any time, for others once they are announced."""
+    """The rows, those of announced teams scored so: for organisers at any time, for others once they are announced."""
     prizes = rules.prizes
     if prizes is None or (visitor != "organiser" and (prizes.at is None or now < prizes.at)):
         return rows

@@ -230,7 +230,7 @@ def show_judging(total: int, paid: PaidJudgements) -> Iterator[Callable[[JudgeTa
     with _line("judging", total) as line:
 
         def update(tally: JudgeTally) -> None:
-            parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
+            parts = [f"{tally.scored} scored", f"{tally.unscored} without a verdict"]
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
             parts += spent(paid)
             line.update(tally.done, tally.total, ", ".join(parts))

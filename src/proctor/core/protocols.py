@@ -84,7 +84,7 @@ class System(Protocol):
 
 @runtime_checkable
 class NeedsReferences(Protocol):
-    """An oracle baseline (such as `majority`), which uses the reference answers. It is marked as such and never
+    """An oracle baseline (such as `majority`), which uses the reference answers. It is scored as such and never
     ranked."""
 
     def learn(self, items: Sequence[Item]) -> None:
@@ -285,7 +285,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "ratings": ("read_ratings", "read_scores"),
     "submission_formats": ("write_submission",),
     "score_formats": ("write_scores",),
-    "prediction_weights": ("mark_predictions",),
+    "prediction_weights": ("prediction_report",),
     "corrections": ("figures",),
     "protocols": ("official_summary",),
     "audit_figures": ("official_audit",),
@@ -324,7 +324,7 @@ class BenchmarkReader(ABC):
     score_formats: tuple[str, ...] = ()
     """The formats that `write_scores` writes."""
     prediction_weights: Mapping[str, float] = MappingProxyType({})
-    """The default weights of the overall score, if predictions can be scored from two files (`mark_predictions`)."""
+    """The default weights of the overall score, if predictions can be scored from two files (`prediction_report`)."""
     corrections: tuple[str, ...] = ()
     """The corrections to the official program's summary (`figures`), in sentences."""
     protocols: tuple[str, ...] = ()
@@ -433,7 +433,7 @@ class BenchmarkReader(ABC):
         written."""
         raise NotImplementedError(self._without("score_formats"))
 
-    def mark_predictions(
+    def prediction_report(
         self,
         predictions: Path,
         references: Path,

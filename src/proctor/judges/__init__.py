@@ -1,4 +1,4 @@
-"""Judges: scorers that ask a model, one module per way of marking."""
+"""Judges: scorers that ask a model, one module per way of scoring."""
 
 from typing import TYPE_CHECKING
 

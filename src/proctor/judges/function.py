@@ -117,7 +117,7 @@ class FunctionJudge:
     def applies(self, item: Item) -> bool:
         """To the declared formats, with a reference if the function takes one."""
         known = item.has_answer or not self._made.function.takes("reference")
-        return known and any(metric.marks(item.answer.kind) for metric in self.metrics)
+        return known and any(metric.scores(item.answer.kind) for metric in self.metrics)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """A score of each metric that applies. An answer that never came gets the worst values without a call.
@@ -127,7 +127,7 @@ class FunctionJudge:
         """
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")
-        metrics, cause = [metric for metric in self.metrics if metric.marks(item.answer.kind)], cause_of(answer)
+        metrics, cause = [metric for metric in self.metrics if metric.scores(item.answer.kind)], cause_of(answer)
         if cause:
             return [
                 Score(item_id=item.id, metric=metric.name, value=metric.worst, scorer=self.name, label=cause)

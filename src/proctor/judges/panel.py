@@ -40,7 +40,7 @@ class WithFallback:
     """Asks `fallback` where `judge` declines, gives no reply of the form, or (a panel) has no majority.
 
     All scores have the judge's own name, so that every answer of a run has scores by the same scorer. The metric
-    `unresolved` marks the answers with the fallback's verdict, and each score's vote names the judge that gave it.
+    `unresolved` scores the answers with the fallback's verdict, and each score's vote names the judge that gave it.
     """
 
     def __init__(self, judge: core.Scorer, fallback: core.Scorer) -> None:
@@ -73,13 +73,13 @@ class WithFallback:
         if _open(other):
             raise core.NoVerdictError(f"{self._fallback.name}: no verdict either")
         votes = [score for score in own if score.metric != UNRESOLVED.name and score.scorer != self.name]
-        marks = [
+        scores = [
             score.model_copy(update={"scorer": self.name}) if score.scorer == self._fallback.name else score
             for score in other
             if score.metric != UNRESOLVED.name
         ]
         how = core.Score(item_id=item.id, metric=UNRESOLVED.name, value=0.0, scorer=self.name, label=BY_FALLBACK)
-        return [*marks, *votes, how]
+        return [*scores, *votes, how]
 
 
 def _open(scores: list[core.Score]) -> bool:
@@ -111,7 +111,7 @@ def decide(verdicts: Sequence[RightOrWrong | None]) -> tuple[RightOrWrong | None
 
 
 class Panel:
-    """Marks free text by the majority of up to three judges.
+    """Scores free text by the majority of up to three judges.
 
     An answer that did not come in time or can't be read (too long) is wrong without a call, as in the challenge. Each
     judge's vote is cached and scored under that judge's own name, so that only a judge that joins later is asked. The
@@ -148,7 +148,7 @@ class Panel:
         Raises `InfrastructureError` where no vote came at all.
         """
         if answer.status is core.Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+            raise ValueError(f"item {item.id!r}: a failed answer is never scored")
         cause = cause_of(answer)
         if cause:
             return [self._accuracy(item, cause), self._unresolved(item, RESOLVED)]

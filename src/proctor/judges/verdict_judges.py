@@ -1,10 +1,10 @@
 """Judges that give one verdict on an answer: `three-level`, `criteria`, `rationale`, and the `binary-vote` of a panel.
 
-- `three-level` marks free text with the rubric of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4), in this
+- `three-level` scores free text with the rubric of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4), in this
   project's words or, with the prompt `paper`, in the paper's own.
 - `criteria` asks about each criterion of an item by itself, in the form of HealthBench (Arora et al. 2025,
   arXiv:2505.08775); the prompt is in this project's words.
-- `rationale` marks in the manner of G-Eval (Liu et al. 2023, EMNLP), which the ClinicalSkillQA task announced beside
+- `rationale` scores in the manner of G-Eval (Liu et al. 2023, EMNLP), which the ClinicalSkillQA task announced beside
   BERTScore. The aspects are those of this project.
 """
 
@@ -129,7 +129,7 @@ class VerdictJudge(Generic[V]):
         give_up_after: int | None = None,
     ) -> None:
         self.model = client.name
-        self.variant = f"{prompt.mark}{variant}"
+        self.variant = f"{prompt.score}{variant}"
         self.name = f"{self.kind}{self.variant}[{client.name}]"
         self._client, self._judgements, self._prompt, self._reply = client, judgements, prompt, as_said(form)
         self._asked = PromptedModel(self.name, client, judgements, self.kind, {"": prompt}, give_up_after=give_up_after)
@@ -143,7 +143,7 @@ class VerdictJudge(Generic[V]):
 def _content(item: Item) -> dict[str, JsonValue]:
     """The question and the reference as the prompts on free text show them."""
     if item.reference is None:
-        raise ValueError(f"item {item.id!r} has no reference to be marked against")
+        raise ValueError(f"item {item.id!r} has no reference to be scored against")
     return {
         "question": item.question,
         "reference": str(item.reference.answer),
@@ -154,7 +154,7 @@ def _content(item: Item) -> dict[str, JsonValue]:
 
 def _refuse_failed(item: Item, answer: Answer) -> None:
     if answer.status is Status.FAILED:
-        raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        raise ValueError(f"item {item.id!r}: a failed answer is never scored")
 
 
 def _injection_flags(*texts: str) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
 
 
 class ThreeLevelJudge(VerdictJudge[Verdict]):
-    """Marks answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a
+    """Scores answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a
     call."""
 
     kind = "three-level"
@@ -256,7 +256,7 @@ class CriteriaJudge(VerdictJudge[CriterionVerdict]):
         """The one score. Raises `InfrastructureError` where a criterion has no verdict."""
         _refuse_failed(item, answer)
         if item.reference is None or not self.applies(item):
-            raise ValueError(f"item {item.id!r} has no criteria to be marked by")
+            raise ValueError(f"item {item.id!r} has no criteria to be scored by")
         cause, criteria = cause_of(answer), item.reference.criteria
         if cause:
             return [self._score(item, 0.0, cause)]
@@ -281,7 +281,7 @@ class CriteriaJudge(VerdictJudge[CriterionVerdict]):
 
 
 class RationaleJudge(VerdictJudge[RationaleVerdict]):
-    """Marks each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
+    """Scores each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
 
     `frames` gives the pictures. Without it, or for an item without frames, the judge reads text alone and the judgement
     is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a call. A rationale
@@ -341,9 +341,11 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         )
         return self._scores(item, {name: getattr(verdict, name).score for name in ASPECTS}, judgement_key=judgement.key)
 
-    def _scores(self, item: Item, marks: Mapping[str, int], *, label: str = "", judgement_key: str = "") -> list[Score]:
+    def _scores(
+        self, item: Item, scores: Mapping[str, int], *, label: str = "", judgement_key: str = ""
+    ) -> list[Score]:
         found = {"item_id": item.id, "scorer": self.name, "label": label, "judgement_key": judgement_key}
-        return [Score(metric=f"rationale_{name}", value=mark, **found) for name, mark in marks.items()]
+        return [Score(metric=f"rationale_{name}", value=score, **found) for name, score in scores.items()]
 
 
 def _ordering_content(item: Item) -> dict[str, JsonValue]:
@@ -358,7 +360,7 @@ def _ordering_content(item: Item) -> dict[str, JsonValue]:
 
 
 def three_level(client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer:
-    """Free responses marked 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
+    """Free responses scored 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
 
     Raises `InputError` for a prompt that can't be read.
     """

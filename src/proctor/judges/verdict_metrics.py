@@ -67,7 +67,7 @@ class Verdict(FrozenModel):
     @field_validator("error_type", mode="before")
     @classmethod
     def _published_spelling(cls, value: object) -> object:
-        return ErrorType.BOTH if value == "both_fail" else value  # as the published marks write it
+        return ErrorType.BOTH if value == "both_fail" else value  # as the published scores write it
 
     @property
     def contradicts_itself(self) -> bool:

@@ -69,7 +69,9 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
             made = maker.answer(number, kept[place], given[place], scores.get(place, []))
             answers[place].append(compact(made))
             statuses.add(made["status"])
-            judgements_by_key[place].update(mark["judgement"] for mark in made.get("marks", ()) if "judgement" in mark)
+            judgements_by_key[place].update(
+                score["judgement"] for score in made.get("scores", ()) if "judgement" in score
+            )
     texts = [f'{compact(item)[:-1]},"answers":[{",".join(own)}]}}' for item, own in zip(items, answers, strict=True)]
     whole = _within(texts, limits.characters)
     judgements = source.judgements(maker.judgements)
@@ -159,7 +161,7 @@ class _StoredMaker:
         if answer.usage.requests:
             data["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
-            data["marks"] = [self._mark(score) for score in sorted(scores, key=self._place)]
+            data["scores"] = [self._score(score) for score in sorted(scores, key=self._place)]
         data["outcome"] = _outcome(self.source, item, answer, scores)
         return data
 
@@ -188,7 +190,7 @@ class _StoredMaker:
         keys = [*self.source.leading, *self.source.keys]
         return {name: place for place, name in enumerate(dict.fromkeys(key.metric for key in keys))}
 
-    def _mark(self, score: core.Score) -> dict[str, Any]:
+    def _score(self, score: core.Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
         data: dict[str, Any] = {"metric": core.clean(metric.label), "value": shown, "scorer": core.clean(score.scorer)}
@@ -254,11 +256,11 @@ def _yes_or_share(metric: core.Metric, value: float) -> str:
 
 
 def _outcome(source: Source, item: core.Item, answer: core.Answer, scores: list[core.Score]) -> str:
-    """The outcome by the first leading metric that scores this item: right, partly, wrong, or not marked. Failed
+    """The outcome by the first leading metric that scores this item: right, partly, wrong, or not scored. Failed
     answers and those without a verdict are wrong if the policy says so."""
     for key in source.leading:
         metric = source.metric(key.metric)
-        if not metric.marks(item.answer.kind, item.tags.get("language", "")):
+        if not metric.scores(item.answer.kind, item.tags.get("language", "")):
             continue
         for score in scores:
             if (score.metric, score.scorer) == (key.metric, key.scorer):
@@ -266,7 +268,7 @@ def _outcome(source: Source, item: core.Item, answer: core.Answer, scores: list[
                 return "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
     unresolved = any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
     lacking = answer.status is core.Status.FAILED or unresolved
-    return "wrong" if lacking and source.policies == (core.FailedPolicy.WRONG,) else "unmarked"
+    return "wrong" if lacking and source.policies == (core.FailedPolicy.WRONG,) else "unscored"
 
 
 RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024)
@@ -382,7 +384,7 @@ class _RatedMaker:
             found[key]["rated"][number[rating.dimension]] = [given[rating.key], *self._scores(rating.key)]
         by_item: dict[str, list[dict[str, Any]]] = {}
         for (item, _), answer in found.items():
-            answer["rated"] = [[place, *marks] for place, marks in sorted(answer["rated"].items())]
+            answer["rated"] = [[place, *scores] for place, scores in sorted(answer["rated"].items())]
             by_item.setdefault(item, []).append(answer)
         return by_item
 

@@ -64,7 +64,7 @@ def remarks(lacking: Lacking) -> list[str]:
         (lacking.not_asked, "{} not asked"),
         (lacking.failed, "{} failed"),
         (lacking.unresolved, "{} unresolved"),
-        (lacking.unmarked, "{} not marked"),
+        (lacking.unscored, "{} not scored"),
         (lacking.unsupported, "{} unsupported"),
         (lacking.untimed, "no latency {}"),
     )
@@ -82,7 +82,7 @@ _COUNTS = {
     "not_submitted": "Not submitted",
     "unresolved": "Unresolved",
     "decided": "Decided by a person",
-    "unmarked": "Unmarked",
+    "unscored": "Unscored",
     "missing": "Not asked",
     "unsupported": "Unsupported",
 }
@@ -127,7 +127,7 @@ def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[
     card, by = found.card, found.options.by
     # The chance level is that of all items that count, not of a part of them.
     split = bool(by or (found.options.all_items and card.only))
-    whose = "" if scorer == CODE else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
+    whose = "" if scorer == CODE else f", by {scorer}" if scorer else ", not scored yet (proctor score)"
     chance = None if split or scorer != CODE else card.chance.get(metric.name)
     title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{whose}"
     title += "" if chance is None else f" (chance {core.value(metric, chance)})"
@@ -242,7 +242,7 @@ def _why_unranked(row: LeaderboardRow) -> list[str]:
         not_asked=row.missing,
         failed=row.failed,
         unresolved=row.unresolved,
-        unmarked=row.unmarked,
+        unscored=row.unscored,
         unsupported=row.unsupported,
     )
     return [*remarks(counts), *([f"no value {row.doubtful}"] if row.doubtful else [])]
@@ -275,8 +275,8 @@ def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Resu
         ),
         (any(row.decided for row in results.values()), DECIDED_LINE),
         (
-            any(row.unmarked for row in results.values()),
-            "Unmarked answers wait for their judge: they are in no average.",
+            any(row.unscored for row in results.values()),
+            "Unscored answers wait for their judge: they are in no average.",
         ),
     )
     return [*(note for there, note in notes if there), *(f"{note}." for note in source.served)]

@@ -300,13 +300,13 @@ def removal_lines(removals: Sequence[Removal], first: Sequence[str]) -> list[str
 def _policy_notes(board: Board) -> list[str]:
     lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
     notes = []
-    waiting = [run.name for run in board.unranked if run.lacking.unmarked]
+    waiting = [run.name for run in board.unranked if run.lacking.unscored]
     never = [run for run in board.unranked if run.lacking.unsupported and run.name not in waiting]
     apart = [*waiting, *(run.name for run in never)]
     unscored = [run.name for run in board.unranked if run.name not in apart and not run.lacking.incomplete]
     others = [run.name for run in board.unranked if run.name not in (*apart, *unscored)]
     if waiting:
-        notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score marks them).")
+        notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score scores them).")
     if never:
         each = ", ".join(f"{run.name} ({count_of(run.lacking.unsupported, 'question')})" for run in never)
         notes.append(

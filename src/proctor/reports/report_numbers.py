@@ -142,7 +142,7 @@ class Source:
     @cached_property
     def keys(self) -> list[Key]:
         """Metrics with the scorers that gave them, in the benchmark's order, the headline first. Flags of judges are no
-        metrics, and what waits for a judge has no values (see `flags`, `unmarked`)."""
+        metrics, and what waits for a judge has no values (see `flags`, `unscored`)."""
         return [key for key in self._all_keys if key.scorer and key.metric not in JUDGE_FLAGS]
 
     @property
@@ -151,7 +151,7 @@ class Source:
         return [key for key in self._all_keys if key.scorer and key.metric in JUDGE_FLAGS]
 
     @property
-    def unmarked(self) -> list[Key]:
+    def unscored(self) -> list[Key]:
         """The metrics that wait for a judge."""
         return [key for key in self._all_keys if not key.scorer]
 
@@ -168,8 +168,8 @@ class Source:
         formats = {item.answer.kind for item in self.items}
         chosen: list[str] = []
         for key in self.keys:
-            covered = {kind for kind in formats for name in chosen if self.metric(name).marks(kind)}
-            if key.metric not in chosen and any(self.metric(key.metric).marks(kind) for kind in formats - covered):
+            covered = {kind for kind in formats for name in chosen if self.metric(name).scores(kind)}
+            if key.metric not in chosen and any(self.metric(key.metric).scores(kind) for kind in formats - covered):
                 chosen.append(key.metric)
         return [key for key in self.keys if key.metric in chosen]
 
@@ -198,7 +198,7 @@ class Source:
         """A metric's label, with the scorer if there are several."""
         label = self.metric(key.metric).label
         several = sum(other.metric == key.metric and bool(other.scorer) for other in self._all_keys) > 1
-        return f"{label}, marked by {key.scorer}" if several else label
+        return f"{label}, scored by {key.scorer}" if several else label
 
     def chance(self, key: Key, facet: str = "", value: str = "") -> float | None:
         """The chance level on all items, or on those with one value of a facet."""
@@ -335,11 +335,11 @@ class Source:
         scored, there are neither buckets nor facets, or only baselines were run."""
         condition = self.conditions[0]
         asked = {run.system for run in self.runs if run.condition == condition}
-        marked = any(metric.name == ACCURACY.name for metric in self.card.metrics)
+        scored = any(metric.name == ACCURACY.name for metric in self.card.metrics)
         known = set(self.table.facet_names())
         split = self.card.buckets or any(facet in known for facet in self.card.facets)
         asked -= self.card.disqualified.keys()
-        if not marked or not split or not asked - set(results.chosen_baselines(self.runs, self.baselines)):
+        if not scored or not split or not asked - set(results.chosen_baselines(self.runs, self.baselines)):
             return None
         try:
             return results.analyse(
@@ -355,8 +355,8 @@ class Source:
                 stability=_STABILITY,
                 plan=Resampling(draws=self.options.draws, seed=self.options.seed),
             )
-        except results.NothingMarkedError:
-            return f"Under {condition} no question has a mark, so that systems can't be compared."
+        except results.NothingScoredError:
+            return f"Under {condition} no question has a score, so that systems can't be compared."
 
     @cached_property
     def orders(self) -> list[results.OrderedRun]:

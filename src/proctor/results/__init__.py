@@ -39,9 +39,9 @@ if TYPE_CHECKING:
         rating_summary,
     )
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
-    from proctor.results.performance import AnalysisRow, NothingMarkedError
+    from proctor.results.performance import AnalysisRow, NothingScoredError
     from proctor.results.pooling import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
-    from proctor.results.ranking import Board, Contest, Lacking, Marks, RankedRun, chosen_baselines, rank_runs
+    from proctor.results.ranking import Board, Contest, Lacking, RankedRun, RankedScores, chosen_baselines, rank_runs
     from proctor.results.ranking_tables import (
         ModelChoice,
         board_json,
@@ -103,13 +103,13 @@ __all__ = [
     "Lacking",
     "Leaderboard",
     "LeaderboardRow",
-    "Marks",
     "ModelChoice",
-    "NothingMarkedError",
+    "NothingScoredError",
     "Options",
     "OrderedRun",
     "PooledMetric",
     "RankedRun",
+    "RankedScores",
     "Result",
     "Results",
     "RunCost",

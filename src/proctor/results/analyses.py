@@ -23,8 +23,8 @@ from proctor.results.performance import (
     ensemble_rows,
     failure_rows,
     group_rows,
-    mark_rows,
     numbers,
+    score_rows,
     video_rows,
 )
 from proctor.results.ranking import Board, Contest, Entry, boards_of, ranked_entries
@@ -109,7 +109,7 @@ def analyse(
         plan=plan,
         policy=policy,
     )
-    data.marked()
+    data.scored()
     tables = {
         "capabilities": capability_rows(data),
         "regression": regression_rows(data),
@@ -126,7 +126,7 @@ def analyse(
         "tau": tau_rows(boards),
         "ensembles": ensemble_rows(data),
         "failures": failure_rows(data),
-        "marks": mark_rows(data),
+        "scores": score_rows(data),
         "settings": _settings(plan, stability, boards[0], policy),
     }
     return Analysis(tables, boards, labels, reference_values(data), contest.condition)
@@ -153,7 +153,7 @@ def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPoli
         "seed": plan.seed,
         "alpha": board.alpha,
         "ties": board.standings.ties,
-        "marked_by": board.judge,
+        "scored_by": board.judge,
         "failed": policy.value,
     }
     return [{"setting": name, "value": value} for name, value in settings.items()]
@@ -195,9 +195,9 @@ _MIN_STRATUM = 10  # questions; smaller strata of two labels are not listed
 
 
 def _estimates(data: AnalysisData, entry: Entry, masks: Sequence[NDArray[np.bool_]]) -> list[Estimate]:
-    marked = np.flatnonzero(~np.isnan(entry.right))
-    inside = np.stack([mask[marked] for mask in masks], axis=1)
-    return slice_means(entry.right[marked], data.items.group[marked], inside, len(masks), data.plan.within(0, 1))
+    scored = np.flatnonzero(~np.isnan(entry.right))
+    inside = np.stack([mask[scored] for mask in masks], axis=1)
+    return slice_means(entry.right[scored], data.items.group[scored], inside, len(masks), data.plan.within(0, 1))
 
 
 def capability_rows(data: AnalysisData) -> list[AnalysisRow]:
@@ -247,13 +247,13 @@ def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
     own, entries = _columns(data), data.submissions
     if not entries:
         return []
-    marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in entries]
-    joined = {name: np.concatenate([mask[here] for here in marked]) for name, mask in own.items()}
+    scored = [np.flatnonzero(~np.isnan(entry.right)) for entry in entries]
+    joined = {name: np.concatenate([mask[here] for here in scored]) for name, mask in own.items()}
     for number, entry in enumerate(entries[1:], start=1):
-        same = [np.full(len(here), position == number) for position, here in enumerate(marked)]
+        same = [np.full(len(here), position == number) for position, here in enumerate(scored)]
         joined[f"system = {entry.name}"] = np.concatenate(same)
-    right = [entry.right[here] for entry, here in zip(entries, marked, strict=True)]
-    groups = np.concatenate([data.items.group[here] for here in marked])
+    right = [entry.right[here] for entry, here in zip(entries, scored, strict=True)]
+    groups = np.concatenate([data.items.group[here] for here in scored])
     found = logistic(np.concatenate(right), joined, groups)
     columns = ("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p")
     rows: list[AnalysisRow] = [
@@ -292,11 +292,11 @@ def gap_rows(data: AnalysisData) -> list[AnalysisRow]:
             continue
         (first, ones), (second, others) = carriers.items()
         for entry in data.entries:
-            marked = np.flatnonzero(~np.isnan(entry.right) & (ones | others))
-            right, inside, outside = entry.right[marked], ones[marked], others[marked]
+            scored = np.flatnonzero(~np.isnan(entry.right) & (ones | others))
+            right, inside, outside = entry.right[scored], ones[scored], others[scored]
             sums = np.stack([part * side for side in (inside, outside) for part in (right, 1 - right)], axis=1)
             outcomes = (((0,), (1,)), ((2,), (3,)))
-            one = sums_interval(sums, data.items.group[marked], _gap, outcomes, plan=data.plan.within(-1.0, 1.0))
+            one = sums_interval(sums, data.items.group[scored], _gap, outcomes, plan=data.plan.within(-1.0, 1.0))
             rows.append({"system": entry.name, "factor": factor, "first": first, "second": second} | numbers(one))
     return rows
 

@@ -132,8 +132,8 @@ class OrderedRun:
 
     def partial(self, *, draws: int = 2000, seed: int = 0) -> MetricEstimate:
         """Pairwise accuracy with partial credit for invalid orders: their correctly ordered pairs count."""
-        mark = order_estimates(list(self.compared.values()), self.groups, plan=Resampling(draws=draws, seed=seed))[1]
-        return MetricEstimate(PARTIAL, mark.estimate)
+        score = order_estimates(list(self.compared.values()), self.groups, plan=Resampling(draws=draws, seed=seed))[1]
+        return MetricEstimate(PARTIAL, score.estimate)
 
     @property
     def _counted(self) -> dict[str, OrderComparison]:
@@ -144,8 +144,8 @@ class OrderedRun:
     ) -> list[MetricEstimate]:
         """Mean F1 by one of the scorers in `f1`, the overall score, and the association of F1 with the order."""
         f1, orders = self.f1[scorer], self._counted
-        marks = rationale_estimates(orders, self.groups, f1, weights=weights, plan=Resampling(draws=draws, seed=seed))
-        return [*marks, tracking_estimate(orders, self.groups, f1, plan=Resampling(draws=draws, seed=seed))]
+        scores = rationale_estimates(orders, self.groups, f1, weights=weights, plan=Resampling(draws=draws, seed=seed))
+        return [*scores, tracking_estimate(orders, self.groups, f1, plan=Resampling(draws=draws, seed=seed))]
 
 
 def load_orders(
@@ -184,7 +184,7 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], p
     f1 = {
         series.scorer: {
             table.ids[position]: float(series.values[position])
-            for position in np.flatnonzero(series.marked)
+            for position in np.flatnonzero(series.scored)
             if table.ids[position] in orders
         }
         for series in load_series(store, run, table)

@@ -126,11 +126,11 @@ class ItemTable:
     def scorable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
         """The items that the metric applies to; accuracy by code applies only to answers that code can compare."""
         declared = ACCURACY if (metric.name, scorer) == (ACCURACY.name, CODE) else metric
-        marks = np.array([declared.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
+        scores = np.array([declared.scores(kind) for kind in self.formats], dtype=np.bool_)[self.format]
         if not declared.languages:
-            return marks
+            return scores
         spoken = [tags.get("language") for tags in self.tags]
-        return marks & np.array([one in declared.languages for one in spoken], dtype=np.bool_)[self.tags_code]
+        return scores & np.array([one in declared.languages for one in spoken], dtype=np.bool_)[self.tags_code]
 
     def units(self, metric: Metric, places: Ints) -> Ints:
         """The number of units (`Metric.per`) of each of these items; 1 for a metric without units. Repeating items by it
@@ -272,7 +272,7 @@ class Series:
     values: NDArray[np.float64]
 
     @property
-    def marked(self) -> NDArray[np.bool_]:
+    def scored(self) -> NDArray[np.bool_]:
         """The items with a score."""
         return ~np.isnan(self.values)
 
@@ -400,7 +400,7 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     if code is None:
         return found
     return [
-        Series(series.metric, series.scorer, np.where(series.marked, series.values, code.values))
+        Series(series.metric, series.scorer, np.where(series.scored, series.values, code.values))
         if series.metric == ACCURACY.name
         else series
         for series in found
@@ -410,8 +410,8 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
 def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Series]:
     """Empty series of the judges without any verdict in this run, for the metrics that they give (in an older store: for
     those that they have in other runs, or else for those of their kind)."""
-    marking = {series.scorer for series in found if series.metric != UNRESOLVED.name}
-    silent = [series for series in found if series.metric == UNRESOLVED.name and series.scorer not in marking]
+    scoring = {series.scorer for series in found if series.metric != UNRESOLVED.name}
+    silent = [series for series in found if series.metric == UNRESOLVED.name and series.scorer not in scoring]
     scores, runs = schema.scores, schema.runs
     own = select(runs.c.benchmark).where(runs.c.id == run.id).scalar_subquery()
     others = select(runs.c.id).where(runs.c.benchmark == own)

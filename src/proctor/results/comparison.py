@@ -339,15 +339,15 @@ def _on_items(
     found: list[Comparison] = []
     for first, second in pairs:
         for key in sorted(scored[first.id].keys() & scored[second.id].keys()):
-            sides = [_Marked(store, run, items, scored[run.id][key]) for run in (first, second)]
+            sides = [_ScoredRun(store, run, items, scored[run.id][key]) for run in (first, second)]
             found.append(_compare(items, sides, policies(options.failed, card), options))
     if pairs and not found and not options.by:
         first, second = pairs[0]
         raise InputError(
             store.shown,
             f"{Side.of(first)} against {Side.of(second)}",
-            found="no metric that both are marked by",
-            expected="runs that the same scorer has marked (proctor score)",
+            found="no metric that both are scored by",
+            expected="runs that the same scorer has scored (proctor score)",
         )
     return found
 
@@ -362,30 +362,30 @@ def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run
 
 
 @dataclass(frozen=True)
-class _Marked:
+class _ScoredRun:
     """The scores of one side."""
 
     store: Store
     run: Run
     items: ItemTable
-    marked: RunScores
+    scored: RunScores
 
     def levels(self, values: NDArray[np.float64], both: NDArray[np.intp]) -> list[str]:
         """The named levels of the scores of these items."""
-        if self.marked.metric.name == ACCURACY.name:
+        if self.scored.metric.name == ACCURACY.name:
             return [_RIGHT_OR_WRONG[0 if values[row] == 1 else 1] for row in both]
-        labels = load_labels(self.store, self.run, self.items, self.marked.metric.name, self.marked.scorer)
+        labels = load_labels(self.store, self.run, self.items, self.scored.metric.name, self.scored.scorer)
         return [labels.get(int(row), "") for row in both]
 
 
 def _compare(
-    items: ItemTable, sides: Sequence[_Marked], chosen: tuple[FailedPolicy, ...], options: Options
+    items: ItemTable, sides: Sequence[_ScoredRun], chosen: tuple[FailedPolicy, ...], options: Options
 ) -> Comparison:
-    first, second = (side.marked for side in sides)
+    first, second = (side.scored for side in sides)
     metric = first.metric
     policy, difference, wrong, excluded = both_readings(first, second, items, chosen, options.plan(metric))
     shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
-    values = [side.marked.values(shown) for side in sides]
+    values = [side.scored.values(shown) for side in sides]
     a, b = (~np.isnan(value) for value in values)
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
     table, others, unknown, recovery = None, list[set[str]](), 0, None

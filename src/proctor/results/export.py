@@ -110,8 +110,8 @@ def _rows(
                 continue
             tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
             own = [one for one in series if scorable[one.metric, one.scorer][position]]
-            marking = (one for one in unscored if scorable[one.metric, one.scorer][position])
-            for one in own or [next(marking, unscored[0])]:
+            scoring = (one for one in unscored if scorable[one.metric, one.scorer][position])
+            for one in own or [next(scoring, unscored[0])]:
                 yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
 
 
@@ -121,7 +121,7 @@ def _first(card: BenchmarkCard) -> list[Metric]:
 
 
 def _row(run: Run, item: Item, answer: Answer, series: Series, place: int) -> dict[str, Any]:
-    value = float(series.values[place]) if series.marked[place] else None
+    value = float(series.values[place]) if series.scored[place] else None
     return {
         "item": item.id,
         "group": item.group,

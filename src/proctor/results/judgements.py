@@ -90,7 +90,7 @@ def rating_summary(
     rows = []
     for language in dict.fromkeys(_language(item) for item in items.values()):
         for metric in _dimensions(store, benchmark):
-            wanted = sum(_language(item) == language and metric.marks(item.answer.kind, language) for item in answered)
+            wanted = sum(_language(item) == language and metric.scores(item.answer.kind, language) for item in answered)
             inside = [judgement for judgement in judgements if _language(items[judgement.item]) == language]
             values = [judgement.values[metric.name] for judgement in inside if metric.name in judgement.values]
             apart = [
@@ -183,7 +183,7 @@ def judge_agreement(
                 judgements[series.scorer].update(
                     {
                         (run.id, position): float(series.values[position])
-                        for position in series.marked.nonzero()[0].tolist()
+                        for position in series.scored.nonzero()[0].tolist()
                     }
                 )
     flat = [(judgement, *key) for by_answer in judgements.values() for key, judgement in by_answer.items()]

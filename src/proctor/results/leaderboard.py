@@ -40,7 +40,7 @@ class LeaderboardRow:
     is its simultaneous confidence interval. `place_low` to `place_high` is the spread of its place over samples, and
     `p_best` the share of samples in which it is first: no confidence interval (see `proctor.stats.Rank`). `missing`
     items were not asked, `failed` ones ended with an infrastructure error, `unresolved` ones have no verdict by the judge,
-    `unmarked` ones wait for it, `unsupported` ones are not supported by the system; `lacking` ones are all
+    `unscored` ones wait for it, `unsupported` ones are not supported by the system; `lacking` ones are all
     of these. An `oracle_baseline` uses the reference answers: it is shown without a rank and enters no test.
 
     `policy` says how lacking items count: "wrong", "exclude", or "both" where no policy is chosen: then there is no
@@ -71,7 +71,7 @@ class LeaderboardRow:
     doubtful: int = 0
     failed: int = 0
     unresolved: int = 0
-    unmarked: int = 0
+    unscored: int = 0
     answered: int = 0
 
     @property
@@ -83,7 +83,7 @@ class LeaderboardRow:
     def scored(self) -> bool:
         """Whether any item has a score (by a chosen policy, lacking ones that count as wrong have one)."""
         wrong = self.failed + self.missing + self.unresolved if self.policy == FailedPolicy.WRONG else 0
-        return self.answered - self.unresolved - self.unmarked + wrong > 0
+        return self.answered - self.unresolved - self.unscored + wrong > 0
 
     @property
     def undefined(self) -> bool:
@@ -108,7 +108,7 @@ class Leaderboard:
 @dataclass(frozen=True)
 class _Entry:
     run: Run
-    marked: RunScores
+    scored: RunScores
     policy: str
     disqualified: bool
 
@@ -124,23 +124,23 @@ class _Entry:
     def complete_on(self, common: Mask) -> bool:
         """Whether each of these items has a value under the policy; under "both", a value without any policy."""
         reading = FailedPolicy.WRONG if self.policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
-        return bool(np.all(~np.isnan(self.marked.values(reading)[common])))
+        return bool(np.all(~np.isnan(self.scored.values(reading)[common])))
 
     @property
     def doubtful(self) -> int:
         """The number of doubtful answers (see `LeaderboardRow`)."""
-        return int(np.sum(self.marked.doubtful))
+        return int(np.sum(self.scored.doubtful))
 
     def undecided_on(self, common: Mask) -> bool:
         """Whether its rank depends on lacking or doubtful items, so that all readings must agree. A run that lacks all of
         them has nothing to be ranked by."""
         if self.policy == BOTH:
-            return self.settled_on(common) and not bool(np.all(self.marked.lacking[common]))
+            return self.settled_on(common) and not bool(np.all(self.scored.lacking[common]))
         return bool(self.doubtful) and self.complete_on(common)
 
     def settled_on(self, common: Mask) -> bool:
         """Whether a policy would give every item a value: none waits for a judge, none is unsupported."""
-        return bool(np.all(~np.isnan(self.marked.values(FailedPolicy.WRONG)[common])))
+        return bool(np.all(~np.isnan(self.scored.values(FailedPolicy.WRONG)[common])))
 
 
 def leaderboard(
@@ -180,15 +180,15 @@ def leaderboard(
         return _Entry(run, one, policy_of(not one.settled, chosen), run.system in card.disqualified)
 
     entries = [entry_of(run, one) for run, one in scored if scorer is None or one.scorer == scorer]
-    scorers = sorted({entry.marked.scorer for entry in entries})
+    scorers = sorted({entry.scored.scorer for entry in entries})
     if len(scorers) > 1:
         raise InputError(store.shown, found=f"{declared.name} by {', '.join(scorers)}", expected="one scorer, named")
     scorable = items.scorable(declared, scorers[0] if scorers else scorer or CODE)
-    if any(isinstance(entry.marked, RunSums) for entry in entries):
-        scorable = entries[0].marked.scorable
-    known = [~np.isnan(entry.marked.values(FailedPolicy.WRONG)) for entry in entries if entry.contests]
+    if any(isinstance(entry.scored, RunSums) for entry in entries):
+        scorable = entries[0].scored.scorable
+    known = [~np.isnan(entry.scored.values(FailedPolicy.WRONG)) for entry in entries if entry.contests]
     common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
-    if entries and not isinstance(entries[0].marked, RunSums):
+    if entries and not isinstance(entries[0].scored, RunSums):
         there = {entry.run.id for entry in entries}
         others = [(run, _unscored(store, run, items, declared, scorers[0])) for run in runs if run.id not in there]
         entries += [entry_of(run, one) for run, one in others if np.any(one.outcomes.asked & one.scorable)]
@@ -231,7 +231,7 @@ def _scored(
 
 
 def _open_count(entry: _Entry) -> int:
-    return int(np.sum(entry.marked.lacking | entry.marked.doubtful))
+    return int(np.sum(entry.scored.lacking | entry.scored.doubtful))
 
 
 def _unscored(store: Store, run: Run, items: ItemTable, metric: Metric, scorer: str) -> RunScores:
@@ -256,9 +256,9 @@ class _Board:
 
     def defined(self, entry: _Entry) -> bool:
         """Whether the metric has a value on these items, with lacking items at their worst and at their best."""
-        if not isinstance(entry.marked, RunSums):
+        if not isinstance(entry.scored, RunSums):
             return True
-        one = replace(entry.marked, scorable=entry.marked.scorable & self.common).decided(entry.policy)
+        one = replace(entry.scored, scorable=entry.scored.scorable & self.common).decided(entry.policy)
         plan, slices = replace(self.options.plan(self.metric), draws=1), FacetSlices.of(self.items, (), "")
         ends = (one.filled(end) for end in (self.metric.low, self.metric.high))
         return all(end.estimates(FailedPolicy.EXCLUDE, self.items, slices, plan)[0].value is not None for end in ends)
@@ -266,7 +266,7 @@ class _Board:
     def rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
         """The ranked rows, best first."""
         by_name = {entry.run.system: entry for entry in entries}
-        worst = {name: entry.marked.filled(self.metric.worst) for name, entry in by_name.items()}
+        worst = {name: entry.scored.filled(self.metric.worst) for name, entry in by_name.items()}
         return [self.row(by_name[rank.name], rank) for rank in self._ranks(worst)]
 
     def unranked_rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
@@ -281,9 +281,9 @@ class _Board:
         left = list(undecided)
         if not left:
             return []
-        runs = {entry.run.system: entry.marked for entry in decided}
-        runs |= {entry.run.system: entry.marked.decided(entry.policy) for entry in left}
-        ranks = type(left[0].marked).reader(runs, self.items, self.common, self.options.plan(self.metric))
+        runs = {entry.run.system: entry.scored for entry in decided}
+        runs |= {entry.run.system: entry.scored.decided(entry.policy) for entry in left}
+        ranks = type(left[0].scored).reader(runs, self.items, self.common, self.options.plan(self.metric))
         certain = {entry.run.system: self.metric.worst for entry in decided}
         while left and not self._ranks_hold(ranks, certain, [entry.run.system for entry in left]):
             most = max(map(_open_count, left))
@@ -298,9 +298,9 @@ class _Board:
         return all(ranks(certain | fill) == expected for fill in others)
 
     def row(self, entry: _Entry, rank: Rank | None) -> LeaderboardRow:
-        one = next(iter(self.results(entry.marked).rows(entry.run)))
+        one = next(iter(self.results(entry.scored).rows(entry.run)))
         ends = ("policy", "if_wrong", "if_excluded")
-        counts = ("missing", "failed", "unresolved", "unmarked", "unsupported")
+        counts = ("missing", "failed", "unresolved", "unscored", "unsupported")
         shown = ("value", "ci_low", "ci_high", "n", "groups", *counts, *ends)
         ranks = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
         found: dict[str, Any] = {name: getattr(one, name) for name in (*shown, "answered")}
@@ -314,11 +314,11 @@ class _Board:
             **found,
         )
 
-    def results(self, marked: RunScores) -> PartResults:
+    def results(self, scored: RunScores) -> PartResults:
         """The same numbers as in `results`."""
         nothing = np.zeros_like(self.common)
         slices = FacetSlices.of(self.items, (), "")
-        return PartResults(marked, self.items, nothing, slices, self.policies, replace(self.options, two_level=False))
+        return PartResults(scored, self.items, nothing, slices, self.policies, replace(self.options, two_level=False))
 
     def _ranks(self, runs: dict[str, RunScores]) -> list[Rank]:
         if not runs:

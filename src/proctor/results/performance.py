@@ -24,7 +24,7 @@ from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, pai
 AnalysisRow = dict[str, Any]
 
 
-class NothingMarkedError(InputError):
+class NothingScoredError(InputError):
     """No question has a score of any system."""
 
 
@@ -82,12 +82,12 @@ class AnalysisData:
         values = sorted({value for code in np.unique(codes) for value in carried[code]}, key=natural)
         return {value: np.array([value in some for some in carried], dtype=np.bool_)[codes] for value in values}
 
-    def marked(self) -> NDArray[np.int64]:
+    def scored(self) -> NDArray[np.int64]:
         """The items with a score of any system."""
         found = np.flatnonzero(np.logical_or.reduce([~np.isnan(entry.right) for entry in self.entries]))
         if not len(found):
             expected = "one at least; of free text a judge gives them (proctor score)"
-            raise NothingMarkedError("accuracy", found="no answer with a score", expected=expected)
+            raise NothingScoredError("accuracy", found="no answer with a score", expected=expected)
         return found
 
 
@@ -103,7 +103,7 @@ UNSUPPORTED = "unsupported"
 def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
     """The number of questions per system, format and cause, whatever the policy. The cause is the label of the score, by
     code or by the judge of the ranking (right, wrong, unreadable, timed out, refused, error, missing; unresolved for a
-    panel without a majority); right or wrong for a score without a label, "not marked" without a score, "failed" after an
+    panel without a majority); right or wrong for a score without a label, "not scored" without a score, "failed" after an
     infrastructure error, and "unsupported" if the system does not answer the format."""
     column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
     forms = [values[0] if values else "" for values in column]
@@ -122,17 +122,17 @@ def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 def _causes(data: AnalysisData, entry: Entry) -> list[str]:
     """The cause of each item; later assignments take precedence, and a label over all of them."""
-    scores = entry.marked.scores
+    scores = entry.scored.scores
     found = np.full(len(scores), "wrong", dtype=object)
     found[scores >= 1] = "right"
-    found[np.isnan(scores)] = "not marked"
-    found[entry.marked.outcomes.where(Status.FAILED)] = "failed"
+    found[np.isnan(scores)] = "not scored"
+    found[entry.scored.outcomes.where(Status.FAILED)] = "failed"
     found[entry.missing] = MISSING
     found[entry.unsupported] = UNSUPPORTED
     return [label or cause for label, cause in zip(data.causes[entry.name], found.tolist(), strict=True)]
 
 
-def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
+def score_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Metrics beyond accuracy (`proctor.metrics.corpus`) per system and format. Under the policy `wrong` failed and unasked
     items have the worst value, as unreadable answers have."""
     by_kind: dict[str, list[int]] = {}
@@ -150,13 +150,13 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
                 {
                     "system": entry.name,
                     "format": kind,
-                    "metric": mark.metric.name,
-                    "label": mark.metric.label,
-                    "part": mark.part,
-                    "higher_is_better": mark.metric.higher_is_better,
+                    "metric": score.metric.name,
+                    "label": score.metric.label,
+                    "part": score.part,
+                    "higher_is_better": score.metric.higher_is_better,
                 }
-                | numbers(mark.estimate)
-                for mark in (sums.estimate(groups, data.plan) for sums in item_sums(items, given))
+                | numbers(score.estimate)
+                for score in (sums.estimate(groups, data.plan) for sums in item_sums(items, given))
             ]
     return rows
 
@@ -164,7 +164,7 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
 def _left_out(data: AnalysisData, entry: Entry) -> NDArray[np.bool_]:
     """The items that are left out of a system's metrics: unsupported ones and, under the policy `exclude`, failed and
     unasked ones."""
-    lacking = ~entry.marked.outcomes.answered
+    lacking = ~entry.scored.outcomes.answered
     return entry.unsupported | lacking if data.policy is FailedPolicy.EXCLUDE else entry.unsupported
 
 
@@ -229,10 +229,10 @@ def group_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 def _sums(data: AnalysisData, right: Floats, inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Floats, Floats]:
     """The groups with scores inside, their numbers of scores, and their numbers of right answers."""
-    marked = np.flatnonzero(~np.isnan(right) & inside)
-    group = data.items.group[marked]
+    scored = np.flatnonzero(~np.isnan(right) & inside)
+    group = data.items.group[scored]
     count = np.bincount(group, minlength=len(data.items.groups)).astype(np.float64)
-    total = np.bincount(group, right[marked], minlength=len(data.items.groups)).astype(np.float64)
+    total = np.bincount(group, right[scored], minlength=len(data.items.groups)).astype(np.float64)
     there = np.flatnonzero(count)
     return there, count[there], total[there]
 
@@ -287,10 +287,10 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
     questions that only others got right: no end of its interval is below 0, and there is nothing to test.
     """
     voters = data.submissions
-    marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
+    scored = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
     here = [
         int(position)
-        for position in np.flatnonzero(marked)
+        for position in np.flatnonzero(scored)
         if not isinstance(data.asked[position].answer, FreeTextFormat | RatingsFormat)
     ]
     own = {entry.name: np.nan_to_num(entry.right[np.array(here, dtype=np.int64)]) for entry in voters}

@@ -51,7 +51,7 @@ class Contest:
 @dataclass(frozen=True)
 class Lacking:
     """The numbers of questions of a board without a score. The run's file has no answer to `missing` ones, which are wrong;
-    `failed` ones ended with an infrastructure error; `unresolved` ones have no verdict by the judge, `unmarked` ones wait
+    `failed` ones ended with an infrastructure error; `unresolved` ones have no verdict by the judge, `unscored` ones wait
     for it; `unsupported` ones are not supported by the system; `untimed` answers have no latency, where it
     counts."""
 
@@ -59,7 +59,7 @@ class Lacking:
     not_asked: int = 0
     failed: int = 0
     unresolved: int = 0
-    unmarked: int = 0
+    unscored: int = 0
     unsupported: int = 0
     untimed: int = 0
 
@@ -76,7 +76,7 @@ class Entry:
 
     run: Run
     right: NDArray[np.float64]
-    marked: RunScores
+    scored: RunScores
     missing: Mask
     unsupported: Mask
     untimed: Mask
@@ -91,26 +91,26 @@ class Entry:
     @property
     def scorer(self) -> str:
         """The scorer of the answers that code can't compare, or "code"."""
-        return self.marked.scorer
+        return self.scored.scorer
 
     def under(self, policy: FailedPolicy) -> Entry:
         """A copy under another policy."""
-        right = self.marked.values(policy)
+        right = self.scored.values(policy)
         if self.timed:
             right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
         # Of a system a format that its run lacks is wrong, unless it says that it does not support it.
-        right[self.unsupported & self.marked.scorable] = np.nan if self.baseline else ACCURACY.worst
-        right[self.marked.unsupported] = np.nan
+        right[self.unsupported & self.scored.scorable] = np.nan if self.baseline else ACCURACY.worst
+        right[self.scored.unsupported] = np.nan
         return replace(self, right=right)
 
     def filled(self, value: float) -> NDArray[np.float64]:
         """The scores with one value for all lacking items."""
-        return np.where(self.marked.lacking, value, self.right)
+        return np.where(self.scored.lacking, value, self.right)
 
     def rankable(self, here: Mask, *, counting_lacking: bool) -> bool:
         """Whether any item `here` has a score (or lacks it, if that counts), none waits, and all are supported."""
-        known = ~np.isnan(self.right) & (counting_lacking | ~self.marked.lacking)
-        return bool(np.any(known & here)) and not np.any((self.marked.waiting | self.marked.unsupported) & here)
+        known = ~np.isnan(self.right) & (counting_lacking | ~self.scored.lacking)
+        return bool(np.any(known & here)) and not np.any((self.scored.waiting | self.scored.unsupported) & here)
 
     def supported(self) -> Entry:
         """A copy without the items whose format the system does not answer."""
@@ -118,13 +118,13 @@ class Entry:
 
     def lacking(self, here: Mask) -> Lacking:
         """The counts of items without a score among those `here`."""
-        own = (self.unsupported if self.baseline else self.marked.unsupported) & here
+        own = (self.unsupported if self.baseline else self.scored.unsupported) & here
         return Lacking(
-            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
-            not_asked=int(np.sum(self.marked.not_asked & here & ~own)),
-            failed=int(np.sum(self.marked.failed & here)),
-            unresolved=int(np.sum(self.marked.unresolved & here)),
-            unmarked=int(np.sum(self.marked.waiting & here)),
+            missing=int(np.sum(self.missing & here & ~self.scored.not_asked & ~self.unsupported & ~own)),
+            not_asked=int(np.sum(self.scored.not_asked & here & ~own)),
+            failed=int(np.sum(self.scored.failed & here)),
+            unresolved=int(np.sum(self.scored.unresolved & here)),
+            unscored=int(np.sum(self.scored.waiting & here)),
             unsupported=int(np.sum(own)),
             untimed=int(np.sum(self.untimed & here)),
         )
@@ -186,18 +186,18 @@ def _nobody(runs: Mapping[tuple[str, str], Run], condition: str) -> str:
     return f"no run under {condition}{' but those of baselines' if alone else ''}. {more}"
 
 
-def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
-    outcomes = marked.outcomes
+def _entry(store: Store, run: Run, items: ItemTable, scored: RunScores, *, baseline: bool) -> Entry:
+    outcomes = scored.outcomes
     never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
     unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items), dtype=np.bool_)
     judged = run.settings.get("budget_s") is not None
     untimed = outcomes.answered & outcomes.submitted & ~load_timed(store, run, items)
     return Entry(
         run=run,
-        right=marked.scores,
-        marked=marked,
+        right=scored.scores,
+        scored=scored,
         missing=~(outcomes.asked & outcomes.submitted),
-        unsupported=unsupported | marked.unsupported,
+        unsupported=unsupported | scored.unsupported,
         untimed=untimed if judged else np.zeros_like(untimed),
         baseline=baseline,
     )
@@ -244,7 +244,7 @@ class UnrankedRun:
 
 
 @dataclass(frozen=True)
-class Marks:
+class RankedScores:
     """The data of a board: `right` (1, 0, or NaN without a score) per system, baselines included, and the group and bucket
     number of each item, and its place in the table of all items."""
 
@@ -268,7 +268,7 @@ class Board:
     items: int
     left_out: int
     alpha: float
-    marks: Marks = field(repr=False)
+    scores: RankedScores = field(repr=False)
     judge: str = CODE
     baselines: tuple[BaselineRun, ...] = ()
     unranked: tuple[UnrankedRun, ...] = ()
@@ -298,7 +298,7 @@ def rank_runs(
     by: Sequence[str] = (),
     plan: RankingPlan = RankingPlan(),
 ) -> list[Board]:
-    """The boards of a benchmark: "technical" over all questions and, if the benchmark marks relevant questions, "clinical"
+    """The boards of a benchmark: "technical" over all questions and, if the benchmark scores relevant questions, "clinical"
     over these.
 
     Buckets are all combinations of the values of the tags `by` (none named: the benchmark's). Lacking items count by the
@@ -345,19 +345,19 @@ class _Maker:
     plan: RankingPlan
 
     def board(self, name: str, title: str, asked: Mask) -> Board:
-        scorable = self.entries[0].marked.scorable
+        scorable = self.entries[0].scored.scorable
         here = asked & scorable & (self.codes >= 0)
         inside = np.flatnonzero(here)
         ranked = [entry for entry in self.entries if not entry.baseline]
         ranked, unranked = self._settled(ranked, here)
         entries = [entry.under(self.policies[0]) for entry in self.entries]
         right = {entry.name: entry.right[inside] for entry in entries}
-        marks = Marks(right, self.group[inside], self.codes[inside], inside)
+        scores = RankedScores(right, self.group[inside], self.codes[inside], inside)
         names = [entry.name for entry in ranked]
-        table = np.array([marks.right[name] for name in names]).reshape(len(names), len(inside))
-        standings = rank_buckets(table, names, marks.group, marks.bucket, self.buckets, self.plan)
+        table = np.array([scores.right[name] for name in names]).reshape(len(names), len(inside))
+        standings = rank_buckets(table, names, scores.group, scores.bucket, self.buckets, self.plan)
         baselines = sorted(
-            (self._baseline(entry, marks, here) for entry in entries if entry.baseline),
+            (self._baseline(entry, scores, here) for entry in entries if entry.baseline),
             key=lambda baseline_run: (-(baseline_run.mean or 0.0), baseline_run.name),
         )
         lacking = {entry.name: entry.lacking(here) for entry in ranked}
@@ -366,13 +366,13 @@ class _Maker:
             title=title,
             standings=standings,
             runs=[
-                RankedRun(system, self._below(system.name, baselines, marks), lacking[system.name])
+                RankedRun(system, self._below(system.name, baselines, scores), lacking[system.name])
                 for system in standings.systems
             ],
             items=len(inside),
             left_out=int(np.sum(asked & ~scorable & (self.codes >= 0))),
             alpha=self.plan.alpha,
-            marks=marks,
+            scores=scores,
             judge=next((entry.scorer for entry in entries if entry.scorer != CODE), CODE),
             baselines=tuple(baselines),
             unranked=tuple(self._range(entry, here) for entry in unranked),
@@ -389,7 +389,7 @@ class _Maker:
         unranked = [entry for entry in entries if not entry.rankable(here, counting_lacking=wrong)]
         ranked = [entry for entry in entries if entry not in unranked]
         inside = np.flatnonzero(here)
-        open_ones = {entry.name for entry in ranked if np.any(entry.marked.lacking & here)}
+        open_ones = {entry.name for entry in ranked if np.any(entry.scored.lacking & here)}
         if wrong or not open_ones:
             return ranked, unranked
         rows = _Rows(ranked, inside)
@@ -419,16 +419,16 @@ class _Maker:
             moved |= different & (open_ones - moved)
         return moved or (open_ones if changed else set())
 
-    def _baseline(self, entry: Entry, marks: Marks, here: Mask) -> BaselineRun:
-        scores = _scores(marks.right[entry.name], marks.bucket, len(self.buckets))
-        return BaselineRun(entry.name, scores, _mean(scores), entry.lacking(here))
+    def _baseline(self, entry: Entry, scores: RankedScores, here: Mask) -> BaselineRun:
+        own = _scores(scores.right[entry.name], scores.bucket, len(self.buckets))
+        return BaselineRun(entry.name, own, _mean(own), entry.lacking(here))
 
-    def _below(self, name: str, baselines: Sequence[BaselineRun], marks: Marks) -> bool | None:
+    def _below(self, name: str, baselines: Sequence[BaselineRun], scores: RankedScores) -> bool | None:
         if not baselines:
             return None
         for baseline in baselines:
-            there = ~np.isnan(marks.right[baseline.name])
-            own = _scores(marks.right[name][there], marks.bucket[there], len(self.buckets))
+            there = ~np.isnan(scores.right[baseline.name])
+            own = _scores(scores.right[name][there], scores.bucket[there], len(self.buckets))
             if baseline.mean is not None and (_mean(own) or 0.0) <= baseline.mean + 1e-12:
                 return True
         return False
@@ -448,7 +448,7 @@ class _Rows:
         self._places: dict[tuple[str, float | None], int] = {}
         right: list[NDArray[np.float64]] = []
         for entry in entries:
-            lacks = bool(np.any(entry.marked.lacking[inside]))
+            lacks = bool(np.any(entry.scored.lacking[inside]))
             for value in (None, ACCURACY.low, ACCURACY.high) if lacks else (None,):
                 self._places[entry.name, value] = len(right)
                 filled = entry.filled(np.nan if value is None else value)

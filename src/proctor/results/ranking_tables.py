@@ -177,7 +177,7 @@ def lead_rows(
     ranked = [run.standing.name for run in board.runs]
     open_ones = {unranked_run.name: unranked_run.lacking for unranked_run in board.unranked}
     for name in (system, *against):
-        if name in open_ones and (open_ones[name].unmarked or not open_ones[name].incomplete):
+        if name in open_ones and (open_ones[name].unscored or not open_ones[name].incomplete):
             shown = f"{name!r}, whose answers wait for a judge"
             raise InputError(f"board {board.name}", found=shown, expected="scores of them (proctor score)")
         if name in open_ones:
@@ -196,10 +196,10 @@ def lead_rows(
 
 def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) -> AnalysisRow:
     """One comparison in one bucket, or on all questions (−1)."""
-    marks = board.marks
-    first, second = marks.right[system], marks.right[other]
-    here = ((marks.bucket == number) | (number < 0)) & ~np.isnan(first) & ~np.isnan(second)
-    one = paired_difference(first[here], second[here], marks.group[here], plan.within(0, 1))
+    scores = board.scores
+    first, second = scores.right[system], scores.right[other]
+    here = ((scores.bucket == number) | (number < 0)) & ~np.isnan(first) & ~np.isnan(second)
+    one = paired_difference(first[here], second[here], scores.group[here], plan.within(0, 1))
     return {
         "board": board.name,
         "system": system,
@@ -300,7 +300,7 @@ def board_json(board: Board) -> dict[str, Any]:
         "tie_orders": [asdict(order) | {"differs": order.differs} for order in standings.tie_orders],
         "without": [asdict(removal) for removal in standings.removals],
         "questions": board.items,
-        "marked_by": board.judge,
+        "scored_by": board.judge,
         "failed": [policy.value for policy in board.policies],
         "latency": "required" if board.timed else "optional",
         "left_out": board.left_out,
@@ -391,7 +391,7 @@ class ModelChoice:
             p = "no p" if candidate.lead_p is None else f"p {candidate.lead_p:.3g}"
             sentences.append(f"Lead over {candidate.name}: {percent(candidate.lead)} ({between}, {p}){shown}.")
         if self.left_out:
-            sentences.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can mark.")
+            sentences.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can score.")
         sentences.append(
             "On these questions the chosen one was lucky, too: its figure on others is expected to be lower."
         )
@@ -440,8 +440,8 @@ def bucket_mean(store: Store, benchmark: str, contest: Contest, plan: Resampling
 
 
 def _bucket_mean(board: Board, name: str, plan: Resampling) -> Estimate:
-    marks = board.marks
-    return bucket_mean_interval(marks.right[name], marks.bucket, marks.group, len(board.standings.buckets), plan)
+    scores = board.scores
+    return bucket_mean_interval(scores.right[name], scores.bucket, scores.group, len(board.standings.buckets), plan)
 
 
 def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str, Run], plan: RankingPlan) -> Candidate:
@@ -450,7 +450,7 @@ def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str,
     lead: dict[str, float | None] = {}
     if standing is not best:
         first, second = _columns(board, best.name), _columns(board, standing.name)
-        apart = sums_difference(first, second, board.marks.group, mean_over_buckets, plan=drawn)
+        apart = sums_difference(first, second, board.scores.group, mean_over_buckets, plan=drawn)
         lead = {"lead": apart.value, "lead_low": apart.ci_low, "lead_high": apart.ci_high, "lead_p": apart.p}
     return Candidate(
         name=standing.name,
@@ -468,4 +468,4 @@ def _candidate(board: Board, standing: Standing, best: Standing, runs: dict[str,
 
 
 def _columns(board: Board, name: str) -> Floats:
-    return bucket_columns(board.marks.right[name], board.marks.bucket, len(board.standings.buckets))
+    return bucket_columns(board.scores.right[name], board.scores.bucket, len(board.standings.buckets))

@@ -52,7 +52,7 @@ def compared(
     people = [name for name in known if name.startswith(HUMAN)]
     for name in (*scorers, *against):
         if name not in known:
-            listed = f"one of {', '.join(known)}" if known else "a judge, and none has marked anything"
+            listed = f"one of {', '.join(known)}" if known else "a judge, and none has scored anything"
             raise InputError(store.shown, f"judge of {benchmark}", found=repr(name), expected=listed)
         if name in scorers and name in against:
             raise InputError(store.shown, "judges", found=f"{name} twice", expected="two judges")
@@ -62,32 +62,32 @@ def compared(
     strict = all(name.startswith(HUMAN) for name in raters)
     given = _Given(store, benchmark, all_items=all_items, short_names=strict)
     chosen = list(scorers) or [name for name in known if name not in {*raters, *people}]
-    marks = {name: given.marks(name) for name in (*raters, *chosen)}
-    rated = {key for name in raters for key in marks[name]}
+    scores = {name: given.scores(name) for name in (*raters, *chosen)}
+    rated = {key for name in raters for key in scores[name]}
     if strict:
-        marks |= {name: given.on_dimensions(name, marks[name], rated) for name in chosen}
+        scores |= {name: given.on_dimensions(name, scores[name], rated) for name in chosen}
     if not scorers:
-        chosen = [name for name in chosen if marks[name].keys() & rated]
+        chosen = [name for name in chosen if scores[name].keys() & rated]
     if not chosen:
         raise InputError(
             store.shown, f"scorers of {benchmark}", found="none but the raters", expected="proctor score first"
         )
-    opted_out = {name: given.opted_out(marks[name], rated) if strict else set() for name in chosen}
-    kept = {key for key in rated if all(key in marks[name] or key in opted_out[name] for name in chosen)}
+    opted_out = {name: given.opted_out(scores[name], rated) if strict else set() for name in chosen}
+    kept = {key for key in rated if all(key in scores[name] or key in opted_out[name] for name in chosen)}
     if strict and not allow_missing and len(kept) < len(rated):
-        raise _lacking(store, chosen, marks, opted_out, rated)
-    alone = next((name for name in chosen if not marks[name].keys() & kept), None)
+        raise _lacking(store, chosen, scores, opted_out, rated)
+    alone = next((name for name in chosen if not scores[name].keys() & kept), None)
     if alone is not None:
         raise InputError(
-            store.shown, f"judges {', '.join((alone, *raters))}", found="no answer that both marked", expected="some"
+            store.shown, f"judges {', '.join((alone, *raters))}", found="no answer that both scored", expected="some"
         )
-    ratings = tuple(rating for name in raters for rating in given.ratings(name, marks[name], kept))
+    ratings = tuple(rating for name in raters for rating in given.ratings(name, scores[name], kept))
     order, lower = given.order()
     return RatingsTable(ratings, order, lower), [
         MetricScores(
             name,
-            {key: marks[name].get(key) for key in dict.fromkeys(rating.key for rating in ratings)},
-            left_out((name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))),
+            {key: scores[name].get(key) for key in dict.fromkeys(rating.key for rating in ratings)},
+            left_out((name, len(scores[name].keys() - kept)), (", ".join(raters), len(rated - kept))),
         )
         for name in chosen
     ]
@@ -114,12 +114,12 @@ def judgements_behind(
 def _lacking(
     store: Store,
     chosen: Sequence[str],
-    marks: Mapping[str, Mapping[Key, float]],
+    scores: Mapping[str, Mapping[Key, float]],
     opted_out: Mapping[str, set[Key]],
     rated: set[Key],
 ) -> InputError:
-    name = next(one for one in chosen if rated - marks[one].keys() - opted_out[one])
-    lacks = sorted(rated - marks[name].keys() - opted_out[name])
+    name = next(one for one in chosen if rated - scores[one].keys() - opted_out[one])
+    lacks = sorted(rated - scores[name].keys() - opted_out[name])
     return InputError(
         store.shown,
         f"scores by {name}",
@@ -150,7 +150,7 @@ class _Given:
             for name, answer in self.store.answers(run).items()
         }
 
-    def marks(self, scorer: str) -> dict[Key, float]:
+    def scores(self, scorer: str) -> dict[Key, float]:
         """A scorer's scores, without those that a person decided."""
         return {
             (self.table.ids[position], self.named[run.id], series.metric): float(series.values[position])
@@ -158,7 +158,7 @@ class _Given:
             for by_people in [self._decided(run, scorer)]
             for series in self.series[run.id]
             if series.scorer == scorer and series.metric not in JUDGE_FLAGS
-            for position in series.marked.nonzero()[0].tolist()
+            for position in series.scored.nonzero()[0].tolist()
             if position not in by_people
         }
 
@@ -166,20 +166,20 @@ class _Given:
         labels = load_labels(self.store, run, self.table, UNRESOLVED.name, scorer)
         return {position for position, label in labels.items() if is_decided(label)}
 
-    def on_dimensions(self, scorer: str, marks: Mapping[Key, float], rated: set[Key]) -> dict[Key, float]:
+    def on_dimensions(self, scorer: str, scores: Mapping[Key, float], rated: set[Key]) -> dict[Key, float]:
         """The scores, with those of the scorer's only metric that is no dimension of ratings on all rated keys without a
         score. Beside scores on dimensions only a metric of the scorer's own name counts: those of a text metric from
         before the ratings came."""
         known = {} if self.card.rating is None else {metric.name: metric for metric in self.card.rating.metrics}
-        given, dimensions = {key[2] for key in marks}, {key[2] for key in rated}
+        given, dimensions = {key[2] for key in scores}, {key[2] for key in rated}
         others = given - known.keys()
         if len(others) != 1 or not dimensions <= known.keys() or (given & dimensions and others != {scorer}):
-            return dict(marks)
+            return dict(scores)
         general = self.card.metric(others.pop())
         span = general.high - general.low
-        found = dict(marks)
-        for key in rated - marks.keys():
-            value = marks.get((key[0], key[1], general.name))
+        found = dict(scores)
+        for key in rated - scores.keys():
+            value = scores.get((key[0], key[1], general.name))
             if value is not None and span:
                 share = (value - general.low) / span
                 found[key] = _on_scale(known[key[2]], share if general.higher_is_better else 1 - share)
@@ -190,16 +190,16 @@ class _Given:
         tags = self.items[key[0]].tags
         return str(tags.get("dataset", "")), str(tags.get("language", "")), key[2]
 
-    def opted_out(self, marks: Mapping[Key, float], rated: set[Key]) -> set[Key]:
+    def opted_out(self, scores: Mapping[Key, float], rated: set[Key]) -> set[Key]:
         """The rated keys in cells without any of the scorer's scores."""
-        scored = {self.cell(key) for key in marks}
+        scored = {self.cell(key) for key in scores}
         return {key for key in rated if self.cell(key) not in scored}
 
-    def ratings(self, scorer: str, marks: Mapping[Key, float], kept: set[Key]) -> list[Rating]:
+    def ratings(self, scorer: str, scores: Mapping[Key, float], kept: set[Key]) -> list[Rating]:
         from proctor.audits import Rating
 
         found = []
-        for key, value in marks.items():
+        for key, value in scores.items():
             if key in kept:
                 item, system, dimension = key
                 dataset, language, _ = self.cell(key)
@@ -236,8 +236,8 @@ def people_ratings(store: Store, benchmark: str) -> RatingsTable:
 
     people = _people(store, benchmark)
     given = _Given(store, benchmark, all_items=False, short_names=True)
-    marks = {name: given.marks(name) for name in people}
-    ratings = tuple(rating for name in people for rating in given.ratings(name, marks[name], set(marks[name])))
+    scores = {name: given.scores(name) for name in people}
+    ratings = tuple(rating for name in people for rating in given.ratings(name, scores[name], set(scores[name])))
     if not ratings:
         raise no_ratings(store, benchmark)
     return RatingsTable(ratings, *given.order())
@@ -285,7 +285,7 @@ def rated_cases(
     given = _Given(store, benchmark, all_items=False, short_names=True)
     ratings: dict[tuple[str, str], dict[str, list[float]]] = {}
     for name in _people(store, benchmark):
-        for (item, system, dimension), value in given.marks(name).items():
+        for (item, system, dimension), value in given.scores(name).items():
             ratings.setdefault((item, system), {}).setdefault(dimension, []).append(value)
     cases = _cases(given, scheme, images)
     return {
@@ -308,7 +308,7 @@ def scored_cases(
     cases = _cases(given, scheme, images)
     found: dict[Case, dict[str, float]] = {}
     every = {(*key, dimension.name) for key, case in cases.items() for dimension in case.dimensions}
-    for (item, system, dimension), value in given.on_dimensions(scorer, given.marks(scorer), every).items():
+    for (item, system, dimension), value in given.on_dimensions(scorer, given.scores(scorer), every).items():
         if (item, system) not in cases:
             continue
         before = found.setdefault(cases[item, system], {}).setdefault(dimension, value)
@@ -340,7 +340,7 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
         raise InputError(store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark")
     given = _Given(store, benchmark, all_items=True, short_names=True)
     people = _people(store, benchmark)
-    rated = {key: given.texts[key[:2]] for name in people for key in given.marks(name)}
+    rated = {key: given.texts[key[:2]] for name in people for key in given.scores(name)}
     return rated or {
         (item, system, dimension.name): text
         for (item, system), text in given.texts.items()

@@ -67,7 +67,7 @@ class Result:
     `answered` and `failed` count answers to the items that the metric applies to.
 
     Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
-    file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unmarked`
+    file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unscored`
     (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
     were not asked; `unsupported` ones are not supported by the system. `levels` counts scores by label,
     where the metric has named levels.
@@ -93,7 +93,7 @@ class Result:
     not_submitted: int
     unresolved: int
     decided: int
-    unmarked: int
+    unscored: int
     missing: int
     unsupported: int
     groups: int
@@ -282,7 +282,7 @@ class PartResults:
             "not_submitted": unread & ~outcomes.submitted,
             "unresolved": part.unresolved,
             "decided": self.decided,
-            "unmarked": part.waiting,
+            "unscored": part.waiting,
             "missing": ~outcomes.asked & ~outcomes.unsupported,
             "unsupported": part.unsupported,
         }
@@ -343,20 +343,20 @@ def guessable_flags(audit: ItemAudit) -> dict[str, str]:
 class OfficialSummary:
     """One run's official summary under one policy: under "wrong" `lacking` questions (failed, not asked, no verdict) count
     as wrong. `left_out` questions have no score: lacking ones under "exclude", and those that wait for a judge.
-    `marked_by` is the judge of the answers that code can't compare, or "code"."""
+    `scored_by` is the judge of the answers that code can't compare, or "code"."""
 
     system: str
     condition: str
     figures: list[OfficialFigure]
     left_out: int
-    marked_by: str
+    scored_by: str
     policy: str = ""
     lacking: int = 0
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object per figure."""
         run: dict[str, Any] = {"system": self.system, "condition": self.condition}
-        run |= {"left_out": self.left_out, "marked_by": self.marked_by}
+        run |= {"left_out": self.left_out, "scored_by": self.scored_by}
         run |= {"policy": self.policy, "lacking": self.lacking}
         return [run | asdict(figure) for figure in self.figures]
 
@@ -393,7 +393,7 @@ def official_summaries(
                     run.condition,
                     figures,
                     left_out=len(items) - len(there),
-                    marked_by=own.scorer,
+                    scored_by=own.scorer,
                     policy=policy.value if lacking else "",
                     lacking=lacking,
                 )

@@ -184,7 +184,7 @@ class RunScores:
 
 def run_scores(metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask) -> RunScores:
     """A series of a run with its lacking items; `unresolved` are the answers without a verdict by its judge."""
-    without = scorable & ~series.marked
+    without = scorable & ~series.scored
     answered = outcomes.answered & without
     return RunScores(
         metric=metric,
@@ -236,7 +236,7 @@ def load_run_scores(
     found = []
     for one in series:
         metric = card.metric(one.metric)
-        if metric in card.metrics and np.any(one.marked):
+        if metric in card.metrics and np.any(one.scored):
             ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
             refuse_out_of_range(store, card.name, metric, one.scorer, *ends)
         open_ones = unresolved.get(one.scorer, nothing)
@@ -279,10 +279,10 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     """
     series = {run.id: load_series(store, run, items) for run in runs}
     of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
-    marks: Counter[str] = Counter()
+    scores: Counter[str] = Counter()
     for by_scorer in of_run.values():
-        marks.update({name: int(one.marked.sum()) for name, one in by_scorer.items() if name != CODE})
-    judge = min(marks, key=lambda name: (-marks[name], -name.count(","), name), default=CODE)
+        scores.update({name: int(one.scored.sum()) for name, one in by_scorer.items() if name != CODE})
+    judge = min(scores, key=lambda name: (-scores[name], -name.count(","), name), default=CODE)
     metric = card.metric(ACCURACY.name)
     nothing, none = (np.zeros(len(items), dtype=np.bool_), Series(ACCURACY.name, CODE, np.full(len(items), np.nan)))
     scorable = items.scorable(metric, judge)
@@ -326,7 +326,7 @@ class _Answers:
 
 @dataclass(frozen=True, eq=False)
 class RunSums(RunScores):
-    """A metric over many items, or a part of one, in one run. `scores` only mark which items have an answer (0); the
+    """A metric over many items, or a part of one, in one run. `scores` only score which items have an answer (0); the
     statistic is computed from the answered values `parsed`. Answers in `wrong` count as completely wrong."""
 
     answers: _Answers

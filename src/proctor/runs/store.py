@@ -307,11 +307,11 @@ class Store:
         return sum(counts.values()), failed
 
     def write(
-        self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]], fence: Fence | None = None
+        self, run: Run, scored: Iterable[tuple[Answer, Sequence[Score]]], fence: Fence | None = None
     ) -> list[bool]:
         """Writes answers with their scores in one transaction. A stored `failed` answer is replaced; any other stays, with
         its scores. Returns for each answer whether it is on disk."""
-        return self.write_many([(run, answer, scores) for answer, scores in marked], fence)
+        return self.write_many([(run, answer, scores) for answer, scores in scored], fence)
 
     def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> list[bool]:
         """As `write`, for several runs at once; with a `fence` only the answers that it lets through. A repeated call
@@ -336,9 +336,9 @@ class Store:
                 there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
                 on_disk = [there.get((one["run"], one["item"])) == one for one in answers]
             scores: list[dict[str, Any]] = []
-            for (run, _, marks), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
+            for (run, _, given), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
                 ids = self.item_numbers(run.benchmark)
-                scores.extend(schema.score_row(run.id, ids[mark.item_id], mark) for mark in marks if own)
+                scores.extend(schema.score_row(run.id, ids[score.item_id], score) for score in given if own)
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
         return on_disk
 
@@ -370,7 +370,7 @@ class Store:
             found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
             return {names[row["item"]]: schema.answer_from_row(names[row["item"]], row) for row in found}
 
-    def marked(self, run: Run, scorer: str) -> set[str]:
+    def scored(self, run: Run, scorer: str) -> set[str]:
         """The ids of items that a scorer has scored in this run."""
         names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.scores

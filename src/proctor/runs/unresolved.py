@@ -126,8 +126,8 @@ def _listed(store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool)
                 silent.add(judge)
             for item in items:
                 state = states.get((judge, item.id), "")
-                marking = [one for one in metrics if one.marks(item.answer.kind, item.tags.get("language"))]
-                for metric in marking if state else ():
+                scoring = [one for one in metrics if one.scores(item.answer.kind, item.tags.get("language"))]
+                for metric in scoring if state else ():
                     key = given_of.get((judge, item.id, metric.name), "")
                     if key is not None:
                         values = _values_text(metric, card)

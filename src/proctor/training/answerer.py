@@ -278,7 +278,7 @@ def _identities(benchmark: Benchmark, library: MediaLibrary) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class ExaminedCheckpoint:
-    """A checkpoint's mean accuracy over the buckets of the validation part, with its interval over groups; `chosen` marks
+    """A checkpoint's mean accuracy over the buckets of the validation part, with its interval over groups; `chosen` scores
     the best one."""
 
     step: int

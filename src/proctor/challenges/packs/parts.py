@@ -123,7 +123,7 @@ def _requirements() -> str:
                 raise ConfigurationError(problem) from error
             pins[name] = found.version
             needed = [Requirement(line) for line in found.requires or ()]
-            waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
+            waiting += [one for one in needed if one.scorer is None or one.scorer.evaluate({"extra": extra})]
     del pins[canonicalize_name(_PROJECT)]
     return "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in sorted(pins.items()))
 
@@ -216,7 +216,7 @@ class PhaseSource:
         judged = sum(item.answer.kind == "free_text" for item in self.benchmark.counted())
         if judged and self.benchmark.rating is None:
             questions = count_of(judged, "question")
-            yield f"{self.phase.name}: no marks for {questions} in free text: no judge is asked without network."
+            yield f"{self.phase.name}: no scores for {questions} in free text: no judge is asked without network."
         if self.phase.gate is not None:
             yield f"{self.phase.name}: its gate is not enforced: {gate}"
         if self.phase.results.rule == "ladder":

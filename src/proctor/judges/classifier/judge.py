@@ -36,7 +36,7 @@ from proctor.judges.dimensions import (
     DimensionScores,
     JudgeSetup,
     RatesDimensions,
-    encounter_marks,
+    encounter_scores,
     read_options,
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
@@ -135,7 +135,7 @@ class ClassifierLanguage(FrozenModel):
 
 class ClassifierManifest(FrozenModel):
     """The identity and origin of a trained classifier. `captions` names the model whose captions of pictures it reads (''
-    if it knows nothing of pictures), `trained_on` are the marks of its training encounters."""
+    if it knows nothing of pictures), `trained_on` are the scores of its training encounters."""
 
     format: Literal[1]
     judge: Literal["classifier-judge"]
@@ -232,7 +232,7 @@ class ClassifierJudge:
                 self._trained[case.language].probabilities, case, caption.text, self.manifest
             )
         flags += [*caption.flags, *([INPUT_CUT] if cut else [])]
-        flags += [TRAINED_ON] if encounter_marks(case) & self._trained_on else []
+        flags += [TRAINED_ON] if encounter_scores(case) & self._trained_on else []
         scores = self._read(case, dict(zip(self._trained[case.language].members[0].names, found, strict=True)))
         shown: dict[str, JsonValue] = {"caption": caption.text} if caption.text else {}
         return replace(

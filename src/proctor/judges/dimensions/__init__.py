@@ -22,9 +22,9 @@ if TYPE_CHECKING:
         DimensionScores,
         RatedCase,
         ReferenceAnswer,
-        all_marks,
+        all_scores,
         case_of,
-        encounter_marks,
+        encounter_scores,
         read_scheme,
     )
     from proctor.judges.dimensions.factories import rating_judge
@@ -62,7 +62,7 @@ else:
 __all__ = [
     "Case", "ClientPool", "Dimension", "DimensionJudge", "DimensionScorer", "DimensionScores", "ExampleSearch",
     "FewShotExamples", "JudgeSetup", "RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan",
-    "SearchProgress", "all_marks", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_marks",
+    "SearchProgress", "all_scores", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_scores",
 ]  # fmt: skip
 __all__ += ["few_shot_judge", "look"]
 __all__ += ["BlendMember", "PerFold", "best_alone", "blended", "equal_weights", "stacked_weights"]

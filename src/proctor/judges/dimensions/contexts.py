@@ -144,7 +144,7 @@ class Retriever:
         """The documents by hash, the index, and the ranking of passages."""
         return {
             "documents": dict(self._opened.documents),
-            "index": self._opened.mark,
+            "index": self._opened.score,
             "passages": self._shown,
             **({"ranked": self._ranked} if self._ranked else {}),
             **({"rerank": "none"} if self._reranker is None else self._reranker.settings),

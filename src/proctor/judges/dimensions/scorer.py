@@ -134,7 +134,7 @@ class JudgeSetup:
 
 
 class RatesDimensions:
-    """Decorator that marks the factory of a judge with a score for each dimension; `DimensionScorer` uses the judge. The
+    """Decorator that scores the factory of a judge with a score for each dimension; `DimensionScorer` uses the judge. The
     first line of the factory's docstring is its summary. The factory raises `ConfigurationError` or `InputError` for
     models or options that can't work."""
 

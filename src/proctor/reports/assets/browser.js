@@ -4,7 +4,7 @@
   const holder = document.getElementById("browser");
   if (!holder) return;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const OUTCOMES = { right: "✓ right", partly: "~ partly right", wrong: "✗ wrong", unmarked: "not marked" };
+  const OUTCOMES = { right: "✓ right", partly: "~ partly right", wrong: "✗ wrong", unscored: "not scored" };
   const different = (values) => [...new Set(values)];
   const same = (values) => values.map((one) => [one, one]);
   const conditions = different(data.runs.map((run) => run.condition));
@@ -42,12 +42,12 @@
 
   const flagged = (judgement) => judgement !== null && judgement.flags.length > 0;
 
-  const hasFlag = (answer) => (answer.said || []).some(flagged) || (answer.marks || []).some((one) => one.judgement !== undefined && flagged(data.judgements[one.judgement]));
+  const hasFlag = (answer) => (answer.said || []).some(flagged) || (answer.scores || []).some((one) => one.judgement !== undefined && flagged(data.judgements[one.judgement]));
 
   // Of the answers that count, the share that is wrong.
   function failures(item) {
-    const marked = item.answers.filter((answer) => counts(answer) && answer.outcome !== "unmarked");
-    return marked.length ? marked.filter((answer) => answer.outcome === "wrong").length / marked.length : -1;
+    const scored = item.answers.filter((answer) => counts(answer) && answer.outcome !== "unscored");
+    return scored.length ? scored.filter((answer) => answer.outcome === "wrong").length / scored.length : -1;
   }
 
   // What the filters leave of ratings and scores: a dimension and metrics by their numbers.
@@ -159,7 +159,7 @@
     return parts.length > shared.length ? `… ${parts.slice(shared.length).join(" ")}` : item.group;
   }
 
-  const DOTS = { right: "●", partly: "◐", wrong: "✕", unmarked: "○" };
+  const DOTS = { right: "●", partly: "◐", wrong: "✕", unscored: "○" };
 
   // A sign for each system that counts, under the chosen condition or the first one.
   function dots(item) {
@@ -337,7 +337,7 @@
     if (answer.seconds !== undefined) spent.push(`${answer.seconds} s`);
     if (answer.tokens) spent.push(`${answer.tokens[0]} tokens in, ${answer.tokens[1]} out`);
     if (spent.length) parts.push(make("p", { class: "beside" }, spent.join(" · ")));
-    parts.push(...marks(answer));
+    parts.push(...scores(answer));
     if (answer.shown) {
       const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
       parts.push(make("details", {}, make("summary", {}, "Options in the order that the system saw"), make("ol", { class: "options" }, ...rows)));
@@ -347,8 +347,8 @@
   }
 
   // The scores as a table, the main one first, then what the judges said who gave them.
-  function marks(answer) {
-    const given = answer.marks || [];
+  function scores(answer) {
+    const given = answer.scores || [];
     const judgements = new Set(given.map((one) => one.judgement).filter((one) => one !== undefined));
     const scorers = [...new Set(given.map((one) => one.scorer))];
     const rows = given.map((one) => {

@@ -178,7 +178,7 @@ _AT_ONCE = 100  # draws whose means are computed together
 
 def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draws) -> tuple[float, float]:
     """Percentile limits; videos are drawn, then questions within each. Scores are 0 or 1, so sums are exact."""
-    marks, sizes = np.concatenate(videos), np.array([len(video) for video in videos], dtype=np.uint64)
+    scores, sizes = np.concatenate(videos), np.array([len(video) for video in videos], dtype=np.uint64)
     starts = (np.cumsum(sizes) - sizes).astype(np.int64)
     every = np.full(len(videos), len(videos), dtype=np.uint64)
     means = []
@@ -192,7 +192,7 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draw
         drawn = np.stack(rows)
         spread = sizes[drawn].astype(np.int64).ravel()
         place = np.repeat(starts[drawn].ravel(), spread) + np.concatenate(within)
-        sums = np.add.reduceat(marks[place], np.cumsum(spread) - spread).reshape(drawn.shape)
+        sums = np.add.reduceat(scores[place], np.cumsum(spread) - spread).reshape(drawn.shape)
         means.append(np.mean(sums / sizes[drawn], axis=1))  # row by row as np.mean adds up one row
     low, high = np.percentile(np.concatenate(means), (2.5, 97.5))  # (1 - 0.95) / 2 is not 0.025 to the last bit
     return float(low), float(high)
@@ -217,10 +217,10 @@ def summary_report(
         )
         tables.append(plain_table(title, ("level", "name", ">accuracy", ">interval", ">n"), cells))
         who = f"{title}: " if len(found) > 1 else ""
-        if official_summary.marked_by != "code":
-            notes.append(f"{who}Free text is right or wrong by {official_summary.marked_by}.")
+        if official_summary.scored_by != "code":
+            notes.append(f"{who}Free text is right or wrong by {official_summary.scored_by}.")
         if official_summary.left_out:
-            notes.append(f"{who}Left out: {count_of(official_summary.left_out, 'question')} without a mark.")
+            notes.append(f"{who}Left out: {count_of(official_summary.left_out, 'question')} without a score.")
         if official_summary.lacking and official_summary.policy == FailedPolicy.WRONG:
             lacking = count_of(official_summary.lacking, "question")
             notes.append(f"{who}Failed, not asked or without a verdict, and counted as wrong: {lacking}.")

@@ -1,4 +1,4 @@
-"""A challenge on small FOCUS data whose submissions are files, marked here as a worker would."""
+"""A challenge on small FOCUS data whose submissions are files, scored here as a worker would."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.marking import keep_figures, mark, scorer_fingerprint, scorer_version
 from proctor.challenges.queue import Leased, advance, claim
+from proctor.challenges.scoring import keep_figures, score_submission, scorer_fingerprint, scorer_version
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import HandIn, hand_in, settle
 from tests.support.challenge_data import focus_answers, focus_data
@@ -22,7 +22,7 @@ RANKING = "ranking: {draws: 200, stability: 20}\n"
 BASELINES = f"baselines:\n- name: plain\n  answers: {{{PHASE}: sealed/plain.json}}\n"
 
 
-def marked_folder(folder: Path, *, baseline: float | None = 0.5, more: str = "", videos: int = 8) -> Path:
+def scored_folder(folder: Path, *, baseline: float | None = 0.5, more: str = "", videos: int = 8) -> Path:
     """The folder with one hidden phase of which participants have the questions; `more` are further settings of the
     phase, a line each with four spaces."""
     data = focus_data(folder.parent / f"{folder.name}-data", videos=videos)
@@ -42,7 +42,7 @@ def answers(folder: Path, file: Path, skill: float, *, seed: int = 0) -> Path:
 
 
 def leased_file(challenge: Challenge, team: int, file: Path) -> Leased:
-    """A file handed in by a team and leased by a worker who is about to mark it."""
+    """A file handed in by a team and leased by a worker who is about to score it."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     shutil.copyfile(file, challenge.uploads / digest)
     with challenge.writing() as connection:
@@ -58,8 +58,8 @@ def leased_file(challenge: Challenge, team: int, file: Path) -> Leased:
 
 
 def scored(challenge: Challenge, leased: Leased, *, why: str = "") -> Figures:
-    """Marked, kept and moved on."""
-    figures = mark(challenge, leased)
+    """Scored, kept and moved on."""
+    figures = score_submission(challenge, leased)
     fingerprint = scorer_fingerprint(SealedPart(challenge.folder, challenge.settings)) + why
     with challenge.writing() as connection:
         version = scorer_version(connection, fingerprint[-64:], challenge.now(), why)
@@ -78,7 +78,7 @@ class Hosted:
     """A challenge, and teams whose files of a given skill are scored at once."""
 
     def __init__(self, folder: Path, **how: object) -> None:
-        self.challenge = opened(marked_folder(folder, **how))  # type: ignore[arg-type]
+        self.challenge = opened(scored_folder(folder, **how))  # type: ignore[arg-type]
         self._seeds = count(1)
 
     def submit(self, team: int, skill: float) -> Figures:

@@ -1,4 +1,4 @@
-"""Marking: turns the answers of a submission into figures, in the scorer's process only, and ties each result to a
+"""Scoring: turns the answers of a submission into figures, in the scorer's process only, and ties each result to a
 version of the scorer, so that no board mixes the results of two versions."""
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from proctor.results import load_items, status_counts
 from proctor.runs import Run, Store, score_answers
 from proctor.web import one_at_a_time, utc_text
 
-_MARKING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
+_SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
 _S = SubmissionState
 
 
 class ScorerFaultError(ProctorError):
-    """Marking failed through no fault of the submission. It is marked again once that is repaired."""
+    """Scoring failed through no fault of the submission. It is scored again once that is repaired."""
 
 
 class ScorerChangedError(ProctorError):
@@ -47,7 +47,7 @@ class ScorerChangedError(ProctorError):
 
 @dataclass(frozen=True)
 class Entrant:
-    """A submission to mark. `upload` is its file of recorded answers; None when its answers are in the store. `best` is
+    """A submission to score. `upload` is its file of recorded answers; None when its answers are in the store. `best` is
     the system name of the team's last result that was shown to it."""
 
     system: str
@@ -56,22 +56,22 @@ class Entrant:
     best: str = ""
 
 
-def mark(challenge: Challenge, leased: Leased) -> Figures:
-    """Marks a leased submission. Marking it again gives the same figures; a judge's replies are cached. Raises
-    `ScorerFaultError` when a judge gives no verdict, or when marking fails."""
+def score_submission(challenge: Challenge, leased: Leased) -> Figures:
+    """Scores a leased submission. Scoring it again gives the same figures; a judge's replies are cached. Raises
+    `ScorerFaultError` when a judge gives no verdict, or when scoring fails."""
     upload = challenge.uploads / leased.upload if leased.kind == "file" else None
     with challenge.reading() as connection:
         best = _best_shown(connection, leased)
-    return mark_entrant(challenge.sealed, leased.phase, Entrant(leased.system, upload, leased.suffix, best))
+    return score_entrant(challenge.sealed, leased.phase, Entrant(leased.system, upload, leased.suffix, best))
 
 
-def mark_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
-    """Marks a submission with the sealed part alone, as `mark` does."""
+def score_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
+    """Scores a submission with the sealed part alone, as `score_submission` does."""
     try:
         with sealed.store(phase) as store:
-            marker = _Marker(sealed, store, phase)
-            marker.mark_baselines()
-            return marker.mark(entrant)
+            scorer = _Scorer(sealed, store, phase)
+            scorer.score_baselines()
+            return scorer.score(entrant)
     except ScorerFaultError:
         raise
     except ProctorError as error:
@@ -86,8 +86,8 @@ def board_maker(sealed: SealedPart, store: Store, phase: str) -> BoardMaker:
 
 
 @dataclass(frozen=True)
-class _Marker:
-    """Marks the answers to one phase in its opened store."""
+class _Scorer:
+    """Scores the answers to one phase in its opened store."""
 
     sealed: SealedPart
     store: Store
@@ -97,7 +97,7 @@ class _Marker:
     def benchmark(self) -> Benchmark:
         return self.sealed.benchmark(self.phase)
 
-    def mark_baselines(self) -> None:
+    def score_baselines(self) -> None:
         """Imports the baselines' answers, once, and scores them by the present code."""
         runs = self._runs()
         for baseline in self.sealed.settings.baselines:
@@ -105,7 +105,7 @@ class _Marker:
             if file is not None:
                 self._score(runs.get(baseline.name) or self._import(baseline.name, file))
 
-    def mark(self, entrant: Entrant) -> Figures:
+    def score(self, entrant: Entrant) -> Figures:
         """The figures of a submission."""
         if entrant.upload is not None:
             with _with_suffix(entrant.upload, entrant.suffix) as file:
@@ -206,9 +206,9 @@ def _best_shown(connection: Connection, leased: Leased) -> str:
 
 
 def scorer_fingerprint(sealed: SealedPart) -> str:
-    """A hash of all that figures depend on: code, judge, and `SealedPart.marking_hash` of each phase. Dates, quotas and
+    """A hash of all that figures depend on: code, judge, and `SealedPart.scoring_hash` of each phase. Dates, quotas and
     the audience of results may change without a new version."""
-    phases = [sealed.marking_hash(phase.name) for phase in sealed.settings.phases]
+    phases = [sealed.scoring_hash(phase.name) for phase in sealed.settings.phases]
     judge = None if sealed.settings.judge is None else sealed.settings.judge.model_dump(mode="json")
     known: JsonValue = {"code": _code_hash(sealed.settings.benchmark), "judge": judge, "phases": [*phases]}
     return content_hash(known)
@@ -216,11 +216,11 @@ def scorer_fingerprint(sealed: SealedPart) -> str:
 
 @cache
 def _code_hash(benchmark: str) -> str:
-    """A hash of the rooms that mark, and of the benchmark's own package."""
+    """A hash of the rooms that score, and of the benchmark's own package."""
     own = Path(inspect.getfile(type(reader_of(benchmark)))).parent
     rooms = Path(__file__).parents[1]
     digest = hashlib.sha256(__version__.encode())
-    for folder in (own, *(rooms / name for name in _MARKING_ROOMS)):
+    for folder in (own, *(rooms / name for name in _SCORING_ROOMS)):
         for file in sorted(path for path in folder.rglob("*") if path.suffix in {".py", ".j2", ".json", ".yaml"}):
             digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
@@ -252,8 +252,8 @@ def known_scorer(connection: Connection, fingerprint: str, now: datetime) -> int
     newest = _newest_scorer(connection)
     if newest is not None and newest["fingerprint"] != fingerprint:
         raise ScorerChangedError(
-            f"found a scorer that is not version {newest['version']}, by which results were marked; expected the same, "
-            "or proctor challenge rerun, which marks all again"
+            f"found a scorer that is not version {newest['version']}, by which results were scored; expected the same, "
+            "or proctor challenge rerun, which scores all again"
         )
     return scorer_version(connection, fingerprint, now)
 
@@ -280,10 +280,10 @@ def rerun_all(connection: Connection, fingerprint: str, why: str, now: datetime)
     number of submissions. No question is asked again, results of former versions stay, and boards are unchanged until
     all submissions are rescored."""
     version = scorer_version(connection, fingerprint, now, why)
-    marked = select(results.c.submission).where(results.c.scorer == version)
+    scored = select(results.c.submission).where(results.c.scorer == version)
     table = submissions.c
-    unmarked = (table.state == _S.SCORED.value) & table.id.not_in(marked)
-    due = select(submissions).where(or_(table.state == _S.SCORER_FAULT.value, unmarked))
+    unscored = (table.state == _S.SCORED.value) & table.id.not_in(scored)
+    due = select(submissions).where(or_(table.state == _S.SCORER_FAULT.value, unscored))
     rows = connection.execute(due.order_by(table.team, table.phase, table.id).with_for_update()).mappings().all()
     for row in rows:
         changed_state(connection, row, _S.SCORING, now=now, reason="rerun", requeued=0)
