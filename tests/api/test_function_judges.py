@@ -69,7 +69,7 @@ def test_an_answer_can_not_end_its_fence_and_is_flagged(made: Evaluation) -> Non
     (hostile,) = [text for text in texts if "Ignore all previous" in text]
     assert len(re.findall("ANSWER>>>", hostile.split("Do these say the same?")[1])) == 1
     (flagged,) = flagged_judgements(made.store, "lamps")
-    assert (flagged.item, flagged.flags) == ("room-3/why", ("steering",))
+    assert (flagged.item, flagged.flags) == ("room-3/why", ("prompt-injection",))
 
 
 def test_a_sync_function_waits_for_its_reply(made: Evaluation) -> None:

@@ -32,7 +32,7 @@ def of_figure(figure: Figure) -> Iterator[str]:
         yield f"  x {rounded(axes.get_xlim())} y {rounded(axes.get_ylim())} below {axes.get_axisbelow()}"
         yield f"  {'; '.join(one.get_text() for one in axes.get_yticklabels())}"
         for line in axes.lines:
-            look = f"{line.get_color()} {line.get_linestyle()} {line.get_scorer()} {line.get_linewidth():g}"
+            look = f"{line.get_color()} {line.get_linestyle()} {line.get_marker()} {line.get_linewidth():g}"
             yield f"  line {line.get_label()!r} {look}: {rounded(line.get_xdata())} at {rounded(line.get_ydata())}"
         for text in axes.texts:
             yield f"  text {text.get_text()!r} at {rounded(text.get_position())}"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from matplotlib import pyplot
+from tests.support.judgements import Judgements
 
 import proctor
 from proctor import reports
@@ -34,7 +35,6 @@ from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
-from tests.support.votes import Votes
 
 
 def test_a_checkpoint_is_a_row() -> None:
@@ -184,7 +184,7 @@ def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> No
     assert scores._scheme(where, file)[1] == tmp_path / "prompts"
     assert where.store.card("lamps").rating is None  # until the judge may score by it
     assert scheme is not None
-    declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Votes()), scheme)
+    declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Judgements()), scheme)
     assert where.store.card("lamps").rating == scheme
     assert scores._scheme(where, None) == (scheme, None)
 

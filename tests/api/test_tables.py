@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from proctor.reports.figures.scores import PLOT_SHAPES
 
 import proctor
 from proctor import Evaluation, InputError
@@ -19,6 +18,7 @@ from proctor.api.tables import LeaderboardTable
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.reports import ReportSummary, Story
+from proctor.reports.figures.marks import PLOT_SHAPES
 from proctor.runs import Store
 from tests.support.lamp_benchmark import lamps
 
@@ -112,7 +112,7 @@ def drawn(figure: Figure) -> dict[str, list[float]]:
     return {
         str(line.get_label()): sorted(round(float(value), 3) for value in np.asarray(line.get_xdata()))
         for line in axes.lines
-        if line.get_scorer() in PLOT_SHAPES
+        if line.get_marker() in PLOT_SHAPES
     }
 
 

@@ -177,13 +177,16 @@ def test_latencies_and_explanations_come_along(store: Store) -> None:
     assert first.timing is not None
     assert first.timing.model_s == pytest.approx(6.443593978881836)
     assert first.text.startswith("Answer: D")
-    votes = store.votes(_vote_keys(store, run.id))
-    assert len(votes) == 337
-    assert all(vote.judge == "gemini-3-pro-preview" and vote.reply["explanation"] for vote in votes.values())
-    assert sum("contradiction" in vote.flags for vote in votes.values()) == 14
+    judgements = store.judgements(_judgement_keys(store, run.id))
+    assert len(judgements) == 337
+    assert all(
+        judgement.judge == "gemini-3-pro-preview" and judgement.reply["explanation"]
+        for judgement in judgements.values()
+    )
+    assert sum("contradiction" in judgement.flags for judgement in judgements.values()) == 14
 
 
-def _vote_keys(store: Store, run: int) -> list[str]:
+def _judgement_keys(store: Store, run: int) -> list[str]:
     from sqlalchemy import text
 
     with store.reading() as connection:

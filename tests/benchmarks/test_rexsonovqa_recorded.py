@@ -71,7 +71,7 @@ def test_answers_that_are_not_scored_yet(tree: Path, benchmark: Benchmark, tmp_p
     laid_out(tree, tmp_path, {"mcq": "mcq", "free": "free"}, "pred_", scored=False)
     plain = READER.read_recorded(tmp_path, benchmark)
     assert plain.answers == scored.answers
-    assert not plain.votes
+    assert not plain.judgements
     assert not plain.scores
     assert "337 free responses are not scored yet (proctor score)" in plain.notes
     assert "judge" not in plain.settings

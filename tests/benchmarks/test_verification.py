@@ -53,8 +53,8 @@ def test_a_call_that_failed_counts_as_the_lowest_level(data: Path) -> None:
         for one in recorded.answers
     )
     scores = tuple(one for one in recorded.scores if one.item_id != best)
-    votes = tuple(one for one in recorded.votes if one.item_id != best)
-    changed = replace(recorded, answers=answers, scores=scores, votes=votes)
+    judgements = tuple(one for one in recorded.judgements if one.item_id != best)
+    changed = replace(recorded, answers=answers, scores=scores, judgements=judgements)
     found = asyncio.run(results_of_recorded(benchmark, {"Gemini 3 Pro": changed}))
     row = next(one for one in found if (one.system, one.metric) == ("Gemini 3 Pro", "rubric_by_error_type"))
     assert [_count(row, level) for level in RUBRIC_LABELS] == [98, 29, 24, 114]

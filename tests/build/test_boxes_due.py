@@ -1,4 +1,4 @@
-"""Which seconds are due for boxes, and where boxes and votes disagree."""
+"""Which seconds are due for boxes, and where boxes and judgements disagree."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_seconds_of_clips_in_which_something_is_present() -> None:
     assert due_seconds(CLIPS, []) == []
 
 
-def test_boxes_and_votes_disagree() -> None:
+def test_boxes_and_judgements_disagree() -> None:
     boxes = (box(0, "clip"), box(3, "Needle", covered=True), box(6, "Clip"), box(7, "Clip"), box(8, "Needle"),
              box(9, "Mesh"))  # fmt: skip
     found = check_boxes(CLIPS, [Annotation(video=VIDEO, sightings=boxes)])
     assert [(one.start, one.class_name, one.kind, one.detail) for one in found] == [
-        (5, "Clip", "unexpected-box", "2 boxes, first at 6 s; presence 2 of 3 votes"),
+        (5, "Clip", "unexpected-box", "2 boxes, first at 6 s; presence 2 of 3 judgements"),
         (5, "Mesh", "outside-clips", "1 box; nobody voted on this clip"),
         (5, "Needle", "outside-clips", "1 box; a tie"),
         (10, "Clip", "no-box", "present with a probability of 0.99, and no box in 5 s"),

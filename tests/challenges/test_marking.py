@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import IntegrityError
-from tests.support.scored_challenge import PHASE, Hosted, answers, leased_file, scored, scored_folder
 
 from proctor.api import rank, results
 from proctor.challenges.boards import Figures
@@ -17,6 +16,7 @@ from proctor.challenges.scoring import Entrant, ScorerFaultError, score_entrant,
 from proctor.challenges.settings import read_challenge
 from proctor.challenges.submissions import disqualify
 from tests.support.hosted import StandingClock, team
+from tests.support.scored_challenge import PHASE, Hosted, answers, leased_file, scored, scored_folder
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_figures_are_aggregates(hosted: Hosted, figures: Figures) -> None:
 def test_no_answer_and_no_reference_is_in_the_public_database(hosted: Hosted, figures: Figures) -> None:
     with hosted.challenge.reading() as connection:
         names = connection.exec_driver_sql("select name from sqlite_master where type = 'table'").scalars().all()
-        for name in ("answers", "items", "scores", "votes"):
+        for name in ("answers", "items", "scores", "judgements"):
             assert name not in names or not connection.exec_driver_sql(f"select * from {name}").all()
     for file in hosted.challenge.folder.glob("challenge.sqlite*"):
         assert b"v00-q00" not in file.read_bytes()

@@ -48,7 +48,7 @@ def test_a_second_run_asks_nothing_and_the_transcript_stands_behind_each_score(t
     score = opened.score_rows(run, scorer=scorer)[0]
     judgement = opened.get(score.judgement_key)
     assert judgement is not None
-    (key,) = (str(one) for one in judgement.reply["votes"])  # type: ignore[union-attr]
+    (key,) = (str(one) for one in judgement.reply["judgements"])  # type: ignore[union-attr]
     transcript = opened.get(key)
     assert transcript is not None
     steps: Any = transcript.reply["transcript"]

@@ -227,14 +227,14 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     done = proctor("results", "focus", "--store", store, "--flags", "--format", "json")
     found = json.loads(done.stdout)
     assert [(one["item"], one["judge"], one["flags"]) for one in found] == [
-        ("q6", f"binary-vote[{judge}]", ["steering"]) for judge in JUDGES
+        ("q6", f"binary-vote[{judge}]", ["prompt-injection"]) for judge in JUDGES
     ]
     assert {one["text"] for one in found} == {HOSTILE}
     assert {one["reply"]["verdict"] for one in found} == {"wrong"}
     rows = list(
         csv.DictReader(io.StringIO(proctor("results", "focus", "--store", store, "--flags", "--format", "csv").stdout))
     )
-    assert [row["flags"] for row in rows] == ["steering"] * 3
+    assert [row["flags"] for row in rows] == ["prompt-injection"] * 3
     shown = proctor("results", "focus", "--store", store, "--flags").stdout
     assert "focus: flagged judgements" in shown
     assert {"System", "Condition", "Item", "Judge", "Text", "Flags"} <= set(shown.splitlines()[1].split())

@@ -1,4 +1,4 @@
-"""A judge on the command line: votes are on disk, and a second pass pays for nothing."""
+"""A judge on the command line: judgements are on disk, and a second pass pays for nothing."""
 
 from __future__ import annotations
 

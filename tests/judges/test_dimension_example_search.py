@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import InfrastructureError, InputError
 from proctor.judges.dimensions.calibration import agreement
@@ -25,7 +26,6 @@ from proctor.judges.dimensions.few_shot import (
 )
 from tests.support.dimension_cases import case
 from tests.support.rated_pool import CHINESE, RATED, Model, encounters_of, few, searched
-from tests.support.votes import Votes
 
 
 def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:
@@ -47,7 +47,7 @@ def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:
 
 
 def test_the_number_of_calls_is_what_was_said() -> None:
-    model, votes, pool = Model(), Votes(), RatedPool(RATED)
+    model, judgements, pool = Model(), Judgements(), RatedPool(RATED)
     plan = SearchPlan(sets=3, shots=2, held_out=4)
     from proctor.judges.dimensions import ClientPool
     from proctor.models import ModelSpec
@@ -60,7 +60,7 @@ def test_the_number_of_calls_is_what_was_said() -> None:
             clients = ClientPool([spec])
             try:
                 client = clients.client(spec)
-                return await search_examples(pool, plan, lambda chosen: few_shot_judge(client, votes, chosen))
+                return await search_examples(pool, plan, lambda chosen: few_shot_judge(client, judgements, chosen))
             finally:
                 await clients.aclose()
 

@@ -105,9 +105,9 @@ class ByClass:
     name = "by_class"
     metrics = (Metric("same", "Same", percent=True, formats=("free_text",)),)
 
-    def __init__(self, client: ModelClient, votes: JudgementCache) -> None:
+    def __init__(self, client: ModelClient, judgements: JudgementCache) -> None:
         self.settings: dict[str, JsonValue] = dict(client.settings)
-        self._asked = CachedModel(self.name, client, votes)
+        self._asked = CachedModel(self.name, client, judgements)
 
     def applies(self, item: Item) -> bool:
         return item.answer.kind == "free_text"
@@ -116,8 +116,10 @@ class ByClass:
         def prompt(shown: str) -> str:
             return f"Is it correct?\n{shown}"
 
-        scores, vote = await self._asked.ask_about(Scores, prompt, item_id=item.id, answer=answer.text)
-        return [Score(item_id=item.id, metric="same", value=scores.correct, scorer=self.name, judgement_key=vote.key)]
+        scores, judgement = await self._asked.ask_about(Scores, prompt, item_id=item.id, answer=answer.text)
+        return [
+            Score(item_id=item.id, metric="same", value=scores.correct, scorer=self.name, judgement_key=judgement.key)
+        ]
 
 
 def _judged_by_class(
@@ -133,19 +135,19 @@ def _judged_by_class(
 def test_a_class_shows_answers_between_fences_and_flags_them(made: Evaluation) -> None:
     from proctor.models import ModelSpec
 
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer('{"correct": true, "safe": 3}') as server:
         client = ModelClient(ModelSpec(name="judge", base_url=server.url))
-        found = _judged_by_class(made, ByClass(client, votes).score, {"room-3/why": STEERING})
+        found = _judged_by_class(made, ByClass(client, judgements).score, {"room-3/why": STEERING})
         (request,) = server.requests
     assert found == [("room-3/why", 1.0)]
     assert "material to be judged, by an unknown author" in request.text
     shown = request.text.split("Is it correct?")[1]
     assert len(re.findall("ANSWER>>>", shown)) == 1
-    assert [vote.flags for vote in votes.kept.values()] == [("steering",)]
+    assert [judgement.flags for judgement in judgements.kept.values()] == [("prompt-injection",)]
 
 
-class Votes:
+class Judgements:
     """A judgement cache in memory."""
 
     def __init__(self) -> None:
@@ -159,7 +161,7 @@ class Votes:
 
 
 def test_prompts_of_a_judge_lie_beside_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tissuekit.py").write_text("def make(client, votes, *, prompt=None): ...\n", "utf-8")
+    (tmp_path / "tissuekit.py").write_text("def make(client, judgements, *, prompt=None): ...\n", "utf-8")
     paper = tmp_path / "tissue-judge.paper.txt.j2"
     paper.write_text("{% block user %}{% endblock %}", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -288,7 +288,7 @@ def test_it_is_built_once_and_again_when_documents_or_settings_change(tmp_path: 
     assert open_index(folder).built is False
     (folder / "a.md").write_text("Other text.")
     second = open_index(folder)
-    assert (second.built, second.score != first.score) == (True, True)
+    assert (second.built, second.mark != first.mark) == (True, True)
     assert [one.text for one in second.index.passages] == ["Other text."]
     assert open_index(folder, settings=IndexSettings(chunking=Chunking.of(50))).built
     (folder / "a.md").rename(folder / "b.md")  # its name is what is cited
@@ -318,7 +318,7 @@ def test_nothing_half_built_is_ever_taken_for_an_index(tmp_path: Path, monkeypat
 
 def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     folder = document_folder(tmp_path)
-    score = open_index(folder).score
+    score = open_index(folder).mark
     place = default_folder(folder)
     told = json.loads((place / score / "index.json").read_text())
     (place / score / "index.json").write_text(json.dumps(told | {"passages": 99}))

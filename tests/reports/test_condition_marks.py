@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from matplotlib.colors import to_hex
-from proctor.reports.figures.scores import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS, PLOT_SHAPES, SHAPES, series_colour
 
 import proctor
 from proctor.media import CONDITIONS
@@ -17,6 +16,7 @@ from proctor.reports.analysis import _CAUSES
 from proctor.reports.completion import _STATUSES
 from proctor.reports.figures import GREYS, RIGHT, WRONG, ChartSeries, SvgCanvas, condition_numbers, plot_style
 from proctor.reports.figures.canvas import COLOURS
+from proctor.reports.figures.marks import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS, PLOT_SHAPES, SHAPES, series_colour
 from proctor.reports.figures.rows import _part
 from proctor.reports.headline import headline_section
 from proctor.results import Options
@@ -90,9 +90,9 @@ def drawn(figure: Any) -> dict[str, tuple[str, str]]:
     """The colour and the shape of each group of a plot."""
     (axes,) = figure.axes
     return {
-        str(line.get_label()): (to_hex(line.get_color()), str(line.get_scorer()))
+        str(line.get_label()): (to_hex(line.get_color()), str(line.get_marker()))
         for line in axes.lines
-        if line.get_scorer() in PLOT_SHAPES and not str(line.get_label()).startswith("_")
+        if line.get_marker() in PLOT_SHAPES and not str(line.get_label()).startswith("_")
     }
 
 
@@ -104,14 +104,14 @@ def test_a_plot_has_the_scores_of_the_report(store: Store) -> None:
     some = drawn(proctor.results(store, "toy", draws=100, conditions=["shuffled", "text-only"]).plot())
     assert some == {name: wanted[name] for name in ("text-only", "shuffled")}
     board = proctor.leaderboard(store, "toy", condition="text-only", draws=100).plot()
-    (line,) = [one for one in board.axes[0].lines if one.get_scorer() in PLOT_SHAPES]
-    assert (to_hex(line.get_color()), line.get_scorer()) == wanted["text-only"]
+    (line,) = [one for one in board.axes[0].lines if one.get_marker() in PLOT_SHAPES]
+    assert (to_hex(line.get_color()), line.get_marker()) == wanted["text-only"]
 
 
 def test_the_first_screen_has_the_same_scores(store: Store) -> None:
     """Also where some conditions are left out, which changed all colours after them."""
     source = Source(store, "toy", Options(draws=100, conditions=("text-only", "shuffled")))
     chart = next(block for block in headline_section(source).blocks if isinstance(block, LeaderboardChart))
-    assert {lane.name: lane.score for row in chart.rows for lane in row.lanes} == condition_numbers(
+    assert {lane.name: lane.mark for row in chart.rows for lane in row.lanes} == condition_numbers(
         ["text-only", "shuffled"]
     )

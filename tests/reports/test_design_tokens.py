@@ -7,9 +7,9 @@ from importlib.resources import files
 from itertools import product
 
 import pytest
-from proctor.reports.figures.scores import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS
 
 from proctor.reports.figures.canvas import COLOURS
+from proctor.reports.figures.marks import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS
 
 ASSETS = files("proctor.reports") / "assets"
 TOKENS = (ASSETS / "shared" / "tokens.css").read_text(encoding="utf-8")

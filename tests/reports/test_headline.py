@@ -36,7 +36,7 @@ def test_all_conditions_of_a_system_stand_in_its_row_on_one_axis(source: Source)
     assert helpful.axis.limits == (0.0, HELPFUL.high)
     assert [row.name for row in accuracy.rows] == ["looker", "guesser", "random"]
     for row in accuracy.rows:
-        assert [(lane.name, lane.score) for lane in row.lanes] == [
+        assert [(lane.name, lane.mark) for lane in row.lanes] == [
             ("video", 0), ("text-only", 1), ("black", 2), ("shuffled", 3),
         ]  # fmt: skip
     assert [row.is_baseline for row in accuracy.rows] == [False, False, True]
@@ -49,7 +49,7 @@ def test_all_conditions_of_a_system_stand_in_its_row_on_one_axis(source: Source)
 
 def test_a_condition_keeps_its_colour_where_it_is_alone(store: Store) -> None:
     (chart, *_) = charts(Source(store, "toy", Options(draws=50, conditions=("text-only",))))
-    assert {lane.score for row in chart.rows for lane in row.lanes} == {1}
+    assert {lane.mark for row in chart.rows for lane in row.lanes} == {1}
 
 
 def test_what_is_the_same_for_all_is_said_once(source: Source) -> None:

@@ -63,7 +63,7 @@ def test_a_value_without_an_interval_has_none_and_no_value_has_no_dot() -> None:
 
 
 def test_each_condition_has_its_colour_and_shape_and_the_others_unfold() -> None:
-    lanes = (Lane("video", 0.6), Lane("text-only", 0.4, score=1), Lane("black", 0.3, score=2, is_open=True))
+    lanes = (Lane("video", 0.6), Lane("text-only", 0.4, mark=1), Lane("black", 0.3, mark=2, is_open=True))
     html = chart(ChartRow("a", lanes, "1", "1 to 2"), words=ChartWords(more="{count} more conditions"))
     assert re.findall(r'class="track c(\d)"', html) == ["0", "1", "2"]
     assert html.count('class="lane later') == 2

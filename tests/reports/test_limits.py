@@ -27,7 +27,7 @@ LIMITS = {
     "runs.analyses:_MAX_VALUES": (24, "values of a facet"),
     "runs.analyses:_MIN_STRATUM": (10, "questions of a stratum"),
     "runs.performance:_REACH": (1.5, "widths of the box that whiskers reach"),
-    "runs.performance:_FEW": (3, "systems of the small vote"),
+    "runs.performance:_FEW": (3, "systems of the small judgement"),
     "runs.bulk:_PART": (500, "items of one query"),
     "reports.metric_profile:_MAX_CURVES": (9, "metrics whose residuals are drawn by length"),
     "reports.metric_profile:_MAX_SCORES": (4, "metrics beside the ratings"),

@@ -94,7 +94,7 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
     }
 
 
-def test_scores_come_by_place_with_their_votes(empty: tuple[Store, Run, ItemTable]) -> None:
+def test_scores_come_by_place_with_their_judgements(empty: tuple[Store, Run, ItemTable]) -> None:
     store, run, items = empty
     scores = [
         Score(item_id="q002", metric="helpful", value=1, scorer="b", label="1", judgement_key="k"),

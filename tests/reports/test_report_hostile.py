@@ -1,4 +1,4 @@
-"""Every text is hostile: names, questions, answers, votes. None of them may run, load, or rearrange the page."""
+"""Every text is hostile: names, questions, answers, judgements. None of them may run, load, or rearrange the page."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def hostile_store(folder: Path) -> Store:
 
 
 def _answered(store: Store, item: Item, text: str) -> tuple[Answer, list[Score]]:
-    key = f"vote-{item.id[:20].encode().hex()}"
+    key = f"judgement-{item.id[:20].encode().hex()}"
     store.put(Judgement(key=key, judge=text[:90], item_id=item.id, reply={text[:50]: text}, flags=(text[:30],)))
     answer = Answer(item_id=item.id, text=text, problem=text[:200], extra={"said": text}, timing=Timing(model_s=1))
     return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], judgement_key=key)]

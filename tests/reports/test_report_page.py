@@ -226,7 +226,7 @@ def test_the_browser_has_every_answer(page: Page) -> None:
     assert len(data["items"]) == 48
     assert len(data["runs"]) == 12
     assert all(len(item["answers"]) == 12 for item in data["items"])
-    assert sum(vote["flags"] == ["contradiction"] for vote in data["votes"]) == 4
+    assert sum(judgement["flags"] == ["contradiction"] for judgement in data["judgements"]) == 4
     first = data["items"][3]
     assert (first["keys"], first["options"][3]) == (["D"], "clip applier")
     outcomes = Counter(answer["outcome"] for item in data["items"] for answer in item["answers"])
@@ -307,7 +307,7 @@ def test_real_answers_give_the_published_counts(data: Path, tmp_path: Path) -> N
     assert found.bytes < 4_000_000
     totals = [row[-1] for row in page.rows if row[0] in {"correct", "incorrect"}]
     assert {"165", "138"} <= set(totals)
-    flagged = [vote for vote in page.data()["votes"] if vote["flags"]]
+    flagged = [judgement for judgement in page.data()["judgements"] if judgement["flags"]]
     assert len(flagged) == 14  # 11, 1 and 2
 
 

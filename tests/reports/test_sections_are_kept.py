@@ -55,7 +55,7 @@ def of_cell(cell: Cell | Column | str | int) -> str:
         return f"{cell.label}{' >' if cell.numeric else ''}{' |' if cell.drawn else ''}{f' [{cell.name}]' if cell.name else ''}"
     if isinstance(cell, str | int):
         return str(cell)
-    ends = [cell.span.low, cell.span.value, cell.span.high, cell.span.score] if cell.span else []
+    ends = [cell.span.low, cell.span.value, cell.span.high, cell.span.mark] if cell.span else []
     drawn = " ".join("–" if one is None else f"{one:.3f}" for one in ends)
     more = [
         cell.badge and f"({cell.badge})",

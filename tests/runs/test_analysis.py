@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from proctor.reports.figures.scores import PLOT_SHAPES
 
 from proctor.api import AnalysisTables
 from proctor.core import InputError, Item, natural
 from proctor.core.formats import AnswerFormat, BinaryFormat, ClassesFormat, CountFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
+from proctor.reports.figures.marks import PLOT_SHAPES
 from proctor.reports.report_numbers import Source
 from proctor.results import (
     Analysis,
@@ -126,7 +126,7 @@ def test_the_plot_of_an_analysis_shows_all_questions_that_carry_a_capability(fou
     (axes,) = AnalysisTables(found).plot().axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     dots = {
-        str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_scorer() in PLOT_SHAPES
+        str(line.get_label()): np.asarray(line.get_xdata()) for line in axes.lines if line.get_marker() in PLOT_SHAPES
     }
     shown = dict(zip(labels, dots["one"], strict=True))
     assert shown["aggregation"] == pytest.approx(100 * 2 / 3)

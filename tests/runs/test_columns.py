@@ -104,10 +104,10 @@ def test_a_column_of_other_things_is_a_damaged_store(tmp_path: Path, bad: str) -
     file = tmp_path / "other.db"
     Store(file).close()
     with sqlite3.connect(file) as connection:
-        connection.execute("DROP TABLE votes")
-        connection.execute("CREATE TABLE votes (id, key, judge, item, body)")
-        connection.executemany(f"INSERT INTO votes (id) VALUES ({bad})", [()] * 3)
+        connection.execute("DROP TABLE judgements")
+        connection.execute("CREATE TABLE judgements (id, key, judge, item, body)")
+        connection.executemany(f"INSERT INTO judgements (id) VALUES ({bad})", [()] * 3)
     store = Store(file)
     with pytest.raises(InputError, match="a damaged row"), store.reading() as connection:
-        whole_numbers(connection, schema.votes.c.id, schema.votes.c.key.is_(None))
+        whole_numbers(connection, schema.judgements.c.id, schema.judgements.c.key.is_(None))
     store.close()

@@ -100,9 +100,9 @@ def row(store: Store, system: str, metric: str = "rubric", failed: FailedPolicy 
 
 
 def kept(store: Store) -> list[tuple[Any, ...]]:
-    """Every score and vote of a store."""
+    """Every score and judgement of a store."""
     with store.reading() as connection:
-        return [tuple(one) for table in (schema.scores, schema.votes) for one in connection.execute(select(table))]
+        return [tuple(one) for table in (schema.scores, schema.judgements) for one in connection.execute(select(table))]
 
 
 def test_what_a_person_decides_completes_the_judges_series(store: Store, tmp_path: Path) -> None:
@@ -123,11 +123,11 @@ def test_what_a_person_decides_completes_the_judges_series(store: Store, tmp_pat
 def test_who_when_and_why_stay_on_record(store: Store, tmp_path: Path) -> None:
     decide(store, "told", filled(store, tmp_path / "a.csv", ["2", ""]), by="Anna", at=NOW)
     (given,) = item_history(store, "told", "q0", ["other"]).given
-    (vote,) = given.votes
+    (judgement,) = given.judgements
     told = {"value": "2", "reason": "it is 2", "at": NOW, "metric": "rubric", "instead_of": JUDGE}
-    assert vote.judge == "human:Anna"
-    assert dict(vote.reply) == told | {"system": "other", "condition": "video"}
-    assert {(one.scorer, one.judgement_key) for one in given.scores} == {(JUDGE, vote.key)}
+    assert judgement.judge == "human:Anna"
+    assert dict(judgement.reply) == told | {"system": "other", "condition": "video"}
+    assert {(one.scorer, one.judgement_key) for one in given.scores} == {(JUDGE, judgement.key)}
 
 
 def test_the_file_shows_what_a_person_needs_and_runs_nothing(store: Store, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_later_decision_replaces_the_former_which_stays_on_record(store: Store
     assert row(store, "other").value == (2 + 0 + 8) / 8
     assert row(store, "other", UNRESOLVED.name).levels == {"decided by human:Anna": 1, "decided by human:Ben": 1}
     (given,) = item_history(store, "told", "q0", ["other"]).given
-    said = {one.judge: (one.reply["value"], one.reply["at"]) for one in given.votes}
+    said = {one.judge: (one.reply["value"], one.reply["at"]) for one in given.judgements}
     assert said == {"human:Anna": ("0", NOW), "human:Ben": ("2", LATER)}
 
 

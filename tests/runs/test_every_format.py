@@ -89,8 +89,8 @@ def test_every_format_goes_from_the_store_to_the_report(tmp_path: Path) -> None:
     assert (found["near", "relative_error"], found["near", "jaccard_index"]) == (0.05, 0.5)
     assert (found["near", "word_f1"], found["near", "scale_error"]) == (2 / 3, 0.25)
     where = str(tmp_path / "runs.db")
-    scores = proctor.analyze(where, stability=20, draws=100).data.tables["scores"]
-    assert {row["format"] for row in scores} >= {"intervals", "boxes", "preference"}
+    table = proctor.analyze(where, stability=20, draws=100).data.tables["scores"]
+    assert {row["format"] for row in table} >= {"intervals", "boxes", "preference"}
     page = tmp_path / "report.html"
     proctor.report(where, page)
     assert "+5: names the spleen" in page.read_text(encoding="utf-8")

@@ -37,8 +37,8 @@ def a_site(folder: Path, name: str, groups: range, *, benchmark: str = "toy") ->
         rows = []
         for item in items:
             rng = random.Random(f"{system} {item.id}")
-            score = float(rng.random() < share)
-            score = Score(item_id=item.id, metric="accuracy", value=score, scorer="code")
+            right = float(rng.random() < share)
+            score = Score(item_id=item.id, metric="accuracy", value=right, scorer="code")
             failed = system == "beta" and rng.random() < 0.1
             status = Status.FAILED if failed else Status.ANSWERED
             rows.append((Answer(item_id=item.id, text="1", parsed=1, status=status), [] if failed else [score]))

@@ -275,15 +275,15 @@ def test_agreement_by_hand(store: Store) -> None:
 
 def test_flagged_judgements_come_with_their_answers(store: Store) -> None:
     run = add(store, "one", answers(right=4))
-    for number, flags in ((1, ("steering",)), (0, ("steering", "contradiction")), (2, ())):
+    for number, flags in ((1, ("prompt-injection",)), (0, ("prompt-injection", "contradiction")), (2, ())):
         key = f"{number}" * 64
         store.put(Judgement(key=key, judge="j", item_id=f"text{number}", reply={"verdict": "right"}, flags=flags))
         score = Score(item_id=f"text{number}", metric="judge_vote", value=1, scorer="j", judgement_key=key)
         store.add_scores(run, [score])
     found = flagged_judgements(store, "mixed")
     assert [(one.item, one.flags, one.text) for one in found] == [
-        ("text0", ("steering", "contradiction"), "text 0"),
-        ("text1", ("steering",), "text 1"),
+        ("text0", ("prompt-injection", "contradiction"), "text 0"),
+        ("text1", ("prompt-injection",), "text 1"),
     ]
     assert flagged_judgements(store, "mixed", conditions=["video"]) == found
     with pytest.raises(InputError, match="no run with the system 'two'"):

@@ -12,7 +12,7 @@ from tests.support.clock_video import ClockVideo, write_clock_video
 SECRETS = {"title": "Jane Q. Patient", "comment": "ward 7, bed 12", "artist": "Theatre 3"}
 
 
-def write_scored_video(path: Path, video: ClockVideo) -> Path:
+def write_marked_video(path: Path, video: ClockVideo) -> Path:
     """The clock video with `SECRETS` as tags and two chapters, one named after the patient."""
     plain = write_clock_video(path.with_stem(f"{path.stem}-plain"), video)
     with av.open(str(plain)) as source, av.open(str(path), "w") as target:

@@ -17,7 +17,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.folder import NewChallenge, new_challenge
 from proctor.challenges.queue import Leased
 from proctor.challenges.scorer import ScorerProcess
-from proctor.challenges.scoring import scorer_fingerprint
+from proctor.challenges.scoring import score_submission, scorer_fingerprint
 from proctor.containers import ProcessExecutor
 from proctor.containers.images import own_image
 from proctor.core import generator

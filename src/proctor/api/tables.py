@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from proctor.api.plots import Scale, Score, draw_intervals
+from proctor.api.plots import Mark, Scale, draw_intervals
 from proctor.core import InputError, count_of
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class ResultsTable(DrawnTable):
         declared = card.metric(rows[0].metric)
         several = len({row.scorer for row in rows}) > 1
         scores = [
-            Score(
+            Mark(
                 ", ".join([row.system, *row.facets.values(), *([row.scorer] if several else [])]),
                 row.condition,
                 row.drawn,
@@ -257,7 +257,7 @@ class ComparisonTable(DrawnTable):
         found = _of_metric(self.data.comparisons, metric, card.headline, "one that was compared")
         declared = card.metric(found[0].metric)
         scores = [
-            Score(
+            Mark(
                 ", ".join([f"{comparison.first} minus {comparison.second}", *comparison.facets.values()]),
                 comparison.scorer if len({other.scorer for other in found}) > 1 else "",
                 comparison.drawn,
@@ -314,8 +314,7 @@ class RankingTable(DrawnTable):
             raise InputError("board", found=repr(board), expected=f"one of {', '.join(named)}")
         standings = [run.standing for run in chosen.runs]
         scores = [
-            Score(standing.name, "", standing.mean_rank, standing.rank_low, standing.rank_high)
-            for standing in standings
+            Mark(standing.name, "", standing.mean_rank, standing.rank_low, standing.rank_high) for standing in standings
         ]
         scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)
         return draw_intervals(scores, scale, title=chosen.title, ax=ax)
@@ -356,7 +355,7 @@ class LeaderboardTable(DrawnTable):
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
-        scores = [Score(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
+        scores = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
         from proctor.reports import condition_numbers
 
         numbers = {"": condition_numbers([self.data.condition])[self.data.condition]}
@@ -390,7 +389,7 @@ class AnalysisTables:
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the accuracy by capability with intervals: a line for each capability, a colour for each system."""
         rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
-        scores = [Score(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
+        scores = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
         return draw_intervals(scores, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
 
     def write(self, folder: str | Path) -> list[Path]:

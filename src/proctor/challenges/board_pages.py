@@ -314,7 +314,7 @@ def _rulings(connection: Connection, phase: str) -> dict[tuple[Any, Any], dict[s
 
 
 def _announced(rows: list[dict[str, Any]], rules: Phase, visitor: Visitor, now: datetime) -> list[dict[str, Any]]:
-    """The rows, those of announced teams scored so: for organisers at any time, for others once they are announced."""
+    """The rows, those of announced teams marked so: for organisers at any time, for others once they are announced."""
     prizes = rules.prizes
     if prizes is None or (visitor != "organiser" and (prizes.at is None or now < prizes.at)):
         return rows

@@ -84,7 +84,7 @@ class System(Protocol):
 
 @runtime_checkable
 class NeedsReferences(Protocol):
-    """An oracle baseline (such as `majority`), which uses the reference answers. It is scored as such and never
+    """An oracle baseline (such as `majority`), which uses the reference answers. It is marked as such and never
     ranked."""
 
     def learn(self, items: Sequence[Item]) -> None:

@@ -40,7 +40,7 @@ class WithFallback:
     """Asks `fallback` where `judge` declines, gives no reply of the form, or (a panel) has no majority.
 
     All scores have the judge's own name, so that every answer of a run has scores by the same scorer. The metric
-    `unresolved` scores the answers with the fallback's verdict, and each score's vote names the judge that gave it.
+    `unresolved` marks the answers with the fallback's verdict, and each score's vote names the judge that gave it.
     """
 
     def __init__(self, judge: core.Scorer, fallback: core.Scorer) -> None:

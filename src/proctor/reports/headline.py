@@ -224,7 +224,7 @@ class _Board:
             shown.drawn,
             shown.ci_low,
             shown.ci_high,
-            score,
+            mark,
             score(metric, row),
             core.interval(metric, shown.ci_low, shown.ci_high),
             self._beside(name, condition),

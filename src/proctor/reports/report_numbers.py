@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
-from proctor import results, runs
+from proctor import runs
 from proctor.audits import ALL, Audit, AuditReport, MetricProfile, MetricRanking, RatingsTable
 from proctor.core import (
     ACCURACY,
@@ -30,6 +30,31 @@ from proctor.core import (
 from proctor.judges import JUDGE_FLAGS
 from proctor.metrics import chance_level
 from proctor.reports.figures import condition_numbers
+from proctor.results import (
+    Analysis,
+    Comparison,
+    Consumption,
+    Contest,
+    ItemTable,
+    Leaderboard,
+    NothingScoredError,
+    Options,
+    OrderedRun,
+    Result,
+    analyse,
+    chosen_baselines,
+    compare_runs,
+    leaderboard,
+    load_answers,
+    load_consumption,
+    load_items,
+    load_orders,
+    load_scores,
+    newest_run,
+    policies,
+    results,
+    status_counts,
+)
 from proctor.stats import Resampling
 
 BASELINE = "text-only"
@@ -55,10 +80,10 @@ class Paired:
     """Every system's runs compared with its run under `baseline`. `without` names runs without a common metric."""
 
     baseline: str
-    comparisons: list[results.Comparison]
+    comparisons: list[Comparison]
     without: list[str]
 
-    def of(self, key: Key) -> list[results.Comparison]:
+    def of(self, key: Key) -> list[Comparison]:
         """The comparisons of one metric."""
         return [
             comparison
@@ -70,17 +95,15 @@ class Paired:
 class Source:
     """The results of one benchmark in one store. `baselines` are shown and not ranked (see `rank_runs`)."""
 
-    def __init__(
-        self, store: runs.Store, benchmark: str, options: results.Options, baselines: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, store: runs.Store, benchmark: str, options: Options, baselines: Sequence[str] = ()) -> None:
         self.baselines = tuple(baselines)
         self._store = store
         self.benchmark = benchmark
         self.options = options
         self.card: runs.BenchmarkCard = store.card(benchmark)
         self.runs: list[runs.Run] = runs.chosen_runs(store, benchmark, options.systems, options.conditions)
-        self.table: results.ItemTable = results.load_items(store, self.card, all_items=options.all_items)
-        self._boards: dict[tuple[Key, str], results.Leaderboard] = {}
+        self.table: ItemTable = load_items(store, self.card, all_items=options.all_items)
+        self._boards: dict[tuple[Key, str], Leaderboard] = {}
 
     def check(self) -> None:
         """Raises `InputError` if there is no run."""
@@ -91,7 +114,7 @@ class Source:
     @cached_property
     def policies(self) -> tuple[FailedPolicy, ...]:
         """The policies for items without a score: one, or both if none is chosen."""
-        return results.policies(self.options.failed, self.card)
+        return policies(self.options.failed, self.card)
 
     @cached_property
     def items(self) -> list[Item]:
@@ -105,9 +128,9 @@ class Source:
         return self._store.items(self.benchmark)
 
     @cached_property
-    def overall(self) -> list[results.Result]:
+    def overall(self) -> list[Result]:
         """All results, not split by facets."""
-        return results.results(self._store, self.benchmark, replace(self.options, by=())).rows
+        return results(self._store, self.benchmark, replace(self.options, by=())).rows
 
     @cached_property
     def served(self) -> tuple[str, ...]:
@@ -186,9 +209,9 @@ class Source:
         """A facet's values in their natural order."""
         return sorted({value for values in self.table.facet(facet) for value in values}, key=natural)
 
-    def by(self, facet: str) -> list[results.Result]:
+    def by(self, facet: str) -> list[Result]:
         """All results, split by one facet."""
-        return results.results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
+        return results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
 
     def metric(self, name: str) -> Metric:
         """A metric's declaration."""
@@ -237,14 +260,14 @@ class Source:
     def _oracles(self) -> set[str]:
         return {run.system for run in self.runs if run.settings.get(runs.ORACLE, False)}
 
-    def board(self, key: Key, condition: str) -> results.Leaderboard:
+    def board(self, key: Key, condition: str) -> Leaderboard:
         """The leaderboard of one metric under one condition."""
         if (key, condition) not in self._boards:
             how = {"condition": condition, "metric": key.metric, "scorer": key.scorer}
-            self._boards[key, condition] = results.leaderboard(self._store, self.benchmark, **how, options=self.options)
+            self._boards[key, condition] = leaderboard(self._store, self.benchmark, **how, options=self.options)
         return self._boards[key, condition]
 
-    def results_of(self, key: Key, condition: str) -> dict[str, results.Result]:
+    def results_of(self, key: Key, condition: str) -> dict[str, Result]:
         """The numbers of one metric under one condition, by system."""
         return {
             row.system: row
@@ -285,9 +308,9 @@ class Source:
         without = [f"{run.system} / {run.condition}" for run, other in both if (run, other) not in pairs]
         if not pairs:
             return None
-        return Paired(baseline, results.compare_runs(self._store, self.benchmark, pairs, self.options), without)
+        return Paired(baseline, compare_runs(self._store, self.benchmark, pairs, self.options), without)
 
-    def gains(self, facet: str) -> list[results.Comparison]:
+    def gains(self, facet: str) -> list[Comparison]:
         """The first condition compared with the baseline of `paired`, split by a facet."""
         if self.paired is None or self.conditions[0] == self.paired.baseline:
             return []
@@ -297,10 +320,10 @@ class Source:
             for system in self.systems
             if (system, first) in by_name and (system, second) in by_name
         ]
-        return results.compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
+        return compare_runs(self._store, self.benchmark, both, replace(self.options, by=(facet,)))
 
     @cached_property
-    def crossed(self) -> list[results.Comparison]:
+    def crossed(self) -> list[Comparison]:
         """The comparisons of `paired`; with a single condition, all pairs of systems, if these are few."""
         if self.paired is not None:
             return self.paired.comparisons
@@ -308,9 +331,9 @@ class Source:
         if not 2 <= len(chosen) <= _FEW_SYSTEMS or len({run.condition for run in chosen}) > 1:
             return []
         pairs = [pair for pair in combinations(chosen, 2) if self._share_a_metric(*pair)]
-        return results.compare_runs(self._store, self.benchmark, pairs, self.options)
+        return compare_runs(self._store, self.benchmark, pairs, self.options)
 
-    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> results.Comparison | None:
+    def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> Comparison | None:
         """Compare two runs, each (system, condition), by one metric. None if they have no item in common."""
         by_name = self._by_name
         if first not in by_name or second not in by_name:
@@ -319,7 +342,7 @@ class Source:
             return None
         pair = [(by_name[first], by_name[second])]
         options = replace(self.options, by=())
-        comparisons = results.compare_runs(self._store, self.benchmark, pair, options, metrics=(key.metric,))
+        comparisons = compare_runs(self._store, self.benchmark, pair, options, metrics=(key.metric,))
         return next(
             (
                 comparison
@@ -330,7 +353,7 @@ class Source:
         )
 
     @cached_property
-    def analysis(self) -> results.Analysis | str | None:
+    def analysis(self) -> Analysis | str | None:
         """The analysis under the first condition, or a sentence on why it is impossible. None if accuracy is not
         scored, there are neither buckets nor facets, or only baselines were run."""
         condition = self.conditions[0]
@@ -339,13 +362,13 @@ class Source:
         known = set(self.table.facet_names())
         split = self.card.buckets or any(facet in known for facet in self.card.facets)
         asked -= self.card.disqualified.keys()
-        if not scored or not split or not asked - set(results.chosen_baselines(self.runs, self.baselines)):
+        if not scored or not split or not asked - set(chosen_baselines(self.runs, self.baselines)):
             return None
         try:
-            return results.analyse(
+            return analyse(
                 self._store,
                 self.benchmark,
-                results.Contest(
+                Contest(
                     condition=condition,
                     systems=tuple(sorted(asked)),
                     baselines=self.baselines,
@@ -355,32 +378,32 @@ class Source:
                 stability=_STABILITY,
                 plan=Resampling(draws=self.options.draws, seed=self.options.seed),
             )
-        except results.NothingScoredError:
+        except NothingScoredError:
             return f"Under {condition} no question has a score, so that systems can't be compared."
 
     @cached_property
-    def orders(self) -> list[results.OrderedRun]:
+    def orders(self) -> list[OrderedRun]:
         """Answers to ordering items under the first policy; empty without such items."""
         known = {item.id: item for item in self.items}
         if all(item.answer.kind != "ordering" for item in known.values()):
             return []
-        return results.load_orders(self._store, self.runs, self.table, known, self.policies[0])
+        return load_orders(self._store, self.runs, self.table, known, self.policies[0])
 
     def statuses(self, run: runs.Run) -> dict[str, int]:
         """How the items of a run ended."""
-        return results.status_counts(self._store, run, self.table)
+        return status_counts(self._store, run, self.table)
 
-    def consumption(self, run: runs.Run) -> results.Consumption:
+    def consumption(self, run: runs.Run) -> Consumption:
         """Time, tokens and money of a run."""
-        return results.load_consumption(self._store, run, self.table)
+        return load_consumption(self._store, run, self.table)
 
     def answers(self, run: runs.Run, first: int) -> dict[int, Answer]:
         """A run's answers to the first items, by place."""
-        return results.load_answers(self._store, run, self.table, first)
+        return load_answers(self._store, run, self.table, first)
 
     def scores(self, run: runs.Run, first: int) -> dict[int, list[Score]]:
         """A run's scores of the first items, by place."""
-        return results.load_scores(self._store, run, self.table, first)
+        return load_scores(self._store, run, self.table, first)
 
     def judgements(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """Judgements by key."""
@@ -389,7 +412,7 @@ class Source:
     @cached_property
     def newest(self) -> str:
         """When the newest run was begun."""
-        created = results.newest_run(self._store, self.benchmark) or "none"
+        created = newest_run(self._store, self.benchmark) or "none"
         return created.replace("T", " ").replace("+00:00", " UTC")
 
     @cached_property

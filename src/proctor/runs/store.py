@@ -49,7 +49,7 @@ from proctor.runs.leases import RunLease, at_work, owner, shared_run
 from proctor.runs.run_identity import changed_settings, same_run, with_servers
 from proctor.runs.schema import BenchmarkCard
 
-ORACLE = "told_the_key"  # the name in stores since the first edition
+ORACLE = "oracle_baseline"
 """The setting of a run that says whether its system uses the reference answers."""
 
 

@@ -210,7 +210,7 @@ class Checkpoints:
         trainer.remove_callback(PrinterCallback)
 
     def evaluated(self, step: int, model: Any) -> None:
-        """Evaluates a checkpoint on disk, scores it as complete, and removes checkpoints that are neither the best nor this
+        """Evaluates a checkpoint on disk, marks it as complete, and removes checkpoints that are neither the best nor this
         one."""
         line: dict[str, JsonValue] = {"step": step, "evaluation": None}
         here = self.folder.checkpoints / f"checkpoint-{step}"

@@ -29,7 +29,7 @@ from tests.construction.pipeline.test_questions import EVENT, choice
 ALL = "answered without the video each time, by too few models to exclude chance"
 
 
-def votes(*rights: tuple[str, bool | None]) -> list[Any]:
+def judgements(*rights: tuple[str, bool | None]) -> list[Any]:
     return [(BlindAnswer(model=model, seed=n, said="A", right=right), ()) for n, (model, right) in enumerate(rights)]
 
 
@@ -44,7 +44,7 @@ def votes(*rights: tuple[str, bool | None]) -> list[Any]:
     ],
 )
 def test_one_right_answer_asks_for_a_look(given: list[tuple[str, bool | None]], flags: tuple[str, ...]) -> None:
-    found = screening._screening(choice(), votes(*given), 0, None, ScreenSettings())
+    found = screening._screening(choice(), judgements(*given), 0, None, ScreenSettings())
     assert found.flags == flags
 
 

@@ -123,7 +123,7 @@ def _requirements() -> str:
                 raise ConfigurationError(problem) from error
             pins[name] = found.version
             needed = [Requirement(line) for line in found.requires or ()]
-            waiting += [one for one in needed if one.scorer is None or one.scorer.evaluate({"extra": extra})]
+            waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
     del pins[canonicalize_name(_PROJECT)]
     return "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in sorted(pins.items()))
 

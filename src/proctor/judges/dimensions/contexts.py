@@ -28,7 +28,7 @@ _MAX_REFERENCES = 5  # the most reliable ones; each is a query
 _MAX_CLAIM = 400  # characters
 
 
-INJECTION_IN_PASSAGE = "steering-passage"
+INJECTION_IN_PASSAGE = "prompt-injection-in-passage"
 """Flag: a passage that was shown tries to instruct the judge. It was fenced like every other."""
 
 _FOR_RERANKING = 3  # the reranker reads this many times the passages that are shown
@@ -144,7 +144,7 @@ class Retriever:
         """The documents by hash, the index, and the ranking of passages."""
         return {
             "documents": dict(self._opened.documents),
-            "index": self._opened.score,
+            "index": self._opened.mark,
             "passages": self._shown,
             **({"ranked": self._ranked} if self._ranked else {}),
             **({"rerank": "none"} if self._reranker is None else self._reranker.settings),
