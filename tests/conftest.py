@@ -50,17 +50,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     largest of these groups, so that none is left to the end."""
     for item in items:
         if item.nodeid.partition("[")[0] in SLOW:
-            item.add_scorer(pytest.mark.slow)
+            item.add_marker(pytest.mark.slow)
         definitions = getattr(item, "_fixtureinfo", None)
-        if definitions is None or item.get_closest_scorer("xdist_group"):
+        if definitions is None or item.get_closest_marker("xdist_group"):
             continue
         shared = {one.baseid for found in definitions.name2fixturedefs.values() for one in found if _lasts(one)}
         if "tests.support.foreign import" in _text(item.path):
-            item.add_scorer(pytest.mark.xdist_group("foreign"))
+            item.add_marker(pytest.mark.xdist_group("foreign"))
         elif _needs_torch(item.path) and all(one.endswith(".py") for one in shared):
-            item.add_scorer(pytest.mark.xdist_group("torch"))
+            item.add_marker(pytest.mark.xdist_group("torch"))
         elif shared:
-            item.add_scorer(pytest.mark.xdist_group(min(shared, key=len)))
+            item.add_marker(pytest.mark.xdist_group(min(shared, key=len)))
 
 
 @cache

@@ -92,7 +92,7 @@ def test_limits_are_said(source: AuditSource, tmp_path: Path) -> None:
     assert summary.left_out[0] == (
         "100 of 120 items are left out of the browser, those with the least disagreement; the numbers above count them."
     )
-    assert re.fullmatch(r"\d+ texts shortened to 12 characters \(scored where they stand\)\.", summary.left_out[1])
+    assert re.fullmatch(r"\d+ texts shortened to 12 characters \(marked where they stand\)\.", summary.left_out[1])
     assert embedded(summary)["items"][0]["question"][1] > 0
     tiny = write_audit_report(source, tmp_path / "tiny.html", Limits(characters=10))
     assert tiny.items == 0

@@ -30,7 +30,7 @@ LIMITS = {
     "runs.performance:_FEW": (3, "systems of the small judgement"),
     "runs.bulk:_PART": (500, "items of one query"),
     "reports.metric_profile:_MAX_CURVES": (9, "metrics whose residuals are drawn by length"),
-    "reports.metric_profile:_MAX_SCORES": (4, "metrics beside the ratings"),
+    "reports.metric_profile:_MAX_MARKS": (4, "metrics beside the ratings"),
     "reports.metric_profile:_MAX_IN_FIGURE": (6, "metrics whose residuals are drawn"),
     "reports.metric_profile:_MAX_SLOPES": (40, "slopes that are drawn"),
     "reports.metric_agreement:_MAX_ROWS": (40, "metrics of a matrix"),

@@ -100,7 +100,7 @@ def test_what_asks_nobody_waits_for_no_library_that_asks_draws_or_computes() -> 
     """Help and the listings come at once, with all tasks, systems and judges."""
     kinds = ("benchmarks", "systems", "methods", "judges", "conditions")
     loaded = loaded_by_commands("--help", *(f"list {kind}" for kind in kinds))
-    assert "proctor.tasks.clinicalskillqa.methods.judgements" in loaded
+    assert "proctor.tasks.clinicalskillqa.methods.votes" in loaded
     assert libraries(loaded) & (HEAVY - {"typer"} | {"aiohttp", "httpx", "sqlalchemy"}) == set()
 
 

@@ -40,10 +40,10 @@ def toolkit() -> SimpleNamespace:
     judges = _module("focus.evaluation.judges")
     judges.Judge = judges.TransformersJudge = object
 
-    def majority_judgement(_: list[Any], __: Any, reference: str, said: str) -> bool:
+    def majority_vote(_: list[Any], __: Any, reference: str, said: str) -> bool:
         return same_words(reference, said)
 
-    judges.majority_judgement = majority_judgement
+    judges.majority_vote = majority_vote
     try:
         return SimpleNamespace(
             formats=importlib.import_module("focus.data.formats"),

@@ -247,7 +247,7 @@ def test_faults_on_the_way_change_no_answer(instances: Instances) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        *(("evidence-flow-m", {}), ("evidence-flow-r", {}), ("stage-score", {}), ("pairwise-judgement", {})),
+        *(("evidence-flow-m", {}), ("evidence-flow-r", {}), ("stage-score", {}), ("pairwise-vote", {})),
         ("consensus", {"over": "model,stage-score,seriation", "samples": 2}),
     ],
 )

@@ -488,7 +488,7 @@ def test_workers_ask_as_the_run_does(given: dict[str, Any], orders: str) -> None
 
 
 def test_a_method_and_a_system_take_no_such_option() -> None:
-    for system, model in (("pairwise-judgement", "openai:m"), ("random", None)):
+    for system, model in (("pairwise-vote", "openai:m"), ("random", None)):
         with pytest.raises(InputError, match=r"--orders text is for models without a method\. Leave it out"):
             proctor.run(steps(), system, model=model, orders="text", conditions="text-only", store=":memory:")
 

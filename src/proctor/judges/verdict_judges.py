@@ -129,7 +129,7 @@ class VerdictJudge(Generic[V]):
         give_up_after: int | None = None,
     ) -> None:
         self.model = client.name
-        self.variant = f"{prompt.score}{variant}"
+        self.variant = f"{prompt.mark}{variant}"
         self.name = f"{self.kind}{self.variant}[{client.name}]"
         self._client, self._judgements, self._prompt, self._reply = client, judgements, prompt, as_said(form)
         self._asked = PromptedModel(self.name, client, judgements, self.kind, {"": prompt}, give_up_after=give_up_after)

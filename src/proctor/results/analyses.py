@@ -37,8 +37,7 @@ from proctor.results.ranking_tables import (
     tau_rows,
 )
 from proctor.results.run_scores import policies
-from proctor.runs.selection import CODE
-from proctor.runs.store import Store
+from proctor.runs import CODE, Store
 from proctor.stats import (
     Difference,
     Estimate,

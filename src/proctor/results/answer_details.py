@@ -22,10 +22,7 @@ from proctor.metrics.ordering import (
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.results.arrays import ItemTable, Outcomes, load_outcomes, load_series
-from proctor.runs import schema
-from proctor.runs.bulk_sql import driver_rows, in_parts
-from proctor.runs.schema import answer_from_row
-from proctor.runs.store import Run, Store
+from proctor.runs import Run, Store, answer_from_row, driver_rows, in_parts, schema
 from proctor.stats import Resampling
 
 _ENDINGS = (Status.REFUSED, Status.TIMED_OUT, Status.ERROR, Status.FAILED)

@@ -17,20 +17,22 @@ from sqlalchemy import Connection, Text, case, cast, func, select
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED, metrics_of_kind
 from proctor.results.reading_once import read_once
-from proctor.runs import schema
-from proctor.runs.bulk_sql import (
+from proctor.runs import (
+    BASELINES,
+    CODE,
+    UNSUPPORTED,
+    BenchmarkCard,
     Codes,
+    Run,
+    Store,
     driver_rows,
     joined_columns,
     keyed_numbers,
     keyed_texts,
     parted_numbers,
+    schema,
     whole_numbers,
 )
-from proctor.runs.run_identity import UNSUPPORTED
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import BASELINES, CODE
-from proctor.runs.store import Run, Store
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1

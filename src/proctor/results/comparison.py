@@ -16,9 +16,7 @@ from proctor.results.arrays import ItemTable, facet_cells, load_items, load_labe
 from proctor.results.families import BLIND, Families, PairTest, both_readings
 from proctor.results.results import Options, check_metrics, items_outside
 from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import BASELINES, chosen_runs
-from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs import BASELINES, ORACLE, BenchmarkCard, Run, Store, chosen_runs
 from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, mean_interval
 
 _RIGHT_OR_WRONG = ("correct", "incorrect")

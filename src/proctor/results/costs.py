@@ -11,11 +11,7 @@ from sqlalchemy import func, select
 
 from proctor.core import Status
 from proctor.results.arrays import ItemTable, load_outcomes
-from proctor.runs import schema
-from proctor.runs.bulk_sql import driver_rows
-from proctor.runs.run_identity import UNSUPPORTED
-from proctor.runs.selection import BASELINES
-from proctor.runs.store import Run, Store
+from proctor.runs import BASELINES, UNSUPPORTED, Run, Store, driver_rows, schema
 
 TIMES = ("model", "media", "queue", "retry")
 _CONSUMED = ("item", "status", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")

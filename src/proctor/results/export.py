@@ -32,11 +32,7 @@ from proctor.core import (
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.results.arrays import ItemTable, Series, load_items, load_series
 from proctor.results.judgements import judgements_of
-from proctor.runs import schema
-from proctor.runs.run_identity import UNSUPPORTED
-from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.selection import BASELINES, CODE, chosen_runs
-from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs import BASELINES, CODE, ORACLE, UNSUPPORTED, BenchmarkCard, Ruling, Run, Store, chosen_runs, schema
 
 ExportFormat = Literal["jsonl", "csv", "parquet", "xlsx"]
 

@@ -14,9 +14,7 @@ from proctor.core import FailedPolicy, count_of
 from proctor.results.arrays import ItemTable
 from proctor.results.results import Options
 from proctor.results.run_scores import BOTH, RunScores, both_ends, policies, policy_of
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import BASELINES
-from proctor.runs.store import ORACLE, Run
+from proctor.runs import BASELINES, ORACLE, BenchmarkCard, Run
 from proctor.stats import Difference, Resampling, holm_known
 
 BLIND = "text-only"

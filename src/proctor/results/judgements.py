@@ -13,10 +13,7 @@ from sqlalchemy import select
 from proctor.core import Answer, Item, Judgement, Metric, Score, Status
 from proctor.judges import JUDGE_VOTE
 from proctor.results.arrays import load_items, load_raw_series
-from proctor.runs import schema
-from proctor.runs.schema import answer_from_row
-from proctor.runs.selection import chosen_runs, known_items
-from proctor.runs.store import Run, Store
+from proctor.runs import Run, Store, answer_from_row, chosen_runs, known_items, schema
 from proctor.stats import Estimate, Resampling, krippendorff_alpha
 
 

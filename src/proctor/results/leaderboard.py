@@ -25,9 +25,7 @@ from proctor.results.run_scores import (
     readings,
     run_scores,
 )
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import CODE, chosen_runs
-from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs import CODE, ORACLE, BenchmarkCard, Run, Store, chosen_runs
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]

@@ -16,8 +16,7 @@ from pydantic import Field, JsonValue, model_validator
 from proctor.core import FailedPolicy, FrozenModel, InputError, Metric, is_database, read_model, write_whole
 from proctor.results.arrays import ItemTable, load_items
 from proctor.results.run_scores import RunScores, load_run_scores
-from proctor.runs.selection import chosen_runs
-from proctor.runs.store import Store
+from proctor.runs import Store, chosen_runs
 from proctor.stats import Estimate, GroupSums, Pair, Resampling, can_decide
 
 Count = Annotated[int, Field(ge=0)]

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
 from proctor.results.arrays import ItemTable, facets_meant, load_items, load_timed
 from proctor.results.run_scores import Mask, RunScores, load_accuracy, policies, readings
-from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.selection import BASELINES, CODE, chosen_runs
-from proctor.runs.store import Run, Store
+from proctor.runs import BASELINES, CODE, BenchmarkCard, Ruling, Run, Store, chosen_runs
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
 DEFAULT_BASELINES = ("random", "majority")

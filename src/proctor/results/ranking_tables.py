@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from proctor.core import FailedPolicy, InputError, count_of, percent
 from proctor.results.performance import AnalysisRow
 from proctor.results.ranking import Board, Contest, Lacking, rank_runs
-from proctor.runs.store import Run, Store
+from proctor.runs import Run, Store
 from proctor.stats import (
     RANK_RULES,
     RULES,

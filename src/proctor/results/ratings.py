@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, count_of, shell_word, store_word
 from proctor.judges import JUDGE_FLAGS, UNRESOLVED, is_decided
 from proctor.results.arrays import load_items, load_labels, load_raw_series
-from proctor.runs.selection import CODE, chosen_runs, run_name
-from proctor.runs.store import Run, Store
+from proctor.runs import CODE, Run, Store, chosen_runs, run_name
 
 if TYPE_CHECKING:
     from proctor.audits import Key, MetricScores, Rating, RatingsTable

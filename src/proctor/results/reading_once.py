@@ -12,7 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from proctor.results.arrays import ItemTable
-    from proctor.runs.store import Run, Store
+    from proctor.runs import Run, Store
 
     Load = Callable[[Store, Run, ItemTable], Any]
 

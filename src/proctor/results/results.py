@@ -24,10 +24,7 @@ from proctor.results.run_scores import (
     policies,
     policy_of,
 )
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import chosen_runs
-from proctor.runs.served import served_notes
-from proctor.runs.store import Run, Store
+from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:

@@ -22,10 +22,7 @@ from pydantic import JsonValue
 from proctor.core import ACCURACY, FailedPolicy, InputError, Item, Metric, Status
 from proctor.judges import UNRESOLVED
 from proctor.results.arrays import FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
-from proctor.runs.run_identity import refuse_out_of_range
-from proctor.runs.schema import BenchmarkCard
-from proctor.runs.selection import CODE
-from proctor.runs.store import Run, Store
+from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
 from proctor.stats import (
     Difference,
     Estimate,

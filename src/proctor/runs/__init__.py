@@ -5,6 +5,16 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.runs.bulk_sql import (
+        Codes,
+        driver_rows,
+        in_parts,
+        joined_columns,
+        keyed_numbers,
+        keyed_texts,
+        parted_numbers,
+        whole_numbers,
+    )
     from proctor.runs.database import (
         LOCK_WAIT,
         DamagedStoreError,
@@ -50,8 +60,8 @@ if TYPE_CHECKING:
     )
     from proctor.runs.rating_scores import add_recorded_scores, declare_ratings, refuse_other_scale
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
-    from proctor.runs.run_identity import declare_scorer
-    from proctor.runs.schema import BenchmarkCard, check_given_name, id_column, time_column
+    from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range
+    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, id_column, time_column
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import (
@@ -64,7 +74,7 @@ if TYPE_CHECKING:
         score_answers,
         score_changed,
     )
-    from proctor.runs.selection import BASELINES, CODE, chosen_runs
+    from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
     from proctor.runs.served import other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.unresolved import decide, write_open
@@ -72,92 +82,19 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "BASELINES",
-    "CODE",
-    "LOCK_WAIT",
-    "ORACLE",
-    "PICTURE_TOKENS",
-    "AnswersOf",
-    "BenchmarkCard",
-    "DamagedStoreError",
-    "EvaluationContent",
-    "ItemClaims",
-    "JudgeLimits",
-    "JudgeTally",
-    "Limits",
-    "MergedRows",
-    "NoJudgements",
-    "OpenOrder",
-    "Order",
-    "Outcome",
-    "PaidJudgements",
-    "Plan",
-    "PlanOptions",
-    "Probe",
-    "Remake",
-    "ReproducedAnswer",
-    "Reproducer",
-    "Reproduction",
-    "Run",
-    "RunEstimate",
-    "RunLostError",
-    "RunTakenError",
-    "SecondJudgements",
-    "Store",
-    "Tally",
-    "add_baselines",
-    "add_recorded_scores",
-    "ask",
-    "check_file",
-    "check_given_name",
-    "check_store",
-    "chosen_items",
-    "chosen_runs",
-    "count_scores",
-    "database_clock",
-    "decide",
-    "declare_ratings",
-    "declare_scorer",
-    "delete_benchmark",
-    "delete_runs",
-    "delete_scores",
-    "disqualify",
-    "estimate_runs",
-    "evaluation_content",
-    "execute",
-    "id_column",
-    "import_answers",
-    "import_systems",
-    "join",
-    "judge_all",
-    "lease_time",
-    "machine_time",
-    "merge_stores",
-    "open_engine",
-    "open_orders",
-    "other_model",
-    "parsed_answer",
-    "place_order",
-    "plan",
-    "probe",
-    "read_parcel",
-    "reading",
-    "recorded",
-    "refuse_other_scale",
-    "reinstate",
-    "rename_system",
-    "revise_benchmark",
-    "run_settings",
-    "score_answers",
-    "score_changed",
-    "served_notes",
-    "shown_url",
-    "skipped_baselines",
-    "store_files",
-    "store_meta",
-    "store_tables",
-    "stored_runs",
-    "text_hash",
-    "time_column",
+    "BASELINES", "CODE", "LOCK_WAIT", "ORACLE", "PICTURE_TOKENS", "UNSUPPORTED", "AnswersOf", "BenchmarkCard",
+    "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally", "Limits",
+    "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions", "Probe",
+    "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate", "RunLostError",
+    "RunTakenError", "SecondJudgements", "Store", "Tally", "add_baselines", "add_recorded_scores", "answer_from_row",
+    "ask", "check_file", "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores",
+    "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs",
+    "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
+    "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers",
+    "keyed_texts", "known_items", "lease_time", "machine_time", "merge_stores", "open_engine", "open_orders",
+    "other_model", "parsed_answer", "parted_numbers", "place_order", "plan", "probe", "read_parcel", "reading",
+    "recorded", "refuse_other_scale", "refuse_out_of_range", "reinstate", "rename_system", "revise_benchmark",
+    "run_name", "run_settings", "score_answers", "score_changed", "served_notes", "shown_url", "skipped_baselines",
+    "store_files", "store_meta", "store_tables", "stored_runs", "text_hash", "time_column", "whole_numbers",
     "write_open",
-]
+]  # fmt: skip

@@ -36,7 +36,7 @@ def test_boxes_and_judgements_disagree() -> None:
              box(9, "Mesh"))  # fmt: skip
     found = check_boxes(CLIPS, [Annotation(video=VIDEO, sightings=boxes)])
     assert [(one.start, one.class_name, one.kind, one.detail) for one in found] == [
-        (5, "Clip", "unexpected-box", "2 boxes, first at 6 s; presence 2 of 3 judgements"),
+        (5, "Clip", "unexpected-box", "2 boxes, first at 6 s; presence 2 of 3 votes"),
         (5, "Mesh", "outside-clips", "1 box; nobody voted on this clip"),
         (5, "Needle", "outside-clips", "1 box; a tie"),
         (10, "Clip", "no-box", "present with a probability of 0.99, and no box in 5 s"),

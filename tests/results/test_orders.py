@@ -32,8 +32,8 @@ from proctor.runs import (
     schema,
 )
 from proctor.runs.engine import ask_all
-from tests.runs.test_claims import job_of, opened, say_two, url  # noqa: F401 - a fixture
 from tests.runs.test_engine import Scripted
+from tests.runs.test_item_leases import job_of, opened, say_two, url  # noqa: F401 - a fixture
 from tests.support.faulty_server import FaultyServer
 from tests.support.flaky_link import flaky_link
 from tests.support.program import proctor

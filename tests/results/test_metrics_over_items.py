@@ -20,7 +20,7 @@ from proctor.metrics import OVER_ITEMS, SCORERS, ItemSums
 from proctor.results import Options, compare, leaderboard, results
 from proctor.runs import Store
 from proctor.stats import Resampling
-from tests.runs.test_corpus_metrics import FAST, fuzzed, items_of, stored
+from tests.results.test_corpus_metrics import FAST, fuzzed, items_of, stored
 
 
 def macro(references: Sequence[str], answers: Sequence[str | None]) -> float:

@@ -16,7 +16,7 @@ from proctor.construction.files import read_annotations
 from proctor.core import write_whole
 from proctor.tasks.focus.builder import ask_focus
 from proctor.tasks.focus.plan import FocusPlan
-from tests.build.test_detector import exported
+from tests.construction.annotators.test_detector import exported
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.program import proctor
 
