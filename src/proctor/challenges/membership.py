@@ -2,7 +2,7 @@
 
 Submissions stay with their team. For quotas they also count for everybody who was a member: a member who leaves
 takes them along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission
-by changing teams (decision 0092).
+by changing teams.
 """
 
 from __future__ import annotations
