@@ -115,7 +115,8 @@ class Panel:
 
     An answer that did not come in time or can't be read (too long) is wrong without a call, as in the challenge. Each
     judge's vote is cached and scored under that judge's own name, so that only a judge that joins later is asked. The
-    panel's name contains all models: another panel is another scorer.
+    panel's name contains all models: another panel is another scorer. Every judge is asked every time, also where two
+    agree, so that the agreement between judges is not of difficult answers alone.
     """
 
     metrics = (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE)

@@ -27,7 +27,8 @@ class ShownRecord(FrozenModel):
 
     `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
     (None for a still image; the start of files and sounds, whose end is in `ends`). `prefixes` are the first 8
-    hexadecimal digits of the SHA-256 of each picture, file or sound as the system got it, to find the one that differs.
+    hexadecimal digits of the SHA-256 of each picture, file or sound as the system got it, to find the one that differs
+    (64 frames take about 1.2 KB so, 5 KB with whole digests).
     `sha256` is the SHA-256 of all these digests, one after the other. `media` is the SHA-256 of each media file, by its
     name in the item.
 

@@ -1,4 +1,8 @@
-"""Agents: a model that calls tools, step by step, until it gives a value of a form (ReAct, Yao et al. 2023)."""
+"""Agents: a model that calls tools, step by step, until it gives a value of a form (ReAct, Yao et al. 2023).
+
+The model library's own agent takes the first of two values that differ, keeps the last of a key that is given twice, and
+has retries and limits beside ours. A call is taken from the protocol alone, never from text.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """The items of a page's browser: few as plain JSON, which anybody can search; many in blocks of gzip and base64, which the
-page's script opens with DecompressionStream."""
+page's script opens with DecompressionStream.
+
+Files beside the page get lost, blocks that are opened on demand can't be searched, and no script opens Brotli or zstd.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def _aside(table: Table) -> Table:
 
 
 def _copy(connection: Connection, table: str, names: Sequence[str], rows: Sequence[Row]) -> None:
-    """Writes rows in the text form of COPY. PostgreSQL refuses a NUL in a text, as in a statement."""
+    """Writes rows in the text form of COPY: the CSV form of older servers ends at a line `\\.` inside an answer. PostgreSQL
+    refuses a NUL in a text, as in a statement."""
     columns = ", ".join(f'"{name}"' for name in names)
     driver: Any = connection.connection.driver_connection
     with driver.cursor() as cursor, cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
