@@ -64,8 +64,8 @@ def read_everything(file: Path) -> None:
             store.count_answers(run)
         items = load_items(store, store.card("toy"))
         for run in store.runs("toy"):
-            load_answers(store, run, items, 8)
-            load_scores(store, run, items, 8)
+            load_answers(store, run, items, range(8))
+            load_scores(store, run, items, range(8))
         store.judgements([VOTE.key])
         results(store, "toy", Options(draws=100, by=("half",)))
         compare(store, "toy", Options(draws=100))

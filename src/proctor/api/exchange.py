@@ -118,10 +118,7 @@ async def import_answers_async(
     if condition:
         CONDITIONS.get(condition)
     loaded = loaded_as(benchmark, given)
-    track = loaded.origin.track if loaded.origin else given["track"]
-    reader = (
-        core.reader_of(loaded.read_by, track) if loaded.read_by in core.BENCHMARKS.names() else core.reader_of_paths()
-    )
+    reader = _reader_of(loaded, given)
     if not given["form"] and holds_ratings(path, own):
         return await import_ratings(loaded, path, own, given)
     _use_columns(given, own)
@@ -185,6 +182,13 @@ async def _import_own_ratings(
     )
     remember(opened, benchmark)
     return Evaluation(opened, benchmark.name, tuple(runs), None, notes, done)
+
+
+def _reader_of(benchmark: core.Benchmark, given: ImportOptions) -> core.BenchmarkReader:
+    """The reader of the benchmark's own format, on the track that its items were read for."""
+    if benchmark.read_by not in core.BENCHMARKS.names():
+        return core.reader_of_paths()
+    return core.reader_of(benchmark.read_by, benchmark.origin.track if benchmark.origin else given["track"])
 
 
 def _use_columns(given: ImportOptions, own: Mapping[str, Sequence[str]]) -> None:

@@ -80,16 +80,22 @@ def show_table(
     """
     columns = [clean(name) for name in columns]
     rows = [[" ".join(clean(cell).split("\n")) for cell in row] for row in rows]
-    room, everything = console.width, list(range(len(columns)))
+    room = console.width
     wide = [_width(name, [row[k] for row in rows], stacked=False) for k, name in enumerate(columns)]
     least = [_least(name, width, _LEAST) for name, width in zip(columns, wide, strict=True)]
     if _total(wide if console.is_terminal else least) <= room:
         widths = _shrunk(wide, least, room)
-        console.print(_rich_table(columns, rows, everything, widths, wrapped))
-        return
+        console.print(_rich_table(columns, rows, list(range(len(columns))), widths, wrapped))
+    else:
+        _show_stacked(console, columns, rows)
+
+
+def _show_stacked(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table that is too wide as several below each other."""
+    room = console.width
     slim = [_width(name, [row[k] for row in rows], stacked=True) for k, name in enumerate(columns)]
     keys = _keys(columns)
-    figures = max((_least(columns[k], slim[k], _LEAST) for k in everything[len(keys) :]), default=0)
+    figures = max((_least(columns[k], slim[k], _LEAST) for k in range(len(keys), len(columns))), default=0)
     floor = max(1, min(_LEAST, (room - figures) // max(1, len(keys)) - _GAP))
     least = [_least(name, width, floor) for name, width in zip(columns, slim, strict=True)]
     whole = [min(slim[k], _NAME) if k in keys else width for k, width in enumerate(least)]

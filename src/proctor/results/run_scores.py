@@ -447,41 +447,65 @@ def load_run_sums(
     format is a part where items of several formats have the metric, and so is each scale. If `items` is a subset, `among`
     is the whole table, which determines the names of parts."""
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
-    if not (wanted := set(metrics) - {metric.name for metric in card.metrics}):
-        return found
-    from proctor.metrics import CORPUS_METRICS, installed_over_items
-
-    whole = {name.partition(":")[0] for name in wanted}
-    more = installed_over_items(whole)
-    if not (asked := [*(one for one in CORPUS_METRICS if one.name in whole), *(one.metric for one in more)]):
+    wanted = set(metrics) - {metric.name for metric in card.metrics}
+    asked, more = _over_items(wanted)
+    if not asked:
         return found
     by_id = {item.id: item for item in store.items(card.name)}
     everything = [by_id[name] for name in (among or items).ids]
     answers = _Answers([by_id[name] for name in items.ids], everything, more, {})
-    referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
-    format_of = np.array(items.formats)[items.format]
     there = {item.answer.kind for item in everything if item.reference is not None}
     kinds = sorted(there & {kind for metric in asked for kind in metric.formats})
+    of_kind = _rows_of(kinds, answers.items, np.array(items.formats)[items.format])
     for run in runs:
-        known, outcomes = store.answers(run), load_outcomes(store, run, items)
-        parsed = [
-            known[name].parsed if name in known and known[name].status is Status.ANSWERED else None
-            for name in items.ids
-        ]
-        given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
-        for kind in kinds:
-            scorable = referred & (format_of == kind)
-            rows = np.flatnonzero(scorable)
-            for item_sums in answers.of([parsed], rows):
+        parsed, outcomes = _parsed(store, run, items), load_outcomes(store, run, items)
+        for kind, scorable in of_kind.items():
+            for item_sums in answers.of([parsed], np.flatnonzero(scorable)):
                 others = set(item_sums.metric.formats) & set(kinds) - {kind}
-                shown = (
-                    replace(item_sums, part=", ".join(filter(None, (kind, item_sums.part)))) if others else item_sums
-                )
-                if wanted & {item_sums.metric.name, shown.named.name}:
-                    nothing, own_rows = np.zeros_like(scorable), scorable
-                    if item_sums.statistic is not None:  # a mean leaves out items without a value in this run
-                        own_rows = np.isin(np.arange(len(scorable)), rows[item_sums.there])
-                    base = run_scores(shown.named, given, own_rows, outcomes, nothing)
-                    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": item_sums.named.name}
-                    found[run.id].append(RunSums(**own, wrong=base.lacking))
+                part = ", ".join(filter(None, (kind, item_sums.part))) if others else item_sums.part
+                shown = replace(item_sums, part=part).named
+                if wanted & {item_sums.metric.name, shown.name}:
+                    found[run.id].append(_run_sums(item_sums, shown, scorable, outcomes, answers, parsed))
     return found
+
+
+def _over_items(names: set[str]) -> tuple[list[Metric], Sequence[MetricOverItems]]:
+    """The metrics over many items that these names, or the names of parts, are of; and those of other packages."""
+    if not names:
+        return [], ()
+    from proctor.metrics import CORPUS_METRICS, installed_over_items
+
+    whole = {name.partition(":")[0] for name in names}
+    more = installed_over_items(whole)
+    return [*(one for one in CORPUS_METRICS if one.name in whole), *(one.metric for one in more)], more
+
+
+def _rows_of(kinds: Sequence[str], items: Sequence[Item], format_of: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+    """The items with a reference by kind of format."""
+    referred = np.array([item.reference is not None for item in items], dtype=np.bool_)
+    return {kind: referred & (format_of == kind) for kind in kinds}
+
+
+def _parsed(store: Store, run: Run, items: ItemTable) -> list[JsonValue]:
+    """The parsed answers of a run in the order of the items; None without one."""
+    known = store.answers(run)
+    answered = {name: answer.parsed for name, answer in known.items() if answer.status is Status.ANSWERED}
+    return [answered.get(name) for name in items.ids]
+
+
+def _run_sums(
+    sums: ItemSums,
+    shown: Metric,
+    scorable: NDArray[np.bool_],
+    outcomes: Outcomes,
+    answers: _Answers,
+    parsed: Sequence[JsonValue],
+) -> RunSums:
+    """A run's sums of a metric on the scorable items, under the name that is shown."""
+    given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
+    own_rows = scorable
+    if sums.statistic is not None:  # a mean leaves out items without a value in this run
+        own_rows = np.isin(np.arange(len(scorable)), np.flatnonzero(scorable)[sums.there])
+    base = run_scores(shown, given, own_rows, outcomes, np.zeros_like(scorable))
+    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": sums.named.name}
+    return RunSums(**own, wrong=base.lacking)

@@ -152,13 +152,7 @@ def train_classifier(
     folds = encounter_folds(given, recipe.folds, recipe.seed) if recipe.folds else []
     for inside, outside in folds:
         refuse_leaks((given[k].case for k in inside), (given[k].case for k in outside), where="the fold left out")
-    places: dict[str, list[int]] = {}
-    for k, answer in enumerate(given):
-        places.setdefault(answer.case.language, []).append(k)
-    languages = [
-        _Language(name, [given[k] for k in own], own, [captions[k] for k in own], recipe)
-        for name, own in places.items()
-    ]
+    languages = _languages(given, captions, recipe)
     parts = list(enumerate(folds))
     if not recipe.shuffled:
         parts.append((_EVERYTHING, (list(range(len(given))), [])))
@@ -190,6 +184,17 @@ def train_classifier(
         level,
         {language.name: classifier.cut_counts(language.inputs) for language in languages},
     )
+
+
+def _languages(given: Sequence[RatedCase], captions: Sequence[str], recipe: ClassifierRecipe) -> list[_Language]:
+    """The answers and their captions by language."""
+    places: dict[str, list[int]] = {}
+    for k, answer in enumerate(given):
+        places.setdefault(answer.case.language, []).append(k)
+    return [
+        _Language(name, [given[k] for k in own], own, [captions[k] for k in own], recipe)
+        for name, own in places.items()
+    ]
 
 
 @dataclass(frozen=True)

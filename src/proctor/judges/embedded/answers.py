@@ -57,6 +57,9 @@ def encoders_in(folder: Path) -> Encoders:
     return Encoders(texts, load_encoder(EncoderSettings(str(folder), layer=layers)))
 
 
+_Worded = tuple[str, str, tuple[str, ...]]  # candidate, query and references of a case
+
+
 @dataclass(frozen=True)
 class Counts:
     """The counts of character n-grams: texts × n-grams (sparse), and the column of each n-gram."""
@@ -123,59 +126,85 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     Raises `InputError` for no cases, several languages, an unsupported language, and a case without references;
     `ConfigurationError` without the extra `train`.
     """
-    languages = sorted({case.language for case in cases})
-    if len(languages) != 1 or languages[0] not in LANGUAGES:
-        found = ", ".join(repr(language) for language in languages) or "no cases"
-        expected = f"one of {', '.join(LANGUAGES)} (the questions' column 'language'), which this judge's rules are for"
-        raise InputError("language", found=found, expected=f"{expected}; others: judge fit --method choice or examples")
+    language = _their_language(cases)
     bare = next((case for case in cases if not case.references), None)
     if bare is not None:
         raise InputError(f"case {bare.id}", found="no references", expected="one or more")
     encoders = encoders or Encoders(default_encoder(), load_encoder())
     vectors = TextVectors(encoders.texts)
-    kinds = sentence_kinds(languages[0], encoders.texts)
+    kinds = sentence_kinds(language, encoders.texts)
     told = cores([case.candidate for case in cases], kinds, vectors.rows)
     texts = [_texts(case, core.text) for case, core in zip(cases, told, strict=True)]
-    vectors.prepare([text for candidate, query, references in texts for text in (candidate, query, *references)])
-    vectors.prepare(
-        [
-            sentence
-            for candidate, _, references in texts
-            for text in (candidate, *references)
-            for sentence in sentences(text)
-        ]
-    )
+    _prepare(vectors, texts)
     matched = _matched(texts, encoders.tokens)
     keys = [(text, core.parts) for text, core in zip(texts, told, strict=True)]
-    read = {key: Reading(*key[0], languages[0], vectors, matched, key[1]) for key in dict.fromkeys(keys)}
+    read = {key: Reading(*key[0], language, vectors, matched, key[1]) for key in dict.fromkeys(keys)}
     measured_once = {key: measures(reading) for key, reading in read.items()}
     readings, own = [read[key] for key in keys], [measured_once[key] for key in keys]
-    order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}
-    question = np.array([order[case.id] for case in cases], dtype=np.int64)
-    rows = []
-    for place, (measured, reading) in enumerate(zip(own, readings, strict=True)):
-        others = [k for k in np.flatnonzero(question == question[place]) if k != place]
-        rows.append(measured | beside_others(measured, reading, [(own[k], readings[k]) for k in others]))
+    question = _question_numbers(cases)
+    rows = _compared(own, readings, question)
     names = tuple(rows[0])
     return Answers(
-        languages[0],
+        language,
         names,
         np.array([[row[name] for name in names] for row in rows]),
-        {
-            "candidate": np.array([one.meaning for one in readings]),
-            "references": np.array([one.reference_meanings.mean(axis=0) for one in readings]),
-            "query": np.array([vectors(one.query) for one in readings]),
-        },
+        _meanings(readings, vectors),
         question,
-        {
-            "candidate": tuple(one.candidate for one in readings),
-            "references": tuple("\n".join(one.references) for one in readings),
-            "query": tuple(one.query for one in readings),
-        },
+        _parts(readings),
     )
 
 
-def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEncoder) -> Matched:
+def _meanings(readings: Sequence[Reading], vectors: TextVectors) -> dict[Part, Floats]:
+    """The embeddings of each part; of references, their mean."""
+    return {
+        "candidate": np.array([one.meaning for one in readings]),
+        "references": np.array([one.reference_meanings.mean(axis=0) for one in readings]),
+        "query": np.array([vectors(one.query) for one in readings]),
+    }
+
+
+def _parts(readings: Sequence[Reading]) -> dict[Part, tuple[str, ...]]:
+    """The text of each part; of references, their lines."""
+    return {
+        "candidate": tuple(one.candidate for one in readings),
+        "references": tuple("\n".join(one.references) for one in readings),
+        "query": tuple(one.query for one in readings),
+    }
+
+
+def _their_language(cases: Sequence[Case]) -> str:
+    """The one language of all cases; refuses none, several, and one without rules."""
+    languages = sorted({case.language for case in cases})
+    if len(languages) != 1 or languages[0] not in LANGUAGES:
+        found = ", ".join(repr(language) for language in languages) or "no cases"
+        expected = f"one of {', '.join(LANGUAGES)} (the questions' column 'language'), which this judge's rules are for"
+        raise InputError("language", found=found, expected=f"{expected}; others: judge fit --method choice or examples")
+    return languages[0]
+
+
+def _prepare(vectors: TextVectors, texts: Sequence[_Worded]) -> None:
+    """Embeds in two batches: whole texts, and the sentences of answers and references."""
+    vectors.prepare([text for candidate, query, references in texts for text in (candidate, query, *references)])
+    answering = [text for candidate, _, references in texts for text in (candidate, *references)]
+    vectors.prepare([sentence for text in answering for sentence in sentences(text)])
+
+
+def _question_numbers(cases: Sequence[Case]) -> Ints:
+    """The number of each case's question, in the order of first appearance."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}
+    return np.array([order[case.id] for case in cases], dtype=np.int64)
+
+
+def _compared(own: Sequence[dict[str, float]], readings: Sequence[Reading], question: Ints) -> list[dict[str, float]]:
+    """The measures of each answer, and how it stands beside the other answers to its question."""
+    rows = []
+    for row, (measured, reading) in enumerate(zip(own, readings, strict=True)):
+        others = [int(k) for k in np.flatnonzero(question == question[row]) if k != row]
+        rows.append(measured | beside_others(measured, reading, [(own[k], readings[k]) for k in others]))
+    return rows
+
+
+def _matched(texts: Sequence[_Worded], encoder: TokenEncoder) -> Matched:
     """BERTScore of each answer and its references, computed in one batch in alphabetical order."""
     pairs = sorted({(candidate, reference) for candidate, _, references in texts for reference in references})
     found = BertScore(encoder).score(pairs)

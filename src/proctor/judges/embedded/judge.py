@@ -57,6 +57,7 @@ from proctor.judges.embedded.sentences import bank_hash
 from proctor.judges.embedded.validation import NOTHING_ELSE, Stacked, TrainingMaterial, stacked_columns
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
+from proctor.stats import Floats
 
 _EXPECTED = "the weights of a learned judge (proctor judge fit --method embedded)"
 
@@ -131,10 +132,21 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
         raise ValueError("other texts than candidate, references and query")
     if set(views.means) != set(VIEWS) or set(views.sizes) != set(VIEWS) or not set(learned.weights) <= set(VIEWS):
         raise ValueError("other views than there are")
-    columns, waves, many = len(views.columns), len(views.phases), len(dimensions)
-    if columns < len(LIKENESS) or not all(isinstance(column, int) and column >= 0 for column in views.columns):
+    if len(views.columns) < len(LIKENESS) or not all(isinstance(one, int) and one >= 0 for one in views.columns):
         raise ValueError("columns that are none")
-    wanted = {
+    for name, (array, shape) in _arrays(learned, len(dimensions)).items():
+        if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(f"{name}: {array.shape} of {array.dtype}, not finite numbers of {shape}")
+    if not (views.spread > 0).all() or not all(size > 0 for size in views.sizes.values()):
+        raise ValueError("a spread that is not above 0")
+    return learned
+
+
+def _arrays(learned: Learned, many: int) -> dict[str, tuple[Floats, tuple[int, ...]]]:
+    """Each array of a judge of so many dimensions, and the shape that it must have."""
+    views = learned.views
+    columns, waves = len(views.columns), len(views.phases)
+    wanted: dict[str, tuple[Floats, tuple[int, ...]]] = {
         "centre": (views.centre, (columns,)),
         "spread": (views.spread, (columns,)),
         "waves": (views.waves, (columns, waves)),
@@ -147,12 +159,7 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
         wanted[f"means/{view}"] = (views.means[view], (width,))
         if view in learned.weights:
             wanted[f"weights/{view}"] = (learned.weights[view], (width, many))
-    for name, (array, shape) in wanted.items():
-        if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError(f"{name}: {array.shape} of {array.dtype}, not finite numbers of {shape}")
-    if not (views.spread > 0).all() or not all(size > 0 for size in views.sizes.values()):
-        raise ValueError("a spread that is not above 0")
-    return learned
+    return wanted
 
 
 def _widths(views: Views) -> dict[str, int]:

@@ -115,30 +115,20 @@ def _read(
     places = [k for k, one in enumerate(rated) if one.case.language == language]
     dimensions = rated[places[0]].case.dimensions
     names = tuple(dimension.name for dimension in dimensions)
-    weak = [
-        rated_case
-        for rated_case in material.weak
-        if rated_case.case.language == language and set(rated_case.values) == set(names)
-    ]
+    weak = [one for one in material.weak if one.case.language == language and set(one.values) == set(names)]
     inside = [*(rated[k] for k in places), *weak]
-    for rated_case in inside:
-        if rated_case.case.dimensions != dimensions or set(rated_case.values) != set(names):
-            raise InputError(
-                f"case {rated_case.case.id}",
-                found=f"ratings of {', '.join(sorted(rated_case.values))}",
-                expected=f"one of each of {', '.join(names)}",
-            )
+    for one in inside:
+        if one.case.dimensions != dimensions or set(one.values) != set(names):
+            found, expected = f"ratings of {', '.join(sorted(one.values))}", f"one of each of {', '.join(names)}"
+            raise InputError(f"case {one.case.id}", found=found, expected=expected)
     lowest = np.array([dimension.levels[0] for dimension in dimensions])
     span = np.array([dimension.levels[-1] for dimension in dimensions]) - lowest
-    values = np.array([[rated_case.values[name] for name in names] for rated_case in inside])
-    cases = [rated_case.case for rated_case in inside]
+    values = np.array([[one.values[name] for name in names] for one in inside])
+    cases = [one.case for one in inside]
     made, changed, origin, wording = changed_cases(cases[: len(places)], 0)
     read = read_answers([*cases, *made], encoders)
     own, new = read.part(np.arange(len(cases))), read.part(np.arange(len(cases), len(read)))
-    columns, given = stacked_columns(material.stacked, cases)
-    if not np.isfinite(given).all():
-        judge = columns[int(np.flatnonzero(~np.isfinite(given).all(axis=0))[0])]
-        raise InputError(judge, found="no score of some answers", expected="one of each: proctor score first")
+    columns, given = _scores_beside(material.stacked, cases)
     beside = np.full((len(made), len(columns)), np.nan)
     beside[changed] = given[origin]  # the judges never scored a changed answer: its scores are taken as unchanged
     return RatedAnswers(
@@ -148,14 +138,25 @@ def _read(
         lowest,
         span,
         better=np.array([-1.0 if dimension.lower_is_better else 1.0 for dimension in dimensions]),
-        split=Split(
-            tuple(case.encounter for case in cases),
-            tuple(case.dataset for case in cases),
-            tuple(k >= len(places) for k in range(len(cases))) if weak else (),
-        ),
+        split=_split(cases, len(places)),
         places=tuple(places),
         contrasts=Contrasts(new.stacked(columns, beside), np.array(changed), np.array(origin), tuple(wording)),
     )
+
+
+def _scores_beside(stacked: Stacked, cases: Sequence[Case]) -> tuple[tuple[str, ...], Floats]:
+    """As `stacked_columns`; refuses a judge that has not scored all of the answers."""
+    columns, given = stacked_columns(stacked, cases)
+    if not np.isfinite(given).all():
+        judge = columns[int(np.flatnonzero(~np.isfinite(given).all(axis=0))[0])]
+        raise InputError(judge, found="no score of some answers", expected="one of each: proctor score first")
+    return columns, given
+
+
+def _split(cases: Sequence[Case], rated: int) -> Split:
+    """What folds may part; the cases behind the first `rated` ones only teach."""
+    weak = tuple(k >= rated for k in range(len(cases))) if len(cases) > rated else ()
+    return Split(tuple(case.encounter for case in cases), tuple(case.dataset for case in cases), weak)
 
 
 def stacked_columns(stacked: Stacked, cases: Sequence[Case]) -> tuple[tuple[str, ...], Floats]:
