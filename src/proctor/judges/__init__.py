@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from proctor.judges.function import Ask, FunctionJudge, JudgeFunction, judge
     from proctor.judges.panel import Panel, WithFallback
     from proctor.judges.passage_index import IndexSettings, default_folder, open_index
-    from proctor.judges.pipeline import LinearRating, PipelineFit, SignalReader, Signals
     from proctor.judges.prompt_injection import FENCE_NOTE, INJECTION_FLAG, fenced, has_injection, sanitize, suspicion
     from proctor.judges.registry import (
         JUDGES,
@@ -60,8 +59,8 @@ __all__ = [
     "HALF_UNNAMED", "INJECTION_FLAG", "JUDGES", "JUDGE_FLAGS", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY",
     "RATIONALE_METRICS", "RESOLVED", "RUBRIC", "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED",
     "VERDICT_METRICS", "VOTE_MISSING", "Ask", "CachedModel", "Chunking", "ErrorType", "FramesOf", "FunctionJudge",
-    "IndexSettings", "JudgeFunction", "LinearRating", "Panel", "PartialScoresError", "PipelineFit", "SignalReader",
-    "Signals", "Verdict", "WithFallback", "as_said", "asked_metrics", "build_dimension_judge", "build_judge",
+    "IndexSettings", "JudgeFunction", "Panel", "PartialScoresError",
+    "Verdict", "WithFallback", "as_said", "asked_metrics", "build_dimension_judge", "build_judge",
     "decided_by", "decided_scores", "decided_values", "default_folder", "fenced", "has_injection", "is_decided",
     "judge", "judge_in_file", "judge_prompt", "metrics_of_kind", "open_index", "rates_dimensions", "sanitize",
     "several", "suspicion", "verdict_scores",

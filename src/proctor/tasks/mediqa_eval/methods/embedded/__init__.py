@@ -1,10 +1,10 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
 from proctor.judges.dimensions.case import TRAINED_ON
-from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
-from proctor.judges.embedded.learning import RatedAnswers, Recipe, Split
-from proctor.judges.embedded.measures import LANGUAGES
-from proctor.judges.embedded.validation import (
+from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge, build, refuse_taken
+from proctor.tasks.mediqa_eval.methods.embedded.learning import RatedAnswers, Recipe, Split
+from proctor.tasks.mediqa_eval.methods.embedded.measures import LANGUAGES
+from proctor.tasks.mediqa_eval.methods.embedded.validation import (
     Held,
     TrainingMaterial,
     beside_best,

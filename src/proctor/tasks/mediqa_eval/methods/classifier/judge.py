@@ -41,12 +41,13 @@ from proctor.judges.dimensions import (
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
 from proctor.judges.dimensions.model_judge import look
-from proctor.judges.embedded.judge import hash_of
 from proctor.models import ModelClient
 from proctor.stats import Floats
+from proctor.tasks.mediqa_eval.methods import PROMPTS
+from proctor.tasks.mediqa_eval.methods.embedded.judge import hash_of
 
 if TYPE_CHECKING:
-    from proctor.judges.classifier.network import FrozenEncoder, LevelClassifier
+    from proctor.tasks.mediqa_eval.methods.classifier.network import FrozenEncoder, LevelClassifier
 
 
 class Caption(FrozenModel):
@@ -71,7 +72,7 @@ class CaptionWriter:
 
     def __init__(self, client: ModelClient, judgements: JudgementCache, prompts: Path | None = None) -> None:
         name = f"caption[{client.name}]"
-        self._model = PromptedModel(name, client, judgements, "caption", load_prompts("caption", prompts))
+        self._model = PromptedModel(name, client, judgements, "caption", load_prompts("caption", prompts, PROMPTS))
 
     async def caption(self, case: Case) -> CaptionedCase:
         """The caption. Raises `InfrastructureError` if the model gives none."""
@@ -168,7 +169,7 @@ class TrainedLanguage:
     def probabilities(self, case: Case, caption: str, manifest: ClassifierManifest) -> tuple[list[Floats], bool]:
         """For each dimension (in the order of the members' names) the probabilities of its levels (members × levels), and
         whether the input was cut."""
-        from proctor.judges.classifier.network import features_of, probabilities, tokenized
+        from proctor.tasks.mediqa_eval.methods.classifier.network import features_of, probabilities, tokenized
 
         limit = min(manifest.max_tokens, self.encoder.limit)
         one = tokenized(case, caption, self.encoder.tokenizer, limit, references=manifest.references)
@@ -306,7 +307,7 @@ def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedL
         folder / _MANIFEST, ClassifierManifest, "a trained classifier (proctor train classifier-judge)"
     )
     try:
-        from proctor.judges.classifier.network import FrozenEncoder
+        from proctor.tasks.mediqa_eval.methods.classifier.network import FrozenEncoder
     except ImportError as error:
         raise ConfigurationError(f"{_NAME} needs the extra 'train' ({pip_install('train')}): {error}") from error
     encoders: dict[tuple[str, int], FrozenEncoder] = {}
@@ -336,7 +337,7 @@ def _member(
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from proctor.judges.classifier.network import LevelClassifier
+    from proctor.tasks.mediqa_eval.methods.classifier.network import LevelClassifier
 
     expected = f"the weights that {_MANIFEST} names"
     try:

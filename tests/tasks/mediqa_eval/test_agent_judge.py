@@ -13,18 +13,25 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, Frame, InputError, JudgementCache
-from proctor.judges.agent import CloserLook, SimilarCases, SimilarTo, Toolbox, enlarge, learned_scores
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, RatedPool, ReferenceAnswer
 from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.dimensions.few_shot import refuse_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec
 from proctor.runs import PaidJudgements
+from proctor.tasks.mediqa_eval.methods.agent import (
+    CloserLook,
+    SimilarCases,
+    SimilarTo,
+    Toolbox,
+    enlarge,
+    learned_scores,
+)
 from tests.support.dimension_cases import ENGLISH, built_from, case, judged, picture, setup
 from tests.support.faulty_server import Calls, Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.rated_pool import RATED, one_port
 
 RATING = {"reason": "because", **ENGLISH}

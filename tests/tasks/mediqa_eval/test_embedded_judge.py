@@ -18,10 +18,19 @@ from proctor.core import InputError
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.scorer import JudgesAll
-from proctor.judges.embedded import Recipe, answers, read_rated, split_encounters
-from proctor.judges.embedded.answers import FREE, LIKENESS, OF_OTHERS, VIEWS, Encoders, fit_views, read_answers
-from proctor.judges.embedded.judge import NO_OTHERS, EmbeddedJudge
-from proctor.judges.embedded.learning import (
+from proctor.judges.prompt_injection import INJECTION_FLAG
+from proctor.tasks.mediqa_eval.methods.embedded import Recipe, answers, read_rated, split_encounters
+from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+    FREE,
+    LIKENESS,
+    OF_OTHERS,
+    VIEWS,
+    Encoders,
+    fit_views,
+    read_answers,
+)
+from proctor.tasks.mediqa_eval.methods.embedded.judge import NO_OTHERS, EmbeddedJudge
+from proctor.tasks.mediqa_eval.methods.embedded.learning import (
     Design,
     RatedAnswers,
     Split,
@@ -33,8 +42,7 @@ from proctor.judges.embedded.learning import (
     folds,
     task_figure,
 )
-from proctor.judges.embedded.validation import out_of_fold
-from proctor.judges.prompt_injection import INJECTION_FLAG
+from proctor.tasks.mediqa_eval.methods.embedded.validation import out_of_fold
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 
@@ -158,7 +166,7 @@ def test_another_process_gives_the_same_scores(judge: EmbeddedJudge, new_cases: 
 import json, sys
 from dataclasses import replace
 from pathlib import Path
-from proctor.judges.embedded import EmbeddedJudge
+from proctor.tasks.mediqa_eval.methods.embedded import EmbeddedJudge
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 cases = [

@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of, generator
-from proctor.judges.embedded.answers import FREE, OF_OTHERS, STACKED, VIEWS, Answers, Contrasts, Views, fit_views
 from proctor.stats import Floats, Ints
+from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+    FREE,
+    OF_OTHERS,
+    STACKED,
+    VIEWS,
+    Answers,
+    Contrasts,
+    Views,
+    fit_views,
+)
 
 
 @dataclass(frozen=True)

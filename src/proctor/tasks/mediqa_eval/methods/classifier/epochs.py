@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from proctor.core import FrozenModel, content_hash, generator, read_model, replacing, write_whole
-from proctor.judges.classifier import (
+from proctor.tasks.mediqa_eval.methods.classifier import (
     LevelClassifier,
     Loss,
     TokenizedCase,

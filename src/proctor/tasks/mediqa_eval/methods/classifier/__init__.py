@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.judges.classifier.judge import (
+    from proctor.tasks.mediqa_eval.methods.classifier.epochs import ClassifierRecipe
+    from proctor.tasks.mediqa_eval.methods.classifier.judge import (
         CaptionedCase,
         CaptionWriter,
         ClassifierLanguage,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         state_hash,
         write_captions,
     )
-    from proctor.judges.classifier.network import (
+    from proctor.tasks.mediqa_eval.methods.classifier.network import (
         CUT_RULE,
         FrozenEncoder,
         LevelClassifier,
@@ -32,12 +33,17 @@ if TYPE_CHECKING:
         probabilities,
         tokenized,
     )
+    from proctor.tasks.mediqa_eval.methods.classifier.training import (
+        TrainedClassifier,
+        classifier_settings,
+        train_classifier,
+    )
 else:
     export_lazily(__name__)
 
 __all__ = [
     "CUT_RULE", "CaptionWriter", "CaptionedCase", "ClassifierLanguage", "ClassifierManifest", "ClassifierMember",
-    "FrozenEncoder", "LevelClassifier", "Loss", "TokenizedCase", "batch", "build", "cut_counts", "features_of",
-    "level_loss", "level_shares", "level_weights", "probabilities", "read_levels", "save_classifier", "state_hash",
-    "tokenized", "write_captions",
+    "ClassifierRecipe", "FrozenEncoder", "LevelClassifier", "Loss", "TokenizedCase", "TrainedClassifier", "batch",
+    "build", "classifier_settings", "cut_counts", "features_of", "level_loss", "level_shares", "level_weights",
+    "probabilities", "read_levels", "save_classifier", "state_hash", "tokenized", "train_classifier", "write_captions",
 ]  # fmt: skip

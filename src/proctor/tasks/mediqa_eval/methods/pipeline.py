@@ -27,13 +27,14 @@ from proctor.judges.dimensions.case import IMAGES_UNSEEN, Case, DimensionScores,
 from proctor.judges.dimensions.factories import NoOptions
 from proctor.judges.dimensions.model_judge import RATING, Context, ModelJudge, Pictures, look
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.embedded.measures import TextVectors
-from proctor.judges.embedded.sentences import sentences
 from proctor.judges.passage_index import load_sentence_encoder
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, tokens
 from proctor.models import MultimodalEncoder, weights_hash
 from proctor.stats import Floats
+from proctor.tasks.mediqa_eval.methods import PROMPTS
+from proctor.tasks.mediqa_eval.methods.embedded.measures import TextVectors
+from proctor.tasks.mediqa_eval.methods.embedded.sentences import sentences
 
 LONGEST = 400
 """The number of words (characters in a script without spaces) at the start of a text that are searched for phrases."""
@@ -451,7 +452,7 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     if setup.clients.specs:
         client = setup.clients.client(setup.clients.only(name), {"temperature": 0.0})
         context = SignalContext(SignalReader(options.encoder, options.pictures), fit)
-        scale = replace(RATING, template="pipeline")
+        scale = replace(RATING, template="pipeline", built_in=PROMPTS)
         variant = "" if fit is None else "learned"
         return ModelJudge(
             name, client, setup.judgements, scale=scale, contexts=[context], variant=variant, prompts=setup.prompts

@@ -15,10 +15,18 @@ from proctor.api.judge_fit import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, answers, out_of_fold, read_rated, scores_of
-from proctor.judges.embedded.judge import EmbeddedJudge
-from proctor.judges.embedded.learning import RatedAnswers, task_figure
 from proctor.runs import Store, import_systems
+from proctor.tasks.mediqa_eval.methods.embedded import (
+    TRAINED_ON,
+    Recipe,
+    TrainingMaterial,
+    answers,
+    out_of_fold,
+    read_rated,
+    scores_of,
+)
+from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge
+from proctor.tasks.mediqa_eval.methods.embedded.learning import RatedAnswers, task_figure
 from tests.support.rated_answers import DIMENSIONS, hashed, made_up
 
 SMALL = Recipe(folds=3, designs=2, kept=1)

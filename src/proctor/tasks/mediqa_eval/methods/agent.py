@@ -33,13 +33,14 @@ from proctor.judges.dimensions.factories import JudgePrompt
 from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, refuse_own, shown
 from proctor.judges.dimensions.model_judge import RATING, Pictures, Rated, look, rating_form, wording_of
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.embedded import EmbeddedJudge
 from proctor.judges.passage_index import load_sentence_encoder
-from proctor.judges.pipeline import CombinedJudge, PipelineOptions, SignalReader, read_pipeline
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.metrics.text import Encoder
 from proctor.models import Agent, AgentLimits, AgentReply, AgentTool, ModelClient, MultimodalEncoder, ToolResult
+from proctor.tasks.mediqa_eval.methods import PROMPTS
+from proctor.tasks.mediqa_eval.methods.embedded import EmbeddedJudge
+from proctor.tasks.mediqa_eval.methods.pipeline import CombinedJudge, PipelineOptions, SignalReader, read_pipeline
 
 _MIN_SHARE, _SIDE = 0.05, 768
 _QUALITY = MediaSettings(max_side=_SIDE, quality=90)
@@ -280,7 +281,7 @@ class AgentJudge:
         self.name = f"agent-judge{f'/{variant}' if variant else ''}[{client.name}]"
         self._client, self._tools, self._limits = client, tools, limits
         self._model = CachedModel(self.name, client, judgements)
-        self._prompts = load_prompts("agent", prompts)
+        self._prompts = load_prompts("agent", prompts, PROMPTS)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -391,7 +392,11 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     if options.fit is not None:
         learned.append(CombinedJudge(SignalReader(options.encoder, options.pictures), read_pipeline(options.fit)))
     visual = PromptedModel(
-        f"{name}/visual[{client.name}]", client, setup.judgements, "visual", load_prompts("visual", setup.prompts)
+        f"{name}/visual[{client.name}]",
+        client,
+        setup.judgements,
+        "visual",
+        load_prompts("visual", setup.prompts, PROMPTS),
     )
     limits = AgentLimits(**{name: getattr(options, name) for name in AgentLimits.model_fields})
     Agent.refuse(client)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from proctor.judges.classifier.network import (
+from proctor.tasks.mediqa_eval.methods.classifier.network import (
     CumulativeLink,
     SeparateClasses,
     kept_lengths,

@@ -13,8 +13,16 @@ import numpy as np
 from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import InputError, generator
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded.answers import STACKED, Contrasts, Encoders, changed_cases, encoders_in, read_answers
-from proctor.judges.embedded.learning import (
+from proctor.stats import Contrast, Estimate, Floats, Ints, average, contrast
+from proctor.tasks.mediqa_eval.methods.embedded.answers import (
+    STACKED,
+    Contrasts,
+    Encoders,
+    changed_cases,
+    encoders_in,
+    read_answers,
+)
+from proctor.tasks.mediqa_eval.methods.embedded.learning import (
     RatedAnswers,
     Recipe,
     Split,
@@ -25,7 +33,6 @@ from proctor.judges.embedded.learning import (
     parted,
     relative,
 )
-from proctor.stats import Contrast, Estimate, Floats, Ints, average, contrast
 
 Stacked = Mapping[str, Mapping[Case, Mapping[str, float]]]
 """Scores that other judges gave: by judge, case and dimension."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -16,11 +16,23 @@ import numpy as np
 from pydantic import JsonValue
 from safetensors.torch import load_file
 
-from proctor.core import InputError, content_hash, generator
-from proctor.judges import classifier
+from proctor.core import InputError, content_hash
 from proctor.judges.dimensions import RatedCase, RatedPool, all_scores
-from proctor.training.classifier_epochs import ClassifierRecipe, EpochPlan, FittedEpoch, TrainingRows, fit_epochs
-from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant, refuse_leaks
+from proctor.tasks.mediqa_eval.methods import classifier
+from proctor.tasks.mediqa_eval.methods.classifier.epochs import (
+    ClassifierRecipe,
+    EpochPlan,
+    FittedEpoch,
+    TrainingRows,
+    fit_epochs,
+)
+from proctor.training.held_out import (
+    encounter_folds,
+    held_out_agreement,
+    refuse_constant,
+    refuse_leaks,
+    shuffled_ratings,
+)
 from proctor.training.run_folder import RunFolder
 
 _CHOOSING = 5  # the epoch is chosen by one fifth of the training encounters, another one for each seed
@@ -107,17 +119,6 @@ class _Language:
             {one.name: classifier.read_levels(each[k][:, row], one, readout) for k, one in enumerate(self.dimensions)}
             for row in range(each[0].shape[1])
         ]
-
-
-def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
-    """The same answers with ratings permuted within each language, so that nothing can be learned."""
-    found = list(rated)
-    for language in dict.fromkeys(rated_case.case.language for rated_case in rated):
-        places = [k for k, one in enumerate(rated) if one.case.language == language]
-        order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(places))
-        for place, other in zip(places, order.tolist(), strict=True):
-            found[place] = replace(rated[places[other]], case=rated[place].case)
-    return found
 
 
 def classifier_settings(

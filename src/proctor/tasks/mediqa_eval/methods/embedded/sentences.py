@@ -18,9 +18,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from proctor.core import content_hash, read_yaml
-from proctor.judges.embedded.assertions import Part
 from proctor.metrics.text import Encoder, tokens
 from proctor.stats import Floats
+from proctor.tasks.mediqa_eval.methods.embedded.assertions import Part
 
 Kind = Literal["content", "generic", "verdict"]
 

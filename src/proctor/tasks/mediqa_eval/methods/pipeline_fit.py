@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.judges import LinearRating, PipelineFit, Signals
 from proctor.judges.dimensions import PerFold, RatedCase, encounter_scores
+from proctor.tasks.mediqa_eval.methods.pipeline import LinearRating, PipelineFit, Signals
 from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)

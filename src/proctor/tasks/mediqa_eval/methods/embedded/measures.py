@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from proctor.judges.embedded.assertions import Part, claims, contradictions
-from proctor.judges.embedded.sentences import sentences
 from proctor.metrics.text import Encoder, bleu, chrf, rouge_l, tokens
 from proctor.stats import Floats
+from proctor.tasks.mediqa_eval.methods.embedded.assertions import Part, claims, contradictions
+from proctor.tasks.mediqa_eval.methods.embedded.sentences import sentences
 
 _WORDS = {
     "en": {

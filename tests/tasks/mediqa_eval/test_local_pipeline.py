@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError, generator
-from proctor.judges import pipeline
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.model_judge import Pictures
-from proctor.judges.pipeline import (
+from proctor.metrics.text import tokens
+from proctor.tasks.mediqa_eval.methods import pipeline
+from proctor.tasks.mediqa_eval.methods.pipeline import (
     CombinedJudge,
     PipelineFit,
     SignalReader,
@@ -26,10 +26,11 @@ from proctor.judges.pipeline import (
     phrases_in,
     read_pipeline,
 )
-from proctor.metrics.text import tokens
-from proctor.training import fit_pipeline, held_out_agreement
+from proctor.tasks.mediqa_eval.methods.pipeline_fit import fit_pipeline
+from proctor.training import held_out_agreement
 from tests.support.dimension_cases import built_from, case, judged, picture, rating, setup
 from tests.support.faulty_server import FaultyServer
+from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up
 from tests.support.rated_pool import one_port
 

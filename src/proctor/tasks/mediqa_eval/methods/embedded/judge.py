@@ -41,7 +41,9 @@ from proctor.judges.dimensions import (
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
 from proctor.judges.dimensions.scorer import RecordedBy
-from proctor.judges.embedded.answers import (
+from proctor.metrics.text import EMBEDDED_ENCODER
+from proctor.models import weights_hash
+from proctor.tasks.mediqa_eval.methods.embedded.answers import (
     LIKENESS,
     PARTS,
     STACKED,
@@ -52,11 +54,14 @@ from proctor.judges.embedded.answers import (
     encoders_in,
     read_answers,
 )
-from proctor.judges.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
-from proctor.judges.embedded.sentences import bank_hash
-from proctor.judges.embedded.validation import NOTHING_ELSE, Stacked, TrainingMaterial, stacked_columns
-from proctor.metrics.text import EMBEDDED_ENCODER
-from proctor.models import weights_hash
+from proctor.tasks.mediqa_eval.methods.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
+from proctor.tasks.mediqa_eval.methods.embedded.sentences import bank_hash
+from proctor.tasks.mediqa_eval.methods.embedded.validation import (
+    NOTHING_ELSE,
+    Stacked,
+    TrainingMaterial,
+    stacked_columns,
+)
 
 _EXPECTED = "the weights of a learned judge (proctor judge fit --method embedded)"
 

@@ -18,11 +18,18 @@ import numpy as np
 
 from proctor.core import InputError, generator, read_json, read_yaml
 from proctor.judges.dimensions import Case
-from proctor.judges.embedded.measures import LANGUAGES, Matched, Reading, TextVectors, beside_others, measures
-from proctor.judges.embedded.sentences import cores, sentence_kinds, sentences
 from proctor.judges.passage_index import load_sentence_encoder
 from proctor.metrics.text import BertScore, Encoder, EncoderSettings, TokenEncoder, default_encoder, load_encoder
 from proctor.stats import Floats, Ints
+from proctor.tasks.mediqa_eval.methods.embedded.measures import (
+    LANGUAGES,
+    Matched,
+    Reading,
+    TextVectors,
+    beside_others,
+    measures,
+)
+from proctor.tasks.mediqa_eval.methods.embedded.sentences import cores, sentence_kinds, sentences
 
 Part = Literal["candidate", "references", "query"]
 

@@ -1,0 +1,15 @@
+"""Judges of MEDIQA-EVAL's participants and judges that learn from its ratings, found by entry points as any judge is.
+
+`embedded` (a learned judge that asks no model), `classifier` (an encoder with a head for each dimension), `pipeline`
+(`local-pipeline`: what encoders measure) and `agent` (a model with tools, which may ask the other two). They rate the
+dimensions of any benchmark that has them; `proctor.judges` holds what is common to all judges that ask a model.
+
+A trainer stands beside its judge (`classifier.training`, `pipeline_fit`), since it writes what the judge reads, and
+`proctor.training`, which is below the tasks, keeps what all trainings share: held-out encounters, run folders, and
+fine-tuning. `proctor.api` calls them for `proctor judge fit`, `judge compare` and `train classifier-judge`.
+"""
+
+from pathlib import Path
+
+PROMPTS = Path(__file__).parent / "prompts"
+"""The prompts of these judges, for any task and language; those in a benchmark's `judge_prompts` take precedence."""
