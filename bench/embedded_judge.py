@@ -40,6 +40,7 @@ from proctor.tasks.mediqa_eval.methods.embedded import (
     scores_of,
     split_encounters,
 )
+from proctor.tasks.mediqa_eval.ratings import RATINGS
 
 LANGUAGES = ("en", "zh")
 
@@ -67,7 +68,7 @@ def stored(folder: Path, file: Path) -> Store:
     """The task's answers and ratings in a store."""
     benchmark = READER.load(folder)
     store = Store(file)
-    recorded = READER.read_ratings(folder / "ratings.csv", benchmark)
+    recorded = RATINGS.read_ratings(folder / "ratings.csv", benchmark)
     asyncio.run(import_systems(store, benchmark, recorded, condition="video"))
     return store
 

@@ -23,6 +23,7 @@ from proctor.core import (
     ProctorError,
     benchmark_path,
     output_file,
+    question_files,
     reader_at,
     reader_of,
     reader_of_paths,
@@ -165,7 +166,7 @@ class Stored:
         if data is not None:
             with suppress(ProctorError):  # they are gone, or can't be read any more
                 named = self.benchmark in BENCHMARKS.names()
-                known = (reader_of(self.benchmark) if named else reader_at(Path(data))).question_files(Path(data))
+                known = question_files(reader_of(self.benchmark) if named else reader_at(Path(data)), Path(data))
         return output_file(out, kinds, (*store_files(self.store.shown), *known, *read))
 
 

@@ -322,23 +322,6 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
     return reader.on_track(track) if track else reader
 
 
-def reader_of_paths() -> BenchmarkReader:
-    """The installed reader of questions at a path. Packages that can't be loaded are skipped. Raises `ProctorError`
-    unless there is exactly one such reader.
-
-    >>> reader_of_paths().reads_paths
-    True
-    """
-    readers = []
-    for name in BENCHMARKS.names():
-        with suppress(ProctorError):
-            readers += [reader for reader in (BENCHMARKS.get(name),) if reader.reads_paths]
-    if len(readers) != 1:
-        named = ", ".join(reader.name for reader in readers) or "none"
-        raise ProctorError(f"one installed reader of plain paths is needed, found {named}")
-    return readers[0]
-
-
 def benchmark_path(benchmark: str | Path) -> Path | None:
     """The path if `benchmark` is a path, or None if it is a name. Names of installed benchmarks take precedence: a
     folder with such a name is given as ./NAME.
