@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         error_line,
         pip_install,
     )
+    from proctor.core.excerpt import Excerpt
     from proctor.core.field_problems import expected_words, first_problem, found_words
     from proctor.core.files import (
         JSON_BREAKS,
@@ -137,7 +138,6 @@ if TYPE_CHECKING:
     from proctor.core.item import (
         OPTION_POOL,
         AudioClip,
-        Excerpt,
         Image,
         Item,
         Media,

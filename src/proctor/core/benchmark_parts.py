@@ -10,14 +10,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from proctor.core.errors import InputError, ProctorError
-from proctor.core.item import Item
-from proctor.core.metric import VerifiedFigure
-from proctor.core.protocols import Benchmark, BenchmarkReader, RecordedAnswers, RecordedScores
-from proctor.core.records import Answer
+from proctor.core.protocols import BenchmarkReader
 from proctor.core.registry import PluginReport, Registry
+
+if TYPE_CHECKING:
+    from proctor.core.item import Item
+    from proctor.core.metric import VerifiedFigure
+    from proctor.core.protocols import Benchmark, RecordedAnswers, RecordedScores
+    from proctor.core.records import Answer
 
 P = TypeVar("P")
 

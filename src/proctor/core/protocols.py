@@ -6,17 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
 from proctor.core.errors import InputError
 from proctor.core.formatting import count_of
-from proctor.core.hashes import fingerprint
-from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
-from proctor.core.sources import DataSource, read_source
+
+if TYPE_CHECKING:
+    from proctor.core.excerpt import Excerpt
+    from proctor.core.item import Item
+    from proctor.core.sources import DataSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,8 @@ class Benchmark:
     @property
     def fingerprint(self) -> str:
         """The hash of all items, including those that are not counted."""
+        from proctor.core.hashes import fingerprint
+
         return fingerprint(self.items)
 
     def counted(self, *, all_items: bool = False) -> list[Item]:
@@ -320,6 +324,8 @@ class BenchmarkReader(ABC):
 
     def source(self) -> DataSource | None:
         """The source, owner and licence of the data, or None."""
+        from proctor.core.sources import read_source
+
         return None if self.sources is None else read_source(self.sources, self.name)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:

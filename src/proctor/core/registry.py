@@ -20,7 +20,6 @@ from pydantic import JsonValue
 from proctor.core.errors import InputError, ProctorError, UsageError, error_at
 from proctor.core.formatting import one_of
 from proctor.core.protocols import Benchmark, BenchmarkReader
-from proctor.core.spreadsheets import SHEET_SUFFIXES
 from proctor.core.table import Table
 
 T = TypeVar("T")
@@ -334,11 +333,16 @@ def benchmark_path(benchmark: str | Path) -> Path | None:
     if benchmark in BENCHMARKS.names():
         return None
     path = Path(benchmark)
-    written = "/" in benchmark or os.sep in benchmark or path.suffix.lower() in SHEET_SUFFIXES
+    if "/" in benchmark or os.sep in benchmark:
+        return path
     try:
-        return path if written or path.exists() else None
+        if path.exists():
+            return path
     except (OSError, ValueError):  # a name that no file can have
         return None
+    from proctor.core.spreadsheets import SHEET_SUFFIXES
+
+    return path if path.suffix.lower() in SHEET_SUFFIXES else None
 
 
 class _Unknown(BenchmarkReader):

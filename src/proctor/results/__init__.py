@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         judgements_of,
         rating_summary,
     )
+    from proctor.results.lacking import Lacking
     from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
     from proctor.results.official import (
         OFFICIAL_SUMMARIES,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     )
     from proctor.results.performance import AnalysisRow, NothingScoredError
     from proctor.results.pooling import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
-    from proctor.results.ranking import Board, Contest, Lacking, RankedRun, RankedScores, chosen_baselines, rank_runs
+    from proctor.results.ranking import Board, Contest, RankedRun, RankedScores, chosen_baselines, rank_runs
     from proctor.results.ranking_tables import (
         ModelChoice,
         board_json,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import FailedPolicy, InputError, Item, Metric, Status, one_of
+from proctor.core import FailedPolicy, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
 from proctor.results.arrays import FacetSlices, ItemTable, facet_cells, facets_meant, load_items, load_labels
 from proctor.results.costs import RunCost, run_costs
@@ -28,6 +28,7 @@ from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
+    from proctor.core import Item
     from proctor.metrics.text import Encoder
 
 Mask = NDArray[np.bool_]
