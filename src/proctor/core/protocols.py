@@ -148,7 +148,7 @@ class Benchmark:
     they have a name of their own. numbered: whether the ids are numbers of rows that the reader made up, since the files
     have none.
 
-    >>> from proctor.core import ACCURACY
+    >>> from proctor.core import ACCURACY, Item
     >>> from proctor.core.formats import BinaryFormat
     >>> items = tuple(Item(id=name, group="v1", question="Is a clip visible?", answer=BinaryFormat(),
     ...                    tags={"keep": name != "q3"}) for name in ("q1", "q2", "q3"))
