@@ -300,8 +300,7 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     from proctor.audits import MetricScores
     from proctor.judges.dimensions import look
     from proctor.results import people_ratings, similarity_scores
-    from proctor.tasks.mediqa_eval.methods.pipeline import SignalReader
-    from proctor.tasks.mediqa_eval.methods.pipeline_fit import fit_pipeline
+    from proctor.tasks.mediqa_eval.methods import SignalReader, fit_pipeline
 
     media = media_at(given["media"])
     scheme, rated = ratings_in(store, benchmark, media)

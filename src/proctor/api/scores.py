@@ -343,7 +343,7 @@ def ratings_in(
 def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> None:
     """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too
     good."""
-    from proctor.judges.dimensions.case import TRAINED_ON
+    from proctor.judges.dimensions import TRAINED_ON
     from proctor.results import judgements_behind
 
     for name in scorers:

@@ -11,7 +11,7 @@ from proctor.tasks.questions.question_set import QuestionSet, read_questions
 from proctor.tasks.questions.reader import benchmark_of
 
 
-class Options:
+class QuestionOptions:
     """Writes questions with other options (see `proctor.core.OptionWriter`)."""
 
     exchange_within: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Options:
         exact.write_choices(*_read(data), out, items)
 
 
-OPTIONS = Options()
+OPTIONS = QuestionOptions()
 
 
 def write_questions(data: Path, out: Path, items: Collection[str], *, references: bool, track: str = "") -> None:

@@ -10,6 +10,17 @@ fine-tuning. `proctor.api` calls them for `proctor judge fit`, `judge compare` a
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.tasks.mediqa_eval.methods.pipeline import SignalReader
+    from proctor.tasks.mediqa_eval.methods.pipeline_fit import fit_pipeline
+else:
+    export_lazily(__name__)
+
+__all__ = ["PROMPTS", "SignalReader", "fit_pipeline"]
 
 PROMPTS = Path(__file__).parent / "prompts"
 """The prompts of these judges, for any task and language; those in a benchmark's `judge_prompts` take precedence."""

@@ -19,22 +19,41 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core import Frame, FrozenModel, InfrastructureError, InputError, JudgementCache, NoVerdictError, Usage
-from proctor.judges.cached_model import (
+from proctor.judges import (
+    FENCE_CLOSE,
+    FENCE_OPEN,
     CachedModel,
     PromptedModel,
     StoredReply,
     as_said,
     load_prompts,
+    load_sentence_encoder,
     prompt_for,
     prompt_hashes,
+    sanitize,
 )
-from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, RatedCase, injection_flags
-from proctor.judges.dimensions.factories import JudgePrompt
-from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, refuse_own, shown
-from proctor.judges.dimensions.model_judge import RATING, Pictures, Rated, look, rating_form, wording_of
-from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.passage_index import load_sentence_encoder
-from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
+from proctor.judges.dimensions import (
+    RATING,
+    TRAINED_ON,
+    Case,
+    DimensionJudge,
+    DimensionScores,
+    JudgePrompt,
+    JudgeSetup,
+    Pictures,
+    Rated,
+    RatedCase,
+    RatedPool,
+    RatesDimensions,
+    SimilarExamples,
+    injection_flags,
+    look,
+    rating_form,
+    read_options,
+    refuse_own,
+    shown,
+    wording_of,
+)
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.metrics.text import Encoder
 from proctor.models import Agent, AgentLimits, AgentReply, AgentTool, ModelClient, MultimodalEncoder, ToolResult

@@ -22,13 +22,25 @@ import numpy as np
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, pip_install, read_model
-from proctor.judges.dimensions.calibration import PerFold
-from proctor.judges.dimensions.case import IMAGES_UNSEEN, Case, DimensionScores, encounter_scores, injection_flags
-from proctor.judges.dimensions.factories import NoOptions
-from proctor.judges.dimensions.model_judge import RATING, Context, ModelJudge, Pictures, look
-from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
-from proctor.judges.passage_index import load_sentence_encoder
-from proctor.judges.prompt_injection import sanitize
+from proctor.judges import load_sentence_encoder, sanitize
+from proctor.judges.dimensions import (
+    IMAGES_UNSEEN,
+    RATING,
+    Case,
+    Context,
+    DimensionJudge,
+    DimensionScores,
+    JudgeSetup,
+    ModelJudge,
+    NoOptions,
+    PerFold,
+    Pictures,
+    RatesDimensions,
+    encounter_scores,
+    injection_flags,
+    look,
+    read_options,
+)
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, tokens
 from proctor.models import MultimodalEncoder, weights_hash
 from proctor.stats import Floats

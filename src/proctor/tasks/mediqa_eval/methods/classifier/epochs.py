@@ -22,7 +22,7 @@ from proctor.tasks.mediqa_eval.methods.classifier import (
     level_loss,
     probabilities,
 )
-from proctor.training.run_folder import RunFolder
+from proctor.training import RunFolder
 
 _CLIP = 1.0
 _WARM_UP = 0.1

@@ -29,18 +29,21 @@ from proctor.core import (
     whole_folder,
     write_whole,
 )
-from proctor.judges.cached_model import PromptedModel, as_said, load_prompts, several
+from proctor.judges import PromptedModel, as_said, load_prompts, several
 from proctor.judges.dimensions import (
+    IMAGES_UNSEEN,
+    TRAINED_ON,
     Case,
     DimensionJudge,
     DimensionScores,
     JudgeSetup,
     RatesDimensions,
     encounter_scores,
+    injection_flags,
+    look,
     read_options,
+    refuse_unlearned,
 )
-from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
-from proctor.judges.dimensions.model_judge import look
 from proctor.models import ModelClient
 from proctor.stats import Floats
 from proctor.tasks.mediqa_eval.methods import PROMPTS

@@ -26,14 +26,14 @@ from proctor.tasks.mediqa_eval.methods.classifier.epochs import (
     TrainingRows,
     fit_epochs,
 )
-from proctor.training.held_out import (
+from proctor.training import (
+    RunFolder,
     encounter_folds,
     held_out_agreement,
     refuse_constant,
     refuse_leaks,
     shuffled_ratings,
 )
-from proctor.training.run_folder import RunFolder
 
 _CHOOSING = 5  # the epoch is chosen by one fifth of the training encounters, another one for each seed
 _LIBRARIES = ("numpy", "torch", "transformers", "safetensors")

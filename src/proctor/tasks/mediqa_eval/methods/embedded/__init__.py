@@ -1,6 +1,6 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
-from proctor.judges.dimensions.case import TRAINED_ON
+from proctor.judges.dimensions import TRAINED_ON
 from proctor.tasks.mediqa_eval.methods.embedded.judge import EmbeddedJudge, build, refuse_taken
 from proctor.tasks.mediqa_eval.methods.embedded.learning import RatedAnswers, Recipe, Split
 from proctor.tasks.mediqa_eval.methods.embedded.measures import LANGUAGES

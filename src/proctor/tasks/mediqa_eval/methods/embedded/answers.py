@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from proctor.core import InputError, generator, read_json, read_yaml
+from proctor.judges import load_sentence_encoder
 from proctor.judges.dimensions import Case
-from proctor.judges.passage_index import load_sentence_encoder
 from proctor.metrics.text import BertScore, Encoder, EncoderSettings, TokenEncoder, default_encoder, load_encoder
 from proctor.stats import Floats, Ints
 from proctor.tasks.mediqa_eval.methods.embedded.measures import (

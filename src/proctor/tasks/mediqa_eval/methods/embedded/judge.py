@@ -29,18 +29,21 @@ from proctor.core import (
     write_whole,
 )
 from proctor.judges.dimensions import (
+    IMAGES_UNSEEN,
+    TRAINED_ON,
     Case,
     DimensionJudge,
     DimensionScores,
     JudgeSetup,
     RatedCase,
     RatesDimensions,
+    RecordedBy,
     all_scores,
     encounter_scores,
+    injection_flags,
     read_options,
+    refuse_unlearned,
 )
-from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
-from proctor.judges.dimensions.scorer import RecordedBy
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
 from proctor.tasks.mediqa_eval.methods.embedded.answers import (
