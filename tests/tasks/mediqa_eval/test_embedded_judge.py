@@ -181,7 +181,7 @@ print(json.dumps([dict(one.values) for one in judge.score(cases)]))
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     )
     assert json.loads(done.stdout) == [dict(one.values) for one in judge.score(new_cases)]
 

@@ -21,7 +21,7 @@ from proctor.tasks.mediqa_eval.methods.embedded.measures import TextVectors
 from proctor.tasks.mediqa_eval.methods.embedded.sentences import Core, _bank, cores, sentence_kinds
 from tests.support.rated_answers import hashed, made_up
 
-UNSEEN = read_yaml(Path(__file__).parents[1] / "support" / "unseen_wordings.yaml")
+UNSEEN = read_yaml(Path(__file__).parents[2] / "support" / "unseen_wordings.yaml")
 ANSWERS = {
     "en": (
         "Likely contact dermatitis. Apply a mild steroid cream twice a day and avoid the new soap.",
