@@ -64,10 +64,10 @@ class ModelAccess:
 
     async def check_servers(self) -> None:
         """Raises `ConfigurationError` if a server can't be reached, before anything is paid or written."""
+        if self.batch is not None or not self.opened:
+            return
         from proctor.models import reachable
 
-        if self.batch is not None:
-            return
         await reachable(url for client in self.opened for url in client.servers)
 
     @asynccontextmanager

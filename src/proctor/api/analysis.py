@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.benchmarks import as_lists, excerpts_as, media_at
+from proctor import core
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
@@ -24,27 +24,18 @@ from proctor.api.options import (
 )
 from proctor.api.sources import Evaluation, Stored, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import (
-    PAGES,
-    FailedPolicy,
-    InputError,
-    Item,
-    PluginReport,
-    UsageError,
-    count_of,
-    is_file_address,
-    reader_or_default,
-)
+from proctor.core import FailedPolicy, InputError, PluginReport, UsageError, count_of
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
+    from proctor.core import Item
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
     from proctor.results import Options
     from proctor.runs import Store
 
-Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
+Thumbnails = Callable[["Item"], list[tuple[str, bytes]]]
 
 _FRAMES = 4
 
@@ -73,20 +64,22 @@ def official_summary(
 ) -> PluginReport:
     """The summary of every run as the benchmark's own program computes it ("official"), or "corrected". Raises
     `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
+    from proctor.results import OFFICIAL_SUMMARIES
+
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
         raise InputError("The figures of --protocol official have two levels as they are. Leave --two-level out.")
     if given["metrics"]:
         raise InputError("--protocol prints one summary as a whole. Leave --metric out.")
     where = stored(source, benchmark, given["systems"], given["conditions"])
-    reader = reader_or_default(where.store.card(where.benchmark).read_by).called(where.benchmark)
-    if protocol not in reader.protocols:
+    program = OFFICIAL_SUMMARIES.of(where.store.card(where.benchmark).read_by)
+    known = () if program is None else tuple(program.protocols)
+    if program is None or protocol not in known:
         own = f"{where.benchmark} has no summary of its own, so leave it out"
-        known = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[
-            len(reader.protocols)
-        ]
-        raise InputError(f"--protocol {protocol!r} does not fit: {known}.")
-    return reader.official_summary(where.store, options_of(where, given), corrected=protocol == "corrected")
+        advice = {0: own, 1: "give official, there is nothing to correct", 2: "give official or corrected"}[len(known)]
+        raise InputError(f"--protocol {protocol!r} does not fit: {advice}.")
+    chosen = options_of(where, given)
+    return program.official_summary(where.store, where.benchmark, chosen, corrected=protocol == "corrected")
 
 
 def compare(
@@ -206,6 +199,8 @@ def audit(
     elif benchmark:
         raise UsageError(f"Tables name no benchmark. Leave {benchmark!r} out, or give a store with it.")
     else:
+        from proctor.api.benchmarks import as_lists
+
         found = tables_of(scores, ratings, *both, allow_missing=missing, columns=as_lists(given["columns"]))
     if plan is not None and len(found[1]) != 2:
         names = ", ".join(metric.name for metric in found[1])
@@ -230,7 +225,7 @@ def report(
 
     given = filled("report", ReportOptions, options)
     where = stored(source, benchmark)
-    out = where.output(out, PAGES)
+    out = where.output(out, core.PAGES)
     drawn = replace(options_of(where, given), systems=(), conditions=())
     baselines, media, names = tuple(listed(given["baselines"])), given["media"], given["pseudonyms"]
     if given["publish"]:
@@ -288,6 +283,7 @@ async def _frames(shown: Any) -> list[Any]:
 def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
     """The media of a folder, with a note on missing files. Raises `InputError` if the folder is missing, or holds none
     of the files."""
+    from proctor.api.benchmarks import excerpts_as, media_at
     from proctor.media import MediaLibrary
 
     folder = media_at(media)
@@ -308,11 +304,13 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
 def _metric_names(given: Any) -> tuple[str, ...]:
     """The names of metrics. One over items may be given as itself, or as `path/to/file.py:name`."""
     named = listed(given)
-    if all(isinstance(one, str) and not is_file_address(one) for one in named):
+    if all(isinstance(one, str) and not core.is_file_address(one) for one in named):
         return tuple(map(str, named))
     from proctor.metrics import put_over_items
 
-    return tuple(one if isinstance(one, str) and not is_file_address(one) else put_over_items(one) for one in named)
+    return tuple(
+        one if isinstance(one, str) and not core.is_file_address(one) else put_over_items(one) for one in named
+    )
 
 
 def options_of(where: Stored, given: Any) -> Options:

@@ -357,17 +357,16 @@ def _refuse_old(benchmark: str, more: list[str]) -> None:
 
 def _official(benchmark: str) -> Any:
     """A function that computes the benchmark's own audit figures: of one metric, or by name of several."""
-    from proctor.audits import CorrelationSettings
+    from proctor.audits import OFFICIAL_AUDITS, CorrelationSettings
     from proctor.audits import audit as audit_of
-    from proctor.core import reader_or_default
 
-    reader = reader_or_default(benchmark)
-    if not reader.audit_figures:
+    official = OFFICIAL_AUDITS.of(benchmark)
+    if official is None:
         raise UsageError(f"{benchmark!r} has no protocol of its own. Leave --protocol official out.")
     settings = CorrelationSettings(draws=0)
 
     def figures(found: AuditReport) -> Any:
-        of = {metric.name: reader.official_audit(audit_of(found.table, metric, settings)) for metric in found.metrics}
+        of = {metric.name: official(audit_of(found.table, metric, settings)) for metric in found.metrics}
         return of if len(of) > 1 else of[found.metrics[0].name]
 
     return figures

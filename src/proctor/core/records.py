@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from proctor.core.formats.thoughts import without_thoughts
 from proctor.core.validation import FrozenModel, KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
@@ -119,6 +118,8 @@ class Answer(FrozenModel):
         >>> Answer(item_id="q1", text="<think>The cortex is thin.</think>The left kidney.").wording
         'The left kidney.'
         """
+        from proctor.core.formats.thoughts import without_thoughts
+
         return self.parsed if isinstance(self.parsed, str) else without_thoughts(self.text)
 
 

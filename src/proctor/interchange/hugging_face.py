@@ -22,7 +22,7 @@ from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_r
 from proctor.interchange.export_source import ExportSource, Written, check_origin, copy_media, model_of
 from proctor.interchange.licences import hub_licence
 from proctor.metrics import code_scorers
-from proctor.results import Result
+from proctor.results import OFFICIAL_SUMMARIES, Result
 
 _PLAIN = re.compile(r"[^\w.-]+", re.ASCII)
 FRAMEWORK = "proctor"
@@ -230,7 +230,7 @@ def _settings(source: ExportSource, form: RowForm) -> tuple[dict[str, Any], list
         dropped.append(f"the headline {card.headline}: it comes from {card.name}'s own scorers")
     if card.rating is not None:
         dropped.append("the dimensions that people rate on: a dataset folder has none")
-    if reader.prompts or reader.briefing or reader.protocols or card.published:
+    if reader.prompts or reader.briefing or card.read_by in OFFICIAL_SUMMARIES.names() or card.published:
         dropped.append(
             f"prompts, definitions, official summary and published rows of {card.name}: its package has them"
         )

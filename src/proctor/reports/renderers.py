@@ -16,13 +16,12 @@ from rich.markup import escape
 
 from proctor.core import Table, clean, thousands
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
-from proctor.reports.charts import LeaderboardChart, chart_html
-from proctor.reports.figures import SvgCanvas
-from proctor.reports.packing import BrowserData, compact
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+    from proctor.reports.packing import BrowserData
 
 _GAP = 2
 
@@ -187,6 +186,8 @@ def embedded_json(value: Any) -> str:
     >>> embedded_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
+    from proctor.reports.packing import compact
+
     return compact(value).translate(_UNSAFE)
 
 
@@ -224,6 +225,8 @@ def _plain_json(data: BrowserData) -> str:
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
+    from proctor.reports.charts import LeaderboardChart, chart_html
+
     environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters |= {"clean": clean, "thousands": thousands, "marker": _marker, "chart": chart_html}
     environment.tests |= {
@@ -236,6 +239,8 @@ def _template() -> Template:
 def _marker(x: float, series: int) -> Markup:
     """The marker of a series in a row that is 16 pixels high."""
     from markupsafe import Markup
+
+    from proctor.reports.figures import SvgCanvas
 
     canvas = SvgCanvas(140, 16)
     canvas.marker(x, 8, series, 7)

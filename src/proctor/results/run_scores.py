@@ -19,27 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Item, Metric, Status
+from proctor import stats
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status
 from proctor.judges import UNRESOLVED
 from proctor.results.arrays import FacetSlices, Ints, ItemTable, Outcomes, Series, load_outcomes, load_series
 from proctor.runs import CODE, BenchmarkCard, Run, Store, refuse_out_of_range
-from proctor.stats import (
-    Difference,
-    Estimate,
-    Floats,
-    Rank,
-    RankReadings,
-    Resampling,
-    paired_difference,
-    rank_sums,
-    rank_systems,
-    ratio,
-    slice_means,
-    sums_difference,
-)
 
 if TYPE_CHECKING:
+    from proctor.core import Item
     from proctor.metrics import ItemSums, MetricOverItems
+    from proctor.stats import Difference, Estimate, Floats, Rank, Resampling
 
 BOTH = "both"
 """The policy of a range: no policy is chosen."""
@@ -138,14 +127,14 @@ class RunScores:
         times = items.units(self.metric, where)
         where = np.repeat(where, times)
         codes = np.repeat(slices.codes[pairs], times)
-        return slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
+        return stats.slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
 
     def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
         """The paired difference to another run, on the items that both have a value for."""
         a, b = self.values(policy), other.values(policy)
         both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
         units = np.repeat(both, items.units(self.metric, both))
-        return paired_difference(a[units], b[units], items.group[units], plan)
+        return stats.paired_difference(a[units], b[units], items.group[units], plan)
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
@@ -154,7 +143,9 @@ class RunScores:
         where = np.flatnonzero(common)
         where = np.repeat(where, items.units(metric, where))
         values = np.stack([run.scores[where] for run in runs.values()])
-        return rank_systems(values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan)
+        return stats.rank_systems(
+            values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan
+        )
 
     @classmethod
     def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
@@ -171,7 +162,7 @@ class RunScores:
                 if (name, metric.low) not in place or np.any(one.lacking[where]):
                     rows.append(one.filled(value).scores[where])
                 place[name, value] = len(rows) - 1
-        known = RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
+        known = stats.RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
             return dict(zip(reading, known.of([place[item] for item in reading.items()]), strict=True))
@@ -366,7 +357,7 @@ class RunSums(RunScores):
             rows = np.sort(slices.items[(slices.codes == code) & there[slices.items]])
             groups = items.group[rows]
             one = _sums([self], rows)
-            nothing = Estimate(None, None, None, len(rows), len(np.unique(groups)))
+            nothing = stats.Estimate(None, None, None, len(rows), len(np.unique(groups)))
             found.append(nothing if one is None else one.estimate(groups, plan).estimate)
         return found
 
@@ -376,12 +367,12 @@ class RunSums(RunScores):
         rows = np.flatnonzero(~np.isnan(self.values(policy)) & ~np.isnan(other.values(policy)))
         groups, one = items.group[rows], _sums([self, other], rows)
         if one is None:
-            return Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
+            return stats.Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
         (first, second), (here, there) = np.split(one.columns, 2), np.split(one.there, 2)
         first, second, groups = first[here & there], second[here & there], groups[here & there]
         if one.statistic is None:
-            return paired_difference(first, second, groups, plan)
-        return sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
+            return stats.paired_difference(first, second, groups, plan)
+        return stats.sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
@@ -395,7 +386,7 @@ class RunSums(RunScores):
             columns, statistic = np.stack([columns, one.there], axis=1), _mean
         tables, better = np.split(columns, len(everyone)), one.metric.higher_is_better
         some = np.logical_or.reduce(np.split(one.there, len(everyone)))
-        return rank_sums(
+        return stats.rank_sums(
             [table[some] for table in tables],
             *(list(runs), items.group[rows[some]], statistic, one.outcomes),
             higher_is_better=better,
@@ -421,7 +412,7 @@ def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
 
 
 def _mean(sums: Floats) -> Floats:
-    return ratio(sums[:, 0], sums[:, 1])
+    return stats.ratio(sums[:, 0], sums[:, 1])
 
 
 def corpus_names(items: ItemTable) -> list[str]:

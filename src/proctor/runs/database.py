@@ -33,7 +33,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from proctor.core import InputError, first_problem, near_path, when_gone
+from proctor import core
+from proctor.core import InputError
 from proctor.runs import schema
 
 READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
@@ -74,7 +75,7 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
     `InputError` if there is no store (unless `create`), the file is no store, or a newer Proctor wrote it.
     """
     engine, expected = _engine(store, create=create), "a store"
-    when_gone(engine, _give_back, weakref.ref(engine))
+    core.when_gone(engine, _give_back, weakref.ref(engine))
     try:
         with reading(engine) as connection:
             ready = _is_ready(connection, str(shown_url(store)), create=create)
@@ -147,7 +148,7 @@ def damaged(shown: str, error: Exception) -> DamagedStoreError:
     if isinstance(error, DBAPIError):
         found = str(error.orig).strip() or type(error.orig).__name__
     elif isinstance(error, ValidationError):
-        found = f"a damaged row ({first_problem(error)})"
+        found = f"a damaged row ({core.first_problem(error)})"
     else:
         found = f"a damaged row ({type(error).__name__}: {error})"[:200]
     return DamagedStoreError(
@@ -187,7 +188,7 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         path = Path(make_url(text).database or "") if "://" in text else Path(text)
         if path.is_dir() or (not create and not path.is_file()):
             found = "a folder" if path.is_dir() else "no such file"
-            raise InputError(path, found=found, expected=f"a store{'' if path.is_dir() else near_path(path)}")
+            raise InputError(path, found=found, expected=f"a store{'' if path.is_dir() else core.near_path(path)}")
         path.parent.mkdir(parents=True, exist_ok=True)
     except (ArgumentError, ValueError) as error:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error

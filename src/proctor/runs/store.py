@@ -10,17 +10,17 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import DBAPIError
 
+from proctor import core
 from proctor.core import (
     Answer,
     Benchmark,
     InputError,
-    Item,
     Judgement,
     Metric,
     Score,
@@ -48,6 +48,9 @@ from proctor.runs.database import (
 from proctor.runs.leases import RunLease, at_work, owner, shared_run
 from proctor.runs.run_identity import changed_settings, same_run, with_servers
 from proctor.runs.schema import BenchmarkCard
+
+if TYPE_CHECKING:
+    from proctor.core import Item
 
 ORACLE = "oracle_baseline"
 """The setting of a run that says whether its system uses the reference answers."""
@@ -183,7 +186,7 @@ class Store:
         with self.reading() as connection:
             known = self._benchmark(connection, benchmark)
             query = select(table.c.body).where(table.c.benchmark == known["id"]).order_by(table.c.position)
-            return [Item.model_validate_json(body) for body in connection.scalars(query)]
+            return [core.Item.model_validate_json(body) for body in connection.scalars(query)]
 
     def set_flags(self, benchmark: str, name: str, values: dict[str, str]) -> None:
         """Replaces one derived facet (such as `guessable`) of a benchmark's items."""
