@@ -21,7 +21,7 @@ from proctor.results import Options, Result, compared, item_history, leaderboard
 from proctor.runs import Run, Store, decide, judge_all, schema, write_open
 from proctor.runs.unresolved import DecisionCounts, open_answers
 from proctor.stats import RankingPlan
-from proctor.tasks.focus import official as program
+from proctor.tasks.focus import toolkit_summary as program
 from tests.support.panelled_store import PANEL, panelled
 from tests.support.program import proctor, within
 

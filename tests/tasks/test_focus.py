@@ -18,7 +18,7 @@ from proctor.core import BENCHMARKS, NO_ANSWER, Benchmark, InputError, Item, Rec
 from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, PatternFormat, TimestampsFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import READER
-from proctor.tasks.focus import official as program
+from proctor.tasks.focus import toolkit_summary as program
 from proctor.tasks.focus.native import (
     NativeReference,
     NativeRequest,

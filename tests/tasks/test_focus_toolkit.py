@@ -14,7 +14,7 @@ from proctor.core import Answer, Benchmark, InputError, Item, Status
 from proctor.core.formats import FreeTextFormat
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import READER
-from proctor.tasks.focus import official as program
+from proctor.tasks.focus import toolkit_summary as program
 from proctor.tasks.focus.builder import build_focus
 from proctor.tasks.focus.native import NativeResponse, write_native
 from proctor.tasks.focus.plan import FocusPlan

@@ -119,7 +119,7 @@ def repair_items(
     several = set(left_out)
     asked = len(choices)
     search = _search(choices, several, settings, beside, [*items, *beside], encode)
-    choices, texts = search.choices, search.texts
+    choices, texts = list(search.choices), search.texts
     unfit: set[int] = set()  # spare rows without a question that they could serve
     quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
