@@ -24,6 +24,7 @@ def former(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     with engine.begin() as connection:
         for name in ADDED[:2]:
             connection.execute(text(f"drop table {name}"))
+        connection.execute(text("alter table runs rename column owned_until to owner_seen"))
         connection.execute(text("update meta set value = '1' where key = 'version'"))
     engine.dispose()
     return url
@@ -73,5 +74,5 @@ def test_versions_that_never_were_are_refused(former: str, version: str) -> None
     with engine.begin() as connection:
         connection.execute(text(f"update meta set value = '{version}' where key = 'version'"))
     engine.dispose()
-    with pytest.raises(InputError, match=f"found a store of version {version}, expected version 2 or older"):
+    with pytest.raises(InputError, match=f"found a store of version {version}, expected version 3 or older"):
         open_engine(former, create=False)

@@ -23,11 +23,11 @@ from sqlalchemy import Connection, text
 
 from proctor.core import Answer, InputError, Item, generator
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Limits, Run, RunLostError, RunTakenError, Store, Tally, evaluation_content, leases
+from proctor.runs import Limits, Run, RunLostError, RunTakenError, Store, Tally, evaluation_content, leases, run_leases
 from proctor.runs.database import StoreAwayError, machine_time
 from proctor.runs.engine import Job, ask_all
 from proctor.runs.journal import UnwrittenError
-from proctor.runs.leases import state_of, this_process
+from proctor.runs.run_leases import state_of, this_process
 from proctor.runs.unwritten import add_unwritten
 from tests.conftest import missing
 from tests.runs.test_engine import Scripted
@@ -245,9 +245,9 @@ def test_a_process_is_known_by_its_start_and_only_in_its_own_namespace() -> None
     assert state_of(replace(here, started="1")) == "gone"  # another one had its number
     assert state_of(replace(here, place="another boot/1")) == "unknown"
     with subprocess.Popen(["sleep", "600"]) as child:
-        who = replace(here, pid=child.pid, started=leases._status(child.pid)[1])
+        who = replace(here, pid=child.pid, started=run_leases._status(child.pid)[1])
         os.kill(child.pid, signal.SIGSTOP)
-        until(lambda: leases._status(child.pid)[0] == "T")
+        until(lambda: run_leases._status(child.pid)[0] == "T")
         assert state_of(who) == "unknown"
         child.kill()
         child.wait()
@@ -257,8 +257,8 @@ def test_a_process_is_known_by_its_start_and_only_in_its_own_namespace() -> None
 def ask_in_a_process(url: str, place: str, log: str) -> None:
     """A process of another container, which owns the run as soon as it can, with leases of a second. Its exit code is 3
     when it loses the run."""
-    leases.LEASE_S, leases.RunLease.every_s = 1.0, 0.25
-    leases._place = lambda _: place  # type: ignore[assignment]
+    leases.LEASE_S = 1.0
+    run_leases._place = lambda _: place  # type: ignore[assignment]
     store = Store(url)
     run = store.runs("toy")[0]
 

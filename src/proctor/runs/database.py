@@ -71,7 +71,8 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
 
     `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. Connections are closed at
     the end of the program at the latest; the last process to close a file leaves everything in that one file. Raises
-    `InputError` if there is no store (unless `create`), the file is no store, or a newer Proctor wrote it.
+    `InputError` if there is no store (unless `create`), the file is no store, or a newer Proctor wrote it, and
+    `StoreAwayError` if it can't be used for now.
     """
     engine, expected = _engine(store, create=create), "a store"
     when_gone(engine, _give_back, weakref.ref(engine))
@@ -85,6 +86,8 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
     except (DBAPIError, ValueError) as error:  # ValueError: a name that no file can have
         engine.dispose()
         reason = getattr(error, "orig", error)
+        if (gone := away(str(shown_url(store)), error, engine.dialect.name)) is not None:
+            raise gone from error
         found = str(reason).strip() or type(reason).__name__
         kind = DamagedStoreError if _MALFORMED in found else InputError
         raise kind(shown_url(store), found=found, expected=expected) from error

@@ -21,7 +21,7 @@ from proctor.runs.bulk_sql import in_parts, insert_rows
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-VERSION = 2
+VERSION = 3
 
 REJECTED = "rejected"
 """The key of an answer's `extra` for a rejection that a retry can't mend: the kind of `ProctorError.rejected`."""
@@ -87,7 +87,7 @@ runs = sa.Table(
     sa.Column("settings", sa.JSON, nullable=False),
     time_column("created"),
     sa.Column("owner", sa.Text, nullable=False, default=""),
-    sa.Column("owner_seen", sa.Float, nullable=False, default=0.0),
+    sa.Column("owned_until", sa.Float, nullable=False, default=0.0),
     sa.UniqueConstraint("benchmark", "system", "condition"),
 )
 
@@ -482,5 +482,10 @@ def _shared_runs(operations: Operations) -> None:
     )
 
 
-STEPS: dict[int, Callable[[Operations], None]] = {1: _shared_runs}
+def _leases(operations: Operations) -> None:
+    """From 2 to 3: the end of a run's lease in place of its last beat. Nobody owns a run meanwhile."""
+    operations.execute("alter table runs rename column owner_seen to owned_until")
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {1: _shared_runs, 2: _leases}
 """The step from each version to the next. A step never changes once it has been released, whatever the tables above are."""
