@@ -194,7 +194,7 @@ class _Replies:
                 if gone is None or time.monotonic() > ends:
                     return False, error_line(error)[:500]
             if not told:
-                self.tell(f"the scorer waits for {error_line(gone)}"[:500])
+                self.tell(f"the scorer waits for {gone}"[:500])
                 told = True
             time.sleep(_REST_S)
 
