@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proctor.runs.database import (
         LOCK_WAIT,
         DamagedStoreError,
+        check_version,
         machine_time,
         open_engine,
         reading,
@@ -87,7 +88,7 @@ __all__ = [
     "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements", "Plan", "PlanOptions", "Probe",
     "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run", "RunEstimate", "RunLostError",
     "RunTakenError", "SecondJudgements", "Store", "Tally", "add_baselines", "add_recorded_scores", "answer_from_row",
-    "ask", "check_file", "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores",
+    "ask", "check_file", "check_given_name", "check_store", "check_version", "chosen_items", "chosen_runs", "count_scores",
     "database_clock", "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs",
     "delete_scores", "disqualify", "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column",
     "import_answers", "import_systems", "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers",
