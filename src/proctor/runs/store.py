@@ -339,8 +339,11 @@ class Store:
                 on_disk = [there.get(_answer_key(one)) == one for one in answers]
             scores: list[dict[str, Any]] = []
             for (run, answer, given), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
-                ids, key = self.item_numbers(run.benchmark), {"repetition": answer.repetition}
-                scores.extend(schema.score_row(run.id, ids[score.item_id], score) | key for score in given if own)
+                ids = self.item_numbers(run.benchmark)
+                new = [schema.score_row(run.id, ids[score.item_id], score) for score in given if own]
+                for row in new:
+                    row["repetition"] = answer.repetition
+                scores += new
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
         return on_disk
 
@@ -439,7 +442,7 @@ class Store:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
             found, expected = f"no benchmark {name!r}", "a store with answers: run something first"
             if not names and connection.scalar(select(func.count()).select_from(schema.judgements)):
-                # `judge mediqa-eval --judgements FILE` stores judgements without answers.
+                # `store delete --all` keeps judgements without answers.
                 found = "judgements and no answers"
                 expected = f"answers beside them: proctor import {shell_word(name)} PATH --data FOLDER --store {shell_word(self.shown)}"
             raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
