@@ -347,7 +347,9 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     cut_off_or_not = case(((table.c.readable == 0) & table.c.extra.contains('"cut_off": true'), "1"), else_="0")
     joined = cast(table.c.item, Text) + code + readable_or_not + lacking + cut_off_or_not
     with store.reading() as connection:
-        most, others = parted_numbers(connection, [(table.c.item, usual), (joined, ~usual)], schema.repetition_of(table, run.id))
+        most, others = parted_numbers(
+            connection, [(table.c.item, usual), (joined, ~usual)], schema.repetition_of(table, run.id)
+        )
     rows = np.concatenate([most * 10_000 + STATUS_CODES[Status.ANSWERED.value] * 1000 + 100, others])
     position, inside = _places(rows // 10_000, items)
     rows = rows[inside]
@@ -387,7 +389,9 @@ def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
     """A mask of the items whose answer has a latency."""
     table = schema.answers
     with store.reading() as connection:
-        numbers = whole_numbers(connection, table.c.item, schema.repetition_of(table, run.id) & table.c.model_s.is_not(None))
+        numbers = whole_numbers(
+            connection, table.c.item, schema.repetition_of(table, run.id) & table.c.model_s.is_not(None)
+        )
     found = np.zeros(len(items), dtype=np.bool_)
     found[_places(numbers, items)[0]] = True
     return found

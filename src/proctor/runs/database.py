@@ -344,7 +344,9 @@ def _alone(connection: Connection) -> None:
 
 
 def _check_version(connection: Connection, shown: str) -> None:
-    check_version(connection, shown, "a store", schema.VERSION, "version", "make it again (proctor run, proctor import)")
+    check_version(
+        connection, shown, "a store", schema.VERSION, "version", "make it again (proctor run, proctor import)"
+    )
 
 
 def check_version(connection: Connection, shown: str, what: str, version: int, key: str, again: str) -> bool:

@@ -396,14 +396,7 @@ class Store:
         return found
 
     def score_rows(
-        self,
-        run: Run,
-        *,
-        scorer: str = "",
-        metric: str = "",
-        item: str = "",
-        judged: bool = False,
-        repetition: int = 0,
+        self, run: Run, *, scorer: str = "", metric: str = "", item: str = "", judged: bool = False, repetition: int = 0
     ) -> list[Any]:
         """The scores of a run's answers of one repetition, as rows with the fields of `Score`; optionally those of one
         scorer, metric or item, or (with `judged`) those that follow from a judgement."""
@@ -472,7 +465,9 @@ class Store:
             column.name: statement.excluded[column.name] for column in schema.answers.columns if not column.primary_key
         }
         return statement.on_conflict_do_update(
-            index_elements=list(schema.answers.primary_key.columns), set_=new, where=schema.answers.c.status == Status.FAILED.value
+            index_elements=list(schema.answers.primary_key.columns),
+            set_=new,
+            where=schema.answers.c.status == Status.FAILED.value,
         )
 
     @cached_property

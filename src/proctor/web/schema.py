@@ -15,7 +15,6 @@ from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from proctor.core import InputError
 from proctor.runs import check_version, id_column, reading, shown_url, store_meta, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
