@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from proctor.api import load
-from proctor.challenges.schema import CHALLENGE_VERSION, FORMER_VERSIONS, metadata
+from proctor.challenges.schema import CHALLENGE_VERSION, metadata
 from proctor.challenges.settings import CHALLENGE_FILE, SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import Benchmark, ConfigurationError, InputError, content_hash, input_bytes, read_bytes
 from proctor.runs import Store, away, database_clock, lease_time, machine_time, reading
@@ -37,7 +37,6 @@ TABLES = StoredTables(
     CHALLENGE_VERSION,
     tuple(metadata.tables.values()),
     tuple((name, "") for name in _LASTING),
-    former=FORMER_VERSIONS,
 )
 """The tables of a challenge, beside those of accounts."""
 

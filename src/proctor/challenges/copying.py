@@ -36,8 +36,6 @@ def copy_store(source: str, target: str) -> CopiedStore:
     first = open_engine(source, create=False)
     try:
         kinds = [tables for tables in (ACCOUNT_TABLES, REVIEW_TABLES, TABLES) if tables.are_in(first)]
-        for tables in kinds:
-            tables.prepare(first)  # with the columns of this version
         second = open_engine(target if "://" in target else private_store(Path(target)), create=True)
         try:
             return _copied(first, second, kinds, shown_url(source), shown_url(target))

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from proctor.runs import id_column, time_column
 
 CHALLENGE_VERSION = 2
-FORMER_VERSIONS = (1,)  # without descriptions, and without the reason of a team's disqualification
 
 metadata = sa.MetaData()
 

@@ -33,6 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from proctor import __version__
 from proctor.core import InputError, first_problem, near_path, when_gone
 from proctor.runs import schema
 
@@ -43,6 +44,9 @@ _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
 _SYNCHRONOUS = "FULL"  # commits survive a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
+
+MADE_BY = "made_by"
+"""The key in a store's `meta` of the version of Proctor that made it."""
 
 LOCK_WAIT = "lock_wait_s"
 """An execution option of an engine or a connection: how many seconds a transaction waits for a lock."""
@@ -71,7 +75,7 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
 
     `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. Connections are closed at
     the end of the program at the latest; the last process to close a file leaves everything in that one file. Raises
-    `InputError` if there is no store (unless `create`), the file is no store, or a newer Proctor wrote it, and
+    `InputError` if there is no store (unless `create`), the file is no store, or its tables have another version. Raises
     `StoreAwayError` if it can't be used for now.
     """
     engine, expected = _engine(store, create=create), "a store"
@@ -314,9 +318,10 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
-    """Whether the tables are those of this version."""
+    """Whether the tables are there. Raises `InputError` for those of another version."""
     if connection.dialect.has_table(connection, "meta"):
-        return _version(connection, shown) == schema.VERSION
+        _check_version(connection, shown)
+        return True
     if not create:
         raise InputError(shown, found="no Proctor tables", expected="a store")
     if connection.dialect.has_table(connection, "answers"):
@@ -325,30 +330,40 @@ def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
 
 
 def _prepare(connection: Connection, shown: str) -> None:
-    """Creates or upgrades the tables, unless another process has just done so."""
+    """Creates the tables, unless another process has just done so."""
     _alone(connection)
-    if not connection.dialect.has_table(connection, "meta"):
-        schema.metadata.create_all(connection)
-        connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
-    elif (version := _version(connection, shown)) < schema.VERSION:
-        schema.migrate(connection, version)
+    if connection.dialect.has_table(connection, "meta"):
+        _check_version(connection, shown)
+        return
+    schema.metadata.create_all(connection)
+    made = {"version": str(schema.VERSION), MADE_BY: __version__}
+    connection.execute(insert(schema.meta), [{"key": key, "value": value} for key, value in made.items()])
 
 
 def _alone(connection: Connection) -> None:
-    """Lets one process at a time create or change tables; SQLite's transactions do so anyway."""
+    """Lets one process at a time create tables; SQLite's transactions do so anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
 
 
-def _version(connection: Connection, shown: str) -> int:
-    version = connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "version")).scalar()
-    if version is None or not _DIGITS.fullmatch(version) or not 0 < int(version) <= schema.VERSION:
-        raise InputError(
-            shown,
-            found=f"a store of version {version}",
-            expected=f"version {schema.VERSION} or older: update Proctor to read it",
-        )
-    return int(version)
+def _check_version(connection: Connection, shown: str) -> None:
+    check_version(
+        connection, shown, "a store", schema.VERSION, "version", "make it again (proctor run, proctor import)"
+    )
+
+
+def check_version(connection: Connection, shown: str, what: str, version: int, key: str, again: str) -> bool:
+    """Whether a database has the tables of `what`, whose version its `meta` has under `key`. Raises `InputError` for any
+    other version than this: tables are not converted. `again` says how an older database is replaced."""
+    known = dict(iter(connection.execute(select(schema.meta.c.key, schema.meta.c.value))))
+    found = known.get(key)
+    if found == str(version) or (found is None and what != "a store"):
+        return found is not None
+    shown_version = "unknown version" if found is None else f"version {found[:20]}"
+    former = bool(found and _DIGITS.fullmatch(found) and 0 < int(found) < version)
+    program = f"Proctor {known[MADE_BY][:20]}, which made it" if MADE_BY in known else "the Proctor that made it"
+    way = f"{again}, or open it with {program}" if former else "update Proctor to open it"
+    raise InputError(shown, found=f"{what} of {shown_version}", expected=f"version {version}: {way}")
 
 
 def clock(connection: Connection) -> float:

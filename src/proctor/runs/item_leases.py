@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
-from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, select, true, update
+from sqlalchemy import ARRAY, Connection, Integer, delete, func, literal, or_, select, true, tuple_, update
 
 from proctor.core import Answer, FrozenModel, InputError, Item, Status, first_problem, generator
 from proctor.runs import schema
@@ -69,14 +69,14 @@ def text_hash(text: str) -> str:
 
 
 def place_order(store: Store, order: Order, parcels: Iterable[str], runs: Iterable[tuple[Run, int]]) -> None:
-    """Stores an order for these runs (each with its number of items) and the texts that it names. It replaces a former
+    """Stores an order for these runs (each with its number of answers) and the texts that it names. It replaces a former
     order of the same run."""
     body = order.model_dump_json()
     texts = {text_hash(text): text for text in (body, *parcels)}
     kept, table = store.upsert(schema.parcels), schema.orders
     placed = store.upsert(table)
-    new = {"parcel": placed.excluded.parcel, "items": placed.excluded["items"]}
-    rows = [{"run": run.id, "parcel": text_hash(body), "items": count} for run, count in runs]
+    new = {"parcel": placed.excluded.parcel, "answers": placed.excluded.answers}
+    rows = [{"run": run.id, "parcel": text_hash(body), "answers": count} for run, count in runs]
     with store.writing() as connection:
         connection.execute(
             kept.on_conflict_do_nothing(index_elements=["sha256"]),
@@ -92,7 +92,7 @@ def open_orders(store: Store) -> list[OpenOrder]:
     with store.reading() as connection:
         rows = connection.execute(select(schema.orders).order_by(schema.orders.c.run)).all()
     for row in rows:
-        if row.run in runs and store.count_answers(runs[row.run])[0] < row.items:
+        if row.run in runs and store.count_answers(runs[row.run])[0] < row.answers:
             found.setdefault(row.parcel, []).append(runs[row.run])
     return [OpenOrder(key, _read(store, key), tuple(own)) for key, own in found.items()]
 
@@ -156,8 +156,8 @@ class ItemClaims(Lease):
         """The items without an answer at this moment."""
         table, answers = schema.claims, schema.answers
         with self._store.reading() as connection:
-            done = (answers.c.run == run.id) & (answers.c.status != Status.FAILED.value)
-            live = (table.c.run == run.id) & ITEMS.in_force(clock_of(self._store.dialect))
+            done = schema.repetition_of(answers, run.id) & (answers.c.status != Status.FAILED.value)
+            live = schema.repetition_of(table, run.id) & ITEMS.in_force(clock_of(self._store.dialect))
             settled = set(whole_numbers(connection, answers.c.item, done).tolist())
             busy = set(whole_numbers(connection, table.c.item, live & (table.c.worker != RESTING)).tolist())
             resting = set(whole_numbers(connection, table.c.item, live & (table.c.worker == RESTING)).tolist())
@@ -188,22 +188,25 @@ class ItemClaims(Lease):
         now, numbers = clock_of(self._store.dialect), self._listed(sorted(names))  # sorted, against deadlocks
         with self._store.writing() as connection:
             refuse_owned(connection, [run.id], self._store.shown, share=True)
-            columns = ["run", "item", "worker", "until"]
-            wanted = select(literal(run.id), numbers.c.value, literal(self.worker), now + self.lease_s).where(true())
+            columns = ["run", "item", "repetition", "worker", "until"]
+            mine_until = literal(self.worker), now + self.lease_s
+            wanted = select(literal(run.id), numbers.c.value, literal(0), *mine_until).where(true())
             new = self._store.upsert(table).from_select(columns, wanted)
             statement = new.on_conflict_do_update(
-                index_elements=["run", "item"],
+                index_elements=list(table.primary_key.columns),
                 set_={"worker": new.excluded.worker, "until": new.excluded.until},
                 # Its own claims, too: one that was made and not confirmed is made again.
                 where=or_(~ITEMS.in_force(now), ITEMS.of(self.worker)),
             )
             mine = set(connection.scalars(statement.returning(table.c.item)))
             # Claim first, then look: an answer that came in between is seen here.
-            done = select(answers.c.item).where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            answered = schema.repetition_of(answers, run.id), answers.c.status != Status.FAILED.value
+            done = select(answers.c.item).where(*answered)
             own = self._listed(sorted(mine))
             settled = set(connection.scalars(done.where(answers.c.item.in_(select(own.c.value)))))
             if settled:
-                connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(sorted(settled))))
+                own_run = schema.repetition_of(table, run.id)
+                connection.execute(delete(table).where(own_run, table.c.item.in_(sorted(settled))))
         return [name for number, name in names.items() if number in mine - settled]
 
     def _listed(self, numbers: Sequence[int]) -> Any:
@@ -234,18 +237,20 @@ class ItemClaims(Lease):
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written in this transaction: those whose claim this worker still has. The claim
         ends; the other items belong to another worker by now."""
-        table, places = schema.claims, dict[tuple[int, bool], list[int]]()
-        numbers = [self._store.item_numbers(run.benchmark)[answer.item_id] for run, answer in answers]
-        for (run, answer), number in zip(answers, numbers, strict=True):
-            places.setdefault((run.id, answer.status is Status.FAILED), []).append(number)
+        table, places = schema.claims, dict[tuple[int, bool], list[tuple[int, int]]]()
+        keys = [(self._store.item_numbers(run.benchmark)[one.item_id], one.repetition) for run, one in answers]
+        for (run, answer), key in zip(answers, keys, strict=True):
+            places.setdefault((run.id, answer.status is Status.FAILED), []).append(key)
         rest = {"worker": RESTING, "until": clock(connection) + _REST_S}
-        mine = set[tuple[int, int]]()
+        mine = set[tuple[int, int, int]]()
         for (run_id, failed), some in places.items():
             for part in in_parts(sorted(some)):
-                own = (table.c.run == run_id, table.c.item.in_(part), ITEMS.of(self.worker))
+                claimed = tuple_(table.c.item, table.c.repetition).in_(part)
+                own = (table.c.run == run_id, claimed, ITEMS.of(self.worker))
                 ended = update(table).where(*own).values(rest) if failed else delete(table).where(*own)
-                mine |= {(run_id, scalar) for scalar in connection.scalars(ended.returning(table.c.item))}
-        found = [(run.id, number) in mine for (run, _), number in zip(answers, numbers, strict=True)]
+                gone = connection.execute(ended.returning(table.c.item, table.c.repetition))
+                mine |= {(run_id, row.item, row.repetition) for row in gone}
+        found = [(run.id, *key) in mine for (run, _), key in zip(answers, keys, strict=True)]
         self.stale += found.count(False)
         return found
 

@@ -15,8 +15,7 @@ from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from proctor.core import InputError
-from proctor.runs import id_column, reading, shown_url, store_meta, time_column
+from proctor.runs import check_version, id_column, reading, shown_url, store_meta, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -158,7 +157,7 @@ trail = sa.Table(
     metadata,
     id_column(),
     time_column("at"),
-    _account(nullable=True),
+    sa.Column("person", sa.String(40)),  # the pseudonym; null: the shell, or nobody (readings that agree)
     sa.Column("action", sa.String(40), nullable=False),
     sa.Column("subject", sa.Text, nullable=False),
     sa.Column("detail", sa.JSON, nullable=False),
@@ -218,7 +217,6 @@ $$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
 class StoredTables:
     """Tables beside a store's own, whose version is in the store's `meta` under `key`. Triggers protect the rows of the
     tables in `lasting` from change and deletion, always or under a condition (SQL, of the row `old`); `views` are SQL.
-    Stores of the `former` versions get the tables and columns that are new, and the present version.
     """
 
     what: str
@@ -227,54 +225,33 @@ class StoredTables:
     tables: tuple[sa.Table, ...]
     lasting: tuple[tuple[str, str], ...] = ()
     views: tuple[str, ...] = ()
-    former: tuple[int, ...] = ()
 
     def prepare(self, engine: sa.Engine) -> None:
-        """Creates missing tables and missing newer columns. Raises `InputError` where a newer Proctor wrote them."""
-        with reading(engine) as connection:
-            if self._stored(connection) == str(self.version) and self._are_complete(connection):
-                return
+        """Creates the tables where they are missing. Raises `InputError` for those of another version."""
+        if self.are_in(engine):
+            return
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
-            if self._stored(connection) is not None:
-                self._create(connection)
-                _add_new_columns(connection, self.tables)
-                present = sa.update(store_meta).where(store_meta.c.key == self.key)
-                connection.execute(present.values(value=str(self.version)))
+            if self._are_known(connection):
                 return
-            self._create(connection)
+            self.tables[0].metadata.create_all(connection, tables=self.tables)
             for statement in (*self.views, *_triggers(connection, self.lasting)):
                 connection.execute(sa.text(statement))
             connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
 
     def are_in(self, engine: sa.Engine) -> bool:
-        """Whether a store has these tables. Raises `InputError` where a newer Proctor wrote them."""
+        """Whether a store has these tables. Raises `InputError` for those of another version."""
         with reading(engine) as connection:
-            return self._stored(connection) is not None
+            return self._are_known(connection)
 
-    def _create(self, connection: sa.Connection) -> None:
-        self.tables[0].metadata.create_all(connection, tables=self.tables)
-
-    def _are_complete(self, connection: sa.Connection) -> bool:
-        """Whether the tables and columns that are newer than the store are there, too."""
-        known = set(sa.inspect(connection).get_table_names())
-        return known.issuperset(table.name for table in self.tables) and not _new_columns(connection, self.tables)
-
-    def _stored(self, connection: sa.Connection) -> str | None:
-        """The version that is stored; None where there are no tables yet."""
-        version = connection.execute(sa.select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
-        if version is not None and version not in map(str, (self.version, *self.former)):
-            raise InputError(
-                shown_url(str(connection.engine.url)),
-                found=f"{self.what} of version {version[:20]}",
-                expected=f"version {self.version}: update Proctor to open it",
-            )
-        return None if version is None else str(version)
+    def _are_known(self, connection: sa.Connection) -> bool:
+        shown = shown_url(str(connection.engine.url))
+        return check_version(connection, shown, self.what, self.version, self.key, "start over in another store")
 
 
 ACCOUNT_TABLES = StoredTables(
-    "accounts", "accounts_version", 1, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
+    "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
 )
 """The tables of every site."""
 
@@ -289,32 +266,15 @@ REVIEW_TABLES = StoredTables(
 """A review's own tables."""
 
 
-def _new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> list[sa.Column[object]]:
-    """Columns that are newer than the stored tables. They are nullable, so that an older Proctor can go on, too."""
-    inspector = sa.inspect(connection)
-    known = {table.name: {found["name"] for found in inspector.get_columns(table.name)} for table in tables}
-    return [column for table in tables for column in table.columns if column.name not in known[table.name]]
-
-
-def _add_new_columns(connection: sa.Connection, tables: tuple[sa.Table, ...]) -> None:
-    for new in _new_columns(connection, tables):
-        kind = new.type.compile(connection.dialect)
-        connection.execute(sa.text(f"alter table {new.table.name} add column {new.name} {kind}"))
-
-
 def prepare_accounts(engine: sa.Engine) -> None:
-    """Creates the tables of accounts and the trail where they are missing.
-
-    Raises `InputError` where a newer Proctor wrote them.
-    """
+    """Creates the tables of accounts and the trail where they are missing. Raises `InputError` for those of another
+    version."""
     ACCOUNT_TABLES.prepare(engine)
 
 
 def prepare(engine: sa.Engine) -> None:
-    """Creates a review's tables, view and triggers where they are missing.
-
-    Raises `InputError` where a newer Proctor wrote them.
-    """
+    """Creates a review's tables, view and triggers where they are missing. Raises `InputError` for those of another
+    version."""
     prepare_accounts(engine)
     REVIEW_TABLES.prepare(engine)
 
