@@ -30,8 +30,8 @@ from proctor.challenges.submissions import changed_state, submission_row
 from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
 from proctor.metrics import code_scorers
 from proctor.results import load_items, status_counts
-from proctor.runs import Run, Store, StoreAwayError, score_answers
-from proctor.web import one_at_a_time, utc_text
+from proctor.runs import Run, Store, StoreAwayError, one_at_a_time, score_answers
+from proctor.web import utc_text
 
 _SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
 _S = SubmissionState

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         DamagedStoreError,
         StoreAwayError,
         away,
-        check_version,
         machine_time,
         open_engine,
         reading,
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from proctor.runs.reproduction import Remake, ReproducedAnswer, Reproducer, Reproduction, recorded
     from proctor.runs.run_identity import UNSUPPORTED, declare_scorer, refuse_out_of_range
     from proctor.runs.run_leases import RunLostError, RunTakenError
-    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, id_column, time_column
+    from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
     from proctor.runs.schema import meta as store_meta
     from proctor.runs.schema import metadata as store_tables
     from proctor.runs.scoring import (
@@ -81,6 +80,7 @@ if TYPE_CHECKING:
     from proctor.runs.selection import BASELINES, CODE, chosen_runs, known_items, run_name
     from proctor.runs.served import other_model, served_notes
     from proctor.runs.store import ORACLE, Run, Store
+    from proctor.runs.tables import StoredTables, id_column, one_at_a_time, time_column
     from proctor.runs.unresolved import decide, write_open
 else:
     export_lazily(__name__)
@@ -90,15 +90,15 @@ __all__ = [
     "BenchmarkCard", "Codes", "DamagedStoreError", "EvaluationContent", "ItemClaims", "JudgeLimits", "JudgeTally",
     "Lease", "LeasedRows", "Limits", "MergedRows", "NoJudgements", "OpenOrder", "Order", "Outcome", "PaidJudgements",
     "Plan", "PlanOptions", "Probe", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Ruling", "Run",
-    "RunEstimate", "RunLostError", "RunTakenError", "SecondJudgements", "Store", "StoreAwayError", "Tally",
-    "add_baselines", "add_recorded_scores", "answer_from_row", "ask", "away", "beating", "check_file",
-    "check_given_name", "check_store", "check_version", "chosen_items", "chosen_runs", "count_scores", "database_clock",
-    "decide", "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs", "delete_scores", "disqualify",
+    "RunEstimate", "RunLostError", "RunTakenError", "SecondJudgements", "Store", "StoreAwayError", "StoredTables",
+    "Tally", "add_baselines", "add_recorded_scores", "answer_from_row", "ask", "away", "beating", "check_file",
+    "check_given_name", "check_store", "chosen_items", "chosen_runs", "count_scores", "database_clock", "decide",
+    "declare_ratings", "declare_scorer", "delete_benchmark", "delete_runs", "delete_scores", "disqualify",
     "driver_rows", "estimate_runs", "evaluation_content", "execute", "id_column", "import_answers", "import_systems",
     "in_parts", "join", "joined_columns", "judge_all", "keyed_numbers", "keyed_texts", "known_items", "lease_time",
-    "machine_time", "merge_stores", "open_engine", "open_orders", "other_model", "parsed_answer", "parted_numbers",
-    "place_order", "plan", "probe", "read_parcel", "reading", "recorded", "refuse_other_scale", "refuse_out_of_range",
-    "reinstate", "rename_system", "revise_benchmark", "run_name", "run_settings", "score_answers", "score_changed",
-    "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta", "store_tables", "stored_runs",
-    "text_hash", "time_column", "whole_numbers", "write_open",
+    "machine_time", "merge_stores", "one_at_a_time", "open_engine", "open_orders", "other_model", "parsed_answer",
+    "parted_numbers", "place_order", "plan", "probe", "read_parcel", "reading", "recorded", "refuse_other_scale",
+    "refuse_out_of_range", "reinstate", "rename_system", "revise_benchmark", "run_name", "run_settings",
+    "score_answers", "score_changed", "served_notes", "shown_url", "skipped_baselines", "store_files", "store_meta",
+    "store_tables", "stored_runs", "text_hash", "time_column", "whole_numbers", "write_open",
 ]  # fmt: skip

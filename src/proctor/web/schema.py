@@ -9,13 +9,12 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from proctor.runs import check_version, id_column, reading, shown_url, store_meta, time_column
+from proctor.runs import StoredTables, id_column, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -207,49 +206,6 @@ join accounts on accounts.id = readings.account or (
 )
 """
 
-_REFUSE = """
-create or replace function proctor_lasting() returns trigger language plpgsql as
-$$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
-"""
-
-
-@dataclass(frozen=True)
-class StoredTables:
-    """Tables beside a store's own, whose version is in the store's `meta` under `key`. Triggers protect the rows of the
-    tables in `lasting` from change and deletion, always or under a condition (SQL, of the row `old`); `views` are SQL.
-    """
-
-    what: str
-    key: str
-    version: int
-    tables: tuple[sa.Table, ...]
-    lasting: tuple[tuple[str, str], ...] = ()
-    views: tuple[str, ...] = ()
-
-    def prepare(self, engine: sa.Engine) -> None:
-        """Creates the tables where they are missing. Raises `InputError` for those of another version."""
-        if self.are_in(engine):
-            return
-        with engine.begin() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
-            if self._are_known(connection):
-                return
-            self.tables[0].metadata.create_all(connection, tables=self.tables)
-            for statement in (*self.views, *_triggers(connection, self.lasting)):
-                connection.execute(sa.text(statement))
-            connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
-
-    def are_in(self, engine: sa.Engine) -> bool:
-        """Whether a store has these tables. Raises `InputError` for those of another version."""
-        with reading(engine) as connection:
-            return self._are_known(connection)
-
-    def _are_known(self, connection: sa.Connection) -> bool:
-        shown = shown_url(str(connection.engine.url))
-        return check_version(connection, shown, self.what, self.version, self.key, "start over in another store")
-
-
 ACCOUNT_TABLES = StoredTables(
     "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
 )
@@ -289,13 +245,6 @@ def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.C
         engine.dispose()
 
 
-def one_at_a_time(connection: sa.Connection, what: str) -> None:
-    """Waits until no other transaction that does the same is under way, so that what is read stays true until it is
-    written. SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("select pg_advisory_xact_lock(hashtext(:what))"), {"what": f"proctor {what}"})
-
-
 def utc_text(at: datetime) -> str:
     """A time as all tables store it: texts sort as times do.
 
@@ -313,30 +262,3 @@ def new_token() -> str:
 def token_hash(token: str) -> str:
     """The hash by which a secret is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _triggers(connection: sa.Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
-    if connection.dialect.name == "postgresql":
-        return [
-            *([_REFUSE] if lasting else []),
-            *(_postgres_trigger(name, condition) for name, condition in lasting),
-            *(
-                f"create or replace trigger {name}_stay_whole before truncate on {name} "
-                "execute function proctor_lasting()"
-                for name, _ in lasting
-            ),
-        ]
-    return [
-        f"create trigger if not exists {name}_stay_on_{change} before {change} on {name} "
-        f"{f'when {condition} ' if condition else ''}begin select raise(abort, 'rows of {name} stay as they are'); end"
-        for name, condition in lasting
-        for change in ("update", "delete")
-    ]
-
-
-def _postgres_trigger(name: str, condition: str) -> str:
-    when = f"when ({condition}) " if condition else ""
-    return (
-        f"create or replace trigger {name}_stay before update or delete on {name} "
-        f"for each row {when}execute function proctor_lasting()"
-    )
