@@ -46,7 +46,7 @@ def load_answers(store: Store, run: Run, items: ItemTable, places: range) -> dic
     found: dict[int, Answer] = {}
     with store.reading() as connection:
         for numbers in _chunks(items, places):
-            query = select(table).where(table.c.run == run.id, table.c.item.in_(numbers))
+            query = select(table).where(schema.repetition_of(table, run.id), table.c.item.in_(numbers))
             for values in driver_rows(connection, query):
                 row = dict(zip(names, values, strict=True))
                 position = int(items.row_of[row["item"]])
@@ -62,7 +62,7 @@ def load_scores(store: Store, run: Run, items: ItemTable, places: range) -> dict
         for numbers in _chunks(items, places):
             query = (
                 select(table.c.item, *(table.c[name] for name in names))
-                .where(table.c.run == run.id, table.c.item.in_(numbers))
+                .where(schema.repetition_of(table, run.id), table.c.item.in_(numbers))
                 .order_by(table.c.metric, table.c.scorer)
             )
             for number, *values in driver_rows(connection, query):

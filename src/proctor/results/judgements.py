@@ -315,7 +315,7 @@ def item_history(
 def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
     answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
     with store.reading() as connection:
-        own = select(answers).where(answers.c.run == run.id, answers.c.item == number)
+        own = select(answers).where(schema.repetition_of(answers, run.id), answers.c.item == number)
         row = connection.execute(own).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
     rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
