@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         report,
         results,
     )
-    from proctor.api.benchmarks import CheckTable, check, load
+    from proctor.api.benchmarks import CheckTable, admitted, check, load
     from proctor.api.downloads import Fetched, fetch
     from proctor.api.exchange import PLAIN_FORMATS, export, import_answers, import_answers_async, validate
     from proctor.api.execution import PreparedRun, arrange, run, run_async
@@ -126,7 +126,7 @@ __all__ = [
     "PerturbationTable", "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "QuestionSeconds",
     "RankOptions", "RankingTable", "RayWorkers", "ReportOptions", "ReproduceOptions", "ReproductionTable",
     "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl",
-    "SystemLike", "Track", "VerificationTable", "WorkOptions", "analyze", "arrange", "arrange_answerer",
+    "SystemLike", "Track", "VerificationTable", "WorkOptions", "admitted", "analyze", "arrange", "arrange_answerer",
     "arrange_choice", "ask_option_auditors", "audit", "check", "check_parity", "check_place", "check_travels",
     "choose_model", "choose_model_async", "compare", "declared", "export", "facets_of", "fetch", "filled_probes",
     "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "join_stores", "judge",

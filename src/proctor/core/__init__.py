@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         check_formats,
         check_metric,
         check_options,
+        check_reference,
+        check_score,
         scored,
     )
     from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
@@ -225,7 +227,8 @@ __all__ = [
     "Table", "TableFault", "TableRow", "TagValue", "Timing", "Units", "UnknownNameError", "Usage", "UsageError",
     "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "admit_benchmark", "admit_recorded",
     "admit_scorer", "admit_settings", "answered", "aside", "benchmark_path", "by_cause", "cell_number", "cell_text",
-    "check_fields", "check_formats", "check_metric", "check_options", "check_path", "check_seconds",
+    "check_fields", "check_formats", "check_metric", "check_options", "check_path", "check_reference", "check_score",
+    "check_seconds",
     "check_wrapped", "clean", "clock_text", "code_hash", "collapse_spaces", "columns", "contained", "content_hash",
     "count_of", "difference", "dollars", "environment_scrubber", "error_at", "error_line", "error_of_faults",
     "existing", "expected_words", "fingerprint", "first_fault", "first_problem", "found_words", "generator", "head",

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from proctor.judges.panel import Panel, WithFallback
     from proctor.judges.passage_index import IndexSettings, default_folder, open_index
     from proctor.judges.pipeline import LinearRating, PipelineFit, SignalReader, Signals
-    from proctor.judges.prompt_injection import FENCE_NOTE, INJECTION_FLAG, fenced, has_injection, sanitize, suspicion
+    from proctor.judges.prompt_injection import (
+        FENCE_CLOSE,
+        FENCE_NOTE,
+        FENCE_OPEN,
+        INJECTION_FLAG,
+        fenced,
+        has_injection,
+        sanitize,
+        suspicion,
+    )
     from proctor.judges.registry import (
         JUDGES,
         FramesOf,
@@ -56,8 +65,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "FENCE_NOTE",
-    "HALF_UNNAMED", "INJECTION_FLAG", "JUDGES", "JUDGE_FLAGS", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY",
+    "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "FENCE_CLOSE",
+    "FENCE_NOTE", "FENCE_OPEN", "HALF_UNNAMED", "INJECTION_FLAG", "JUDGES", "JUDGE_FLAGS", "JUDGE_VOTE", "NO_VERDICT", "PANEL_ACCURACY",
     "RATIONALE_METRICS", "RESOLVED", "RUBRIC", "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE", "UNRESOLVED",
     "VERDICT_METRICS", "VOTE_MISSING", "Ask", "CachedModel", "Chunking", "ErrorType", "FramesOf", "FunctionJudge",
     "IndexSettings", "JudgeFunction", "LinearRating", "Panel", "PartialScoresError", "PipelineFit", "SignalReader",
