@@ -64,7 +64,7 @@ def benchmark_checks(
     recorded: str | Path | None = None,
     published: str | Path | None = None,
     expected_failures: Mapping[str, str] | None = None,
-) -> Iterator[Check]:
+) -> list[Check]:
     """The checks of a benchmark by its reader (or its name) and its files: `data`, its `media`, `recorded` answers in its
     own format, and the folder of those behind `published` figures.
 
@@ -101,7 +101,7 @@ def benchmark_checks(
         "published_figures_are_the_same": tried.published_figures_are_the_same,
     }
     named = [Check(f"benchmark {made.name}", name, find) for name, find in checks.items()]
-    yield from expecting([*named, *_of_scorers(tried)], expected_failures)
+    return expecting([*named, *_of_scorers(tried)], expected_failures)
 
 
 def _of_scorers(tried: _Tried) -> Iterator[Check]:

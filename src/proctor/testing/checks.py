@@ -85,7 +85,7 @@ def _found(find: Callable[[], Iterable[str]]) -> list[str]:
     return faults
 
 
-def expecting(checks: Iterable[Check], expected_failures: Mapping[str, str] | None) -> Iterator[Check]:
+def expecting(checks: Iterable[Check], expected_failures: Mapping[str, str] | None) -> list[Check]:
     """The checks, with the reasons why some of them may fail, by name. Raises `UsageError` for a name that is none of
     them."""
     given = list(checks)
@@ -93,8 +93,8 @@ def expecting(checks: Iterable[Check], expected_failures: Mapping[str, str] | No
     for name in expected_failures or {}:
         if name not in names:
             raise UsageError("expected_failures", one_of(sorted(names), name), found=repr(name))
-    for check in given:
-        yield replace(check, expected_failure=(expected_failures or {}).get(check.name, ""))
+    reasons = expected_failures or {}
+    return [replace(check, expected_failure=reasons.get(check.name, "")) for check in given]
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ def check_condition(condition: str | Condition, *, expected_failures: Mapping[st
     return run_checks(condition_checks(condition, expected_failures=expected_failures))
 
 
-def condition_checks(
-    condition: str | Condition, *, expected_failures: Mapping[str, str] | None = None
-) -> Iterator[Check]:
+def condition_checks(condition: str | Condition, *, expected_failures: Mapping[str, str] | None = None) -> list[Check]:
     """The checks of a condition, by its registered name or itself: its summary; that it paints a JPEG of the same size,
     the same each time; that frames are the same for the same seed, and don't depend on references and tags; that
     no windows of a clip together show what the whole clip hides; that it opens no file if it sees nothing; and that

@@ -86,7 +86,8 @@ def _damaged_json(content: bytes, *, lines: bool) -> Iterator[tuple[str, bytes]]
         value = [json.loads(line) for line in content.splitlines() if line.strip()] if lines else json.loads(content)
     except ValueError:
         return
-    for other in (None, [], {}, "text", 3):
+    others: tuple[Any, ...] = (None, [], {}, "text", 3)
+    for other in others:
         yield f"{other!r} alone", json.dumps(other).encode()
     path = _first_record(value)
     record = _at(value, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
@@ -90,7 +90,7 @@ def judge_checks(
     options: Mapping[str, str] | None = None,
     rated: Sequence[RatedCase] = (),
     expected_failures: Mapping[str, str] | None = None,
-) -> Iterator[Check]:
+) -> list[Check]:
     """The checks of a judge: its name, settings and metrics; that its scores fit them; the worst for an answer that never
     came, without a call; no call twice for the same content; answers between fences that nothing in them ends, hostile
     ones flagged and judged as the model says; no score without a verdict.
@@ -276,18 +276,26 @@ class _Tried:
                 return
 
     def hostile_answers_are_flagged(self) -> Faults:
+        plain_model = self.model()
+        made = self.make(plain_model)
+        items = _with_own_words(self.judged(made))
+        plain = [awaited(made.score(item, _answer(item, _MARKER))) for item in items]
+        if not any(_MARKER in request.text for request in plain_model.requests):
+            raise SkipTest("it shows its model no answer in free text")
+        ends = [request.text.count(FENCE_CLOSE) for request in plain_model.requests]
         for hostile in HOSTILE:
-            model, kept = self.model(), MemoryJudgements()
+            place, model, kept = f"answer {hostile[:60]!r}", self.model(), MemoryJudgements()
             made = self.make(model, kept)
-            for item in _with_own_words(self.judged(made)):
-                plain_model = self.model()
-                plain = awaited(self.make(plain_model).score(item, _answer(item, _MARKER)))
-                if not any(_MARKER in request.text for request in plain_model.requests):
-                    raise SkipTest("it shows its model no answer in free text")
-                given = awaited(made.score(item, _answer(item, hostile)))
-                yield from _steered(hostile, item, (model, plain_model), (given, plain))
+            given = [awaited(made.score(item, _answer(item, hostile))) for item in items]
+            found = [request.text.count(FENCE_CLOSE) for request in model.requests]
+            if found != ends:
+                yield f"{place}: found {found} ends of fences in its prompts, expected {ends}: sanitize it"
+            for item, one, other in zip(items, given, plain, strict=True):
+                values = [{(score.metric, score.scorer): score.value for score in scores} for scores in (one, other)]
+                if values[0] != values[1]:
+                    yield f"{place}, item {item.id!r}: found {values[0]}, expected {values[1]}, as its model says"
             if not any(INJECTION_FLAG in judgement.flags for judgement in kept.kept.values()):
-                yield f"answer {hostile[:60]!r}: found no flag, expected {INJECTION_FLAG!r} in the flags of its judgement"
+                yield f"{place}: found no flag, expected {INJECTION_FLAG!r} in the flags of its judgement"
 
     def no_verdict_is_no_score(self) -> Faults:
         for said in ("I can't say.", RefusalError("declined"), SystemFaultError("too long")):
@@ -330,19 +338,6 @@ def _with_own_words(items: Sequence[Item]) -> list[Item]:
     if not found:
         raise SkipTest("no answer that it judges has words of its own")
     return found
-
-
-def _steered(
-    hostile: str, item: Item, models: tuple[ScriptedModel, ScriptedModel], scores: tuple[list[Score], list[Score]]
-) -> Faults:
-    """What a hostile answer changes, beside a harmless one, where the model says the same of both."""
-    place = f"item {item.id!r}, answer {hostile[:60]!r}"
-    counts = [[request.text.count(FENCE_CLOSE) for request in model.requests[-1:]] for model in models]
-    if counts[0] != counts[1]:
-        yield f"{place}: found {counts[0]} ends of fences in its prompt, expected {counts[1]}: sanitize it"
-    values = [{(score.metric, score.scorer): score.value for score in one} for one in scores]
-    if values[0] != values[1]:
-        yield f"{place}: found {values[0]}, expected {values[1]}, as its model says"
 
 
 def _try(made: Scorer, item: Item, answer: Answer) -> list[Score] | Exception:

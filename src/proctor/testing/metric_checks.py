@@ -51,7 +51,7 @@ def check_metric(
 
 def metric_checks(
     metric: MetricLike, *, items: Sequence[Item] | None = None, expected_failures: Mapping[str, str] | None = None
-) -> Iterator[Check]:
+) -> list[Check]:
     """The checks of a metric.
 
     Of single answers: its declaration and settings; that its scores fit it, of any text; the worst value for an answer
@@ -182,8 +182,9 @@ class _OverItems:
         check_declaration(self.metric.metric.name, self.metric.metric)
         if not self.metric.metric.formats:
             yield "`metric`: found no formats, expected those that it reads"
-        if not isinstance(self.metric.silence_helps, bool):
-            yield f"`silence_helps`: found {self.metric.silence_helps!r}, expected True or False"
+        helps: object = self.metric.silence_helps
+        if not isinstance(helps, bool):
+            yield f"`silence_helps`: found {helps!r}, expected True or False"
 
     def order_does_not_matter(self) -> Faults:
         for items, answers in self.cases():

@@ -40,7 +40,7 @@ from proctor.testing.metric_checks import metric_checks
 from proctor.testing.system_checks import system_checks
 
 _PREFIX = "proctor."
-_CHECKS: Mapping[str, Callable[..., Iterator[Check]]] = {
+_CHECKS: Mapping[str, Callable[..., list[Check]]] = {
     "systems": system_checks,
     "judges": judge_checks,
     "scorers": metric_checks,
@@ -64,7 +64,7 @@ def check_package(name: str, arguments: Arguments | None = None) -> CheckReport:
     return run_checks(package_checks(name, arguments))
 
 
-def package_checks(name: str, arguments: Arguments | None = None) -> Iterator[Check]:
+def package_checks(name: str, arguments: Arguments | None = None) -> list[Check]:
     """The checks of an installed package: that its entry points have groups and names that exist and are free; that
     importing it does nothing, and loads no heavy library; that it is typed; and those of everything that it offers, with
     these arguments (see `Arguments`). A benchmark without `data` is only loaded. Raises `InputError` for a package that is not
@@ -88,9 +88,8 @@ def package_checks(name: str, arguments: Arguments | None = None) -> Iterator[Ch
         "importing_does_nothing": tried.importing_does_nothing,
         "it_is_typed": tried.it_is_typed,
     }
-    yield from (Check(f"package {name}", title, find) for title, find in checks.items())
-    for place, point in offered.items():
-        yield from _checks_of(point, given.get(place, {}))
+    own = [Check(f"package {name}", title, find) for title, find in checks.items()]
+    return [*own, *(check for place, point in offered.items() for check in _checks_of(point, given.get(place, {})))]
 
 
 def _checks_of(point: EntryPoint, given: Mapping[str, Any]) -> Iterator[Check]:
@@ -108,18 +107,17 @@ def _checks_of(point: EntryPoint, given: Mapping[str, Any]) -> Iterator[Check]:
         yield Check(f"kind of project {point.name}", "its_example_names_it", lambda: _example_of_kind(point.name))
 
 
-def _lazily(subject: str, make: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+def _lazily(subject: str, make: Callable[[], list[Check]]) -> Iterator[Check]:
     """The checks; if they can't be made, one check that says why."""
     try:
-        yield from list(make())
+        yield from make()
     except ProctorError as error:
         message = str(error)
         yield Check(subject, "it_can_be_checked", lambda: [message])
 
 
-def _without_data() -> Faults:
+def _without_data() -> list[str]:
     raise SkipTest("no data were given: arguments={'benchmarks.NAME': {'data': …}}")
-    yield
 
 
 def _registries() -> dict[str, Registry[Any]]:
@@ -181,7 +179,7 @@ class _Tried:
                 yield f"{top}: found no py.typed, expected one: type checkers ignore its types without it"
 
 
-def validator_checks(name: str, *, data: str | Path | None = None, media: str | Path | None = None) -> Iterator[Check]:
+def validator_checks(name: str, *, data: str | Path | None = None, media: str | Path | None = None) -> list[Check]:
     """The checks of a check of submissions: a missing, an empty and a binary file, and an option that it does not have, are
     refused by an `InputError` or a report that is not ok. `data` and `media` are those of its benchmark."""
 
@@ -198,7 +196,7 @@ def validator_checks(name: str, *, data: str | Path | None = None, media: str | 
             wrong = ValidationRequest(data=request.data, media=request.media, options={"no-such-option": 1})
             yield from _unless_refused("an unknown option", name, file, wrong)
 
-    yield Check(f"validator {name}", "it_refuses_what_is_no_submission", refuses)
+    return [Check(f"validator {name}", "it_refuses_what_is_no_submission", refuses)]
 
 
 def _unless_refused(place: str, name: str, file: Path, request: ValidationRequest) -> Faults:

@@ -61,7 +61,7 @@ def system_checks(
     replies: Any = None,
     options: Mapping[str, JsonValue] | None = None,
     expected_failures: Mapping[str, str] | None = None,
-) -> Iterator[Check]:
+) -> list[Check]:
     """The checks of a system: its name, settings and `supports`; that it answers what it supports, with pictures and
     without, alike in any order and at the same time; that its usage is that of its calls; and that errors of the
     infrastructure, and being stopped, pass through it.
@@ -177,7 +177,7 @@ class _Tried:
     def supports_says_yes_or_no(self) -> Faults:
         made = self.make()
         for item in (*example_items(), *example_items(references=False), *self.items):
-            said = made.supports(item.as_asked())
+            said: object = made.supports(item.as_asked())
             if not isinstance(said, bool):
                 yield f"item {item.id!r}: `supports` returned {type(said).__name__}, expected True or False"
 
