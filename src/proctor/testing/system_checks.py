@@ -171,7 +171,11 @@ class _Tried:
     def settings_say_the_options(self) -> Faults:
         if not self.options:
             raise SkipTest("no options= were given")
-        if self.make().settings == self.make(plain=True).settings:
+        try:
+            plain = self.make(plain=True)
+        except ProctorError as error:
+            raise SkipTest(f"it can't be made without them: {error}") from error
+        if self.make().settings == plain.settings:
             yield f"`settings`: found the same with and without {', '.join(self.options)}, expected the options in them"
 
     def supports_says_yes_or_no(self) -> Faults:
