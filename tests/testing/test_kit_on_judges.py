@@ -15,7 +15,7 @@ from proctor.core import InfrastructureError, JudgementCache, Score
 from proctor.judges import JUDGES, Ask, CachedModel, as_said
 from proctor.judges.dimensions import Case, RatedCase, ReferenceAnswer
 from proctor.models import ModelClient
-from proctor.testing import Check, ScriptedCall, ScriptedRequest, check_judge, judge_checks
+from proctor.testing import Check, check_judge, judge_checks
 from proctor.testing.judge_checks import SCHEME
 from tests.support.kit import finds, passes
 
@@ -49,7 +49,9 @@ class Careful:
 
     async def asked(self, item: Item, answer: Answer) -> Any:
         model = CachedModel(self.name, self.client, self.judgements)
-        return await model.ask_about(Verdict, lambda shown: f"Is it right?\n{shown}", item_id=item.id, answer=answer.wording)
+        return await model.ask_about(
+            Verdict, lambda shown: f"Is it right?\n{shown}", item_id=item.id, answer=answer.wording
+        )
 
     def given(self, item: Item, value: float, key: str = "") -> Score:
         return Score(item_id=item.id, metric="same", value=value, scorer=self.name, vote_key=key)
@@ -131,7 +133,9 @@ class WithoutFences(Careful):
     async def asked(self, item: Item, answer: Answer) -> Any:
         model = CachedModel(self.name, self.client, self.judgements)
         content = {"answer": answer.wording}
-        return await model.ask(as_said(Verdict), [f"Is it right? {answer.wording}"], content={**content}, item_id=item.id)
+        return await model.ask(
+            as_said(Verdict), [f"Is it right? {answer.wording}"], content={**content}, item_id=item.id
+        )
 
 
 class ZeroWithoutVerdict(Careful):
@@ -154,12 +158,24 @@ FAULTS: list[tuple[Any, str, str]] = [
     (AsksAboutNothing, "answers_that_never_came_get_the_worst", "refused: found same 1, expected 0"),
     (AsksAboutNothing, "answers_that_never_came_get_the_worst", "about answers that never came, expected none"),
     (PaysTwice, "no_call_is_repeated", "found 1 calls for content that was judged, expected none: keep each reply"),
-    (PaysAtOnce, "the_same_is_asked_once_at_a_time", "found 4 calls for three equal answers at the same time, expected 2"),
+    (
+        PaysAtOnce,
+        "the_same_is_asked_once_at_a_time",
+        "found 4 calls for three equal answers at the same time, expected 2",
+    ),
     (ForgetsTheModel, "another_model_is_asked_anew", "found the judgement of another model, expected a call"),
     (WithoutFences, "answers_stand_between_fences", "expected <<<ANSWER: an answer stands between fences"),
     (WithoutFences, "hostile_answers_are_flagged", "found no flag, expected 'steering' in the flags of its judgement"),
-    (WithoutFences, "hostile_answers_are_flagged", "found [1] ends of fences in its prompts, expected [0]: sanitize it"),
-    (ZeroWithoutVerdict, "no_verdict_is_no_score", "reply 'declined': found the scores same 0, expected a NoVerdictError"),
+    (
+        WithoutFences,
+        "hostile_answers_are_flagged",
+        "found [1] ends of fences in its prompts, expected [0]: sanitize it",
+    ),
+    (
+        ZeroWithoutVerdict,
+        "no_verdict_is_no_score",
+        "reply 'declined': found the scores same 0, expected a NoVerdictError",
+    ),
     (ZeroWithoutVerdict, "infrastructure_errors_pass", "found the scores same 0, expected the InfrastructureError"),
 ]
 
@@ -214,14 +230,8 @@ def rated(number: int) -> RatedCase:
     return RatedCase(case, {"overall": 0.5, "safety": 1.0})
 
 
-def calls_rate(request: ScriptedRequest) -> ScriptedCall:
-    """The agent's last call."""
-    del request
-    return ScriptedCall("rate", {"reason": "as seen", "overall": 0.5, "safety": 1})
-
-
 OURS: Mapping[str, Mapping[str, Any]] = {
-    "agent-judge": {"replies": calls_rate},
+    "agent-judge": {},
     "criteria": {},
     "few-shot-judge": {"rated": [rated(number) for number in range(8)]},
     "local-pipeline": {},
@@ -258,4 +268,4 @@ def test_every_judge_is_checked_or_has_a_reason() -> None:
     "check", [check for name, given in OURS.items() for check in judge_checks(name, **given)], ids=str
 )
 def test_ours_pass(check: Check) -> None:
-    passes(check, "it asks no model", "it shows its model no answer", "it applies to none", "expected to fail: it also")
+    passes(check, "expected to fail: it also stores the votes of its judges")

@@ -19,6 +19,7 @@ from proctor.systems import SYSTEMS
 from proctor.testing import Check, CheckFailedError, ScriptedModel, check_system, system_checks
 from tests.support.kit import finds, passes
 
+
 class Steady:
     """A system without faults: it looks, and says yes."""
 

@@ -38,7 +38,7 @@ M = TypeVar("M", bound=BaseModel)
 class ScriptedRequest:
     """A request to a `ScriptedModel`: the user's `text` and the `system` message, each joined by lines, the number of
     `pictures` (and of sounds and videos), the JSON schema of the `form` that the reply is to have (None: any text), and
-    the names of the `tools` that an agent may call."""
+    the names of the `tools` that it may call, of which the last one takes the reply of an agent."""
 
     text: str
     system: str
@@ -116,8 +116,11 @@ class ScriptedModel(ModelClient):
 
     def _said(self, request: ScriptedRequest, number: int) -> Scripted:
         script = self._script
+        if script is None and request.form is not None:
+            value = smallest_value(request.form)
+            return ScriptedCall(request.tools[-1], value) if request.tools else json.dumps(value)
         if script is None:
-            return "Scripted reply." if request.form is None else json.dumps(smallest_value(request.form))
+            return "Scripted reply."
         if isinstance(script, str | BaseModel | ScriptedCall | Exception):
             return script
         if isinstance(script, Sequence):
@@ -144,7 +147,7 @@ def _read(messages: Sequence[ModelMessage], info: AgentInfo) -> ScriptedRequest:
     form = None if output is None else output.json_schema
     if info.output_tools:
         form = info.output_tools[0].parameters_json_schema
-    tools = tuple(tool.name for tool in info.function_tools)
+    tools = tuple(tool.name for tool in (*info.function_tools, *info.output_tools))
     return ScriptedRequest("\n".join(texts), "\n".join(system), pictures, form, tools)
 
 

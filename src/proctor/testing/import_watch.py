@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import json
 import os
@@ -13,7 +14,6 @@ _HEAVY = (
     "torch", "transformers", "tensorflow", "jax", "sklearn", "scipy", "pandas", "matplotlib", "cv2", "pyarrow",
     "statsmodels",
 )  # fmt: skip
-_BEFORE = ("proctor.core", "proctor.judges", "proctor.media", "proctor.metrics", "proctor.models", "proctor.systems")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
 _EVENTS = {
     "socket.connect": "a connection",
@@ -28,11 +28,8 @@ _EVENTS = {
 
 def watched(modules: list[str]) -> list[str]:
     """What importing the modules did, one line for each: files written, connections, processes, heavy libraries."""
-    for name in _BEFORE:
-        package = importlib.import_module(name)
-        for one in package.__all__:
-            getattr(package, one)
-    before, faults, now = set(sys.modules), list[str](), ""
+    faults, now = list[str](), ""
+    own = {name.partition(".")[0] for name in modules}
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if not now:
@@ -45,15 +42,23 @@ def watched(modules: list[str]) -> list[str]:
             name = Path(str(args[0])).name
             faults.append(f"importing {now}: found the file {name!r} opened for writing, expected that it does nothing")
 
+    plain_import = builtins.__import__
+
+    def watching(name: str, *given: Any, **more: Any) -> Any:
+        inside = str((given[0] if given else {}).get("__name__", ""))
+        if inside.partition(".")[0] in own and name.partition(".")[0] in _HEAVY:
+            expected = "expected that it waits for the first call that needs it (import it in the function)"
+            faults.append(f"importing {now}: found {name} imported by {inside}, {expected}")
+        return plain_import(name, *given, **more)
+
     sys.addaudithook(hook)
-    for now in modules:
-        importlib.import_module(now)
-    now = ""
-    loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
-    heavy = [name for name in _HEAVY if name in loaded]
-    if heavy:
-        expected = "expected that they wait for the first call that needs them (import them in the function)"
-        faults.append(f"importing {', '.join(modules)}: found {', '.join(heavy)} loaded, {expected}")
+    builtins.__import__ = watching
+    try:
+        for now in modules:
+            importlib.import_module(now)
+    finally:
+        builtins.__import__ = plain_import
+        now = ""
     return faults
 
 

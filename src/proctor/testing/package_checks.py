@@ -104,7 +104,7 @@ def _checks_of(point: EntryPoint, given: Mapping[str, Any]) -> Iterator[Check]:
     elif group == "validators":
         yield from validator_checks(point.name, **given)
     elif group == "project_kinds":
-        yield Check(f"kind of project {point.name}", "its_example_names_it", lambda: _example_of_kind(point.name))
+        yield from kind_checks(point.name)
 
 
 def _lazily(subject: str, make: Callable[[], list[Check]]) -> Iterator[Check]:
@@ -211,6 +211,11 @@ def _unless_refused(place: str, name: str, file: Path, request: ValidationReques
         yield f"{place}: it returned {type(report).__name__}, expected a PluginReport"
     elif report.ok:
         yield f"{place}: found a report that is ok, expected an InputError, or ok=False"
+
+
+def kind_checks(name: str) -> list[Check]:
+    """The checks of a kind of project: its example is one of this kind, and it has stages."""
+    return [Check(f"kind of project {name}", "its_example_names_it", lambda: _example_of_kind(name))]
 
 
 def _example_of_kind(name: str) -> Faults:
