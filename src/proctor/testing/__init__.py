@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     )
     from proctor.testing.judge_checks import check_judge, judge_checks
     from proctor.testing.metric_checks import check_metric, metric_checks
-    from proctor.testing.package_template import new_package
     from proctor.testing.package_checks import check_package, package_checks, validator_checks
+    from proctor.testing.package_template import new_package
     from proctor.testing.system_checks import check_system, system_checks
 else:
     export_lazily(__name__)
