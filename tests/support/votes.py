@@ -1,18 +1,5 @@
-"""Votes of judges, kept in memory."""
+"""Judgements of judges, kept in memory, under the name that our tests have for them."""
 
-from __future__ import annotations
+from proctor.testing import MemoryJudgements as Votes
 
-from proctor.core import Judgement
-
-
-class Votes:
-    """A book in memory that keeps the first vote under a key, as the store does."""
-
-    def __init__(self, *votes: Judgement) -> None:
-        self.kept = {vote.key: vote for vote in votes}
-
-    def get(self, key: str) -> Judgement | None:
-        return self.kept.get(key)
-
-    def put(self, vote: Judgement) -> None:
-        self.kept.setdefault(vote.key, vote)
+__all__ = ["Votes"]
