@@ -163,7 +163,7 @@ FAULTS: list[tuple[Any, str, str]] = [
         "the_same_is_asked_once_at_a_time",
         "found 4 calls for three equal answers at the same time, expected 2",
     ),
-    (ForgetsTheModel, "another_model_is_asked_anew", "found the judgement of another model, expected a call"),
+    (ForgetsTheModel, "the_model_belongs_to_the_key", "found the judgement of another model, expected a call"),
     (WithoutFences, "answers_stand_between_fences", "expected <<<ANSWER: an answer stands between fences"),
     (WithoutFences, "hostile_answers_are_flagged", "found no flag, expected 'steering' in the flags of its judgement"),
     (

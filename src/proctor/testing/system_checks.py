@@ -94,7 +94,7 @@ def system_checks(
 
 @dataclass(frozen=True)
 class _Tried:
-    """A system that is checked, made anew for each check."""
+    """A system that is checked, made again for each check."""
 
     system: SystemLike
     items: list[Item]
