@@ -88,7 +88,7 @@ class SaysText(Steady):
 
 
 class NotAsync(Steady):
-    def answer(self, item: Item, view: View) -> Any:  # type: ignore[override]
+    def answer(self, item: Item, view: View) -> Any:
         return Answer(item_id=item.id, text="yes")
 
 
