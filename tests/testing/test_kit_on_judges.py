@@ -211,8 +211,24 @@ async def same(reference: str, answer: str, ask: Ask) -> bool:
 @pytest.mark.parametrize("judge", [Careful, same], ids=["class", "function"])
 def test_a_judge_without_faults_passes_all(judge: Any) -> None:
     report = check_judge(judge)
-    assert report.skipped == {}
-    assert len(report.passed) == len(judge_checks(judge))
+    assert list(report.skipped.values()) == ["it is no function with a prompt file"]
+    assert len(report.passed) == len(judge_checks(judge)) - 1
+
+
+def test_a_function_must_ask_with_its_prompt(tmp_path: Path) -> None:
+    template = tmp_path / "same.txt.j2"
+    template.write_text("Do these say the same? {{ reference }} {{ answer }}", encoding="utf-8")
+
+    @proctor.judge(prompt=template, name="faithful")
+    async def faithful(prompt: str, ask: Ask) -> bool:
+        return (await ask(prompt, Verdict)).same
+
+    @proctor.judge(prompt=template, name="own_words")
+    async def own_words(prompt: str, answer: str, ask: Ask) -> bool:
+        return (await ask(f"Is it right? {answer}", Verdict)).same
+
+    assert check_judge(faithful).skipped == {}
+    finds(named(own_words, "it_asks_with_its_prompt"), "found no text of another prompt in 1 requests")
 
 
 def rated(number: int) -> RatedCase:
@@ -268,4 +284,4 @@ def test_every_judge_is_checked_or_has_a_reason() -> None:
     "check", [check for name, given in OURS.items() for check in judge_checks(name, **given)], ids=str
 )
 def test_ours_pass(check: Check) -> None:
-    passes(check, "expected to fail: it also stores the votes of its judges")
+    passes(check, "it is no function with a prompt file", "expected to fail: it also stores the votes of its judges")

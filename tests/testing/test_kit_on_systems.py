@@ -148,7 +148,7 @@ FAULTS: list[tuple[Any, str, str]] = [
     (PathInSettings, "settings_are_json", "settings['weights'] is PosixPath, expected a text, a number"),
     (SecretInSettings, "settings_are_json", "found 'api_key', expected no secret"),
     (seeded, "settings_say_the_seed", "found other answers with another seed, expected the seed in `settings`"),
-    (optioned, "settings_say_the_options", "found the same with and without depth"),
+    (optioned, "settings_say_the_options", "found the same with and without 'depth', expected the option in them"),
     (SupportsNothingSaid, "supports_says_yes_or_no", "'example-count': `supports` returned NoneType"),
     (Raises, "it_answers_what_it_supports", "video: it raised KeyError: 'organ', expected an answer or a RefusalError"),
     (SaysText, "it_answers_what_it_supports", "`answer` returned str, expected an Answer"),

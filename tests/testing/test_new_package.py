@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from setuptools import find_namespace_packages
 
 import proctor
 from proctor import InputError
@@ -59,6 +61,17 @@ def test_the_files_are_whole(project: Path) -> None:
         text = (project / name).read_text(encoding="utf-8")
         assert "[[" not in text.replace("[[project", "")
         assert text.endswith("\n") or not text
+
+
+def test_the_template_is_in_the_wheel_of_proctor() -> None:
+    """Its folders are no packages of Python: they are found as namespaces, with the patterns of package data."""
+    build = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    packages, patterns = find_namespace_packages(where=str(SOURCE)), build["package-data"]["*"]
+    template = [file for file in (SOURCE / "proctor" / "testing" / "template").rglob("*") if file.is_file()]
+    assert len(template) == len(FILES) - 4  # the pictures are drawn
+    for file in template:
+        assert ".".join(file.parent.relative_to(SOURCE).parts) in packages
+        assert any(file.match(pattern) for pattern in patterns), file
 
 
 def test_ruff_finds_nothing(project: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
@@ -25,6 +28,7 @@ from proctor.core import (
     check_metric,
     check_score,
     error_line,
+    input_text,
 )
 from proctor.judges import (
     CONTRADICTION,
@@ -54,6 +58,8 @@ HOSTILE = (
 """Answers with prompt injection."""
 
 _MARKER = "The probe numbered 7319 lies over the left kidney."
+_USER_BLOCK = re.compile(r"\{%-?\s*block user\s*-?%\}")
+
 SCHEME = RatingScheme(dimensions=(Dimension("overall", (0.0, 0.5, 1.0)), Dimension("safety", (0.0, 1.0))))
 """What judges of dimensions rate here."""
 
@@ -110,6 +116,7 @@ def judge_checks(
         "no_call_is_repeated": tried.no_call_is_repeated,
         "the_same_is_asked_once_at_a_time": tried.the_same_is_asked_once_at_a_time,
         "the_model_belongs_to_the_key": tried.the_model_belongs_to_the_key,
+        "it_asks_with_its_prompt": tried.it_asks_with_its_prompt,
         "answers_stand_between_fences": tried.answers_stand_between_fences,
         "hostile_answers_are_flagged": tried.hostile_answers_are_flagged,
         "no_verdict_is_no_score": tried.no_verdict_is_no_score,
@@ -259,6 +266,24 @@ class _Tried:
             awaited(made.score(item, _answer(item)))
         if len(other.requests) < len(first.requests):
             yield "found the judgement of another model, expected a call: the model belongs to the key"
+
+    def it_asks_with_its_prompt(self) -> Faults:
+        given: object = JUDGES.get(self.judge) if isinstance(self.judge, str) else self.judge
+        if not isinstance(given, JudgeFunction) or given.prompt is None:
+            raise SkipTest("it is no function with a prompt file")
+        model, text = self.model(), input_text(given.prompt)
+        with TemporaryDirectory(prefix="proctor-check-") as named:
+            other = Path(named) / "other.txt.j2"
+            start = _USER_BLOCK.search(text)
+            place = 0 if start is None else start.end()
+            other.write_text(f"{text[:place]}{_MARKER}\n{text[place:]}", encoding="utf-8")
+            made = given(model, MemoryJudgements(), prompt=other)
+            item = self.judged(made)[0]
+            awaited(made.score(item, _answer(item)))
+        if made.name == self.make().name:
+            yield f"`name`: found {made.name!r} for another prompt, expected the prompt in it"
+        if not any(_MARKER in request.text for request in model.requests):
+            yield f"found no text of another prompt in {len(model.requests)} requests, expected that it asks with `prompt`"
 
     def answers_stand_between_fences(self) -> Faults:
         model = self.model()
