@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
-from setuptools import find_namespace_packages
 
 import proctor
 from proctor import InputError
@@ -66,7 +67,8 @@ def test_the_files_are_whole(project: Path) -> None:
 def test_the_template_is_in_the_wheel_of_proctor() -> None:
     """Its folders are no packages of Python: they are found as namespaces, with the patterns of package data."""
     build = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    packages, patterns = find_namespace_packages(where=str(SOURCE)), build["package-data"]["*"]
+    setuptools: Any = import_module("setuptools")  # it has no types
+    packages, patterns = setuptools.find_namespace_packages(where=str(SOURCE)), build["package-data"]["*"]
     template = [file for file in (SOURCE / "proctor" / "testing" / "template").rglob("*") if file.is_file()]
     assert len(template) == len(FILES) - 4  # the pictures are drawn
     for file in template:
