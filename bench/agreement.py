@@ -27,7 +27,8 @@ from proctor.api import ComparedJudges
 from proctor.audits import AS_GIVEN, LeadRow
 from proctor.core import DASH, number, number_interval, p_value, signed
 from proctor.reports import spoken_language
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from proctor.stats import Contrast, Estimate
 
 BENCHMARK = "mediqa-eval"

@@ -57,7 +57,7 @@ def write(url: str, items: int, systems: int, first: int = 0) -> tuple[int, floa
             store.write(run, said[place : place + BATCH])
     seconds = time.perf_counter() - start
     store.close()
-    return systems * sum(1 + len(marks) for _, marks in said), seconds
+    return systems * sum(1 + len(scores) for _, scores in said), seconds
 
 
 def merge(target: str, source: str) -> tuple[int, float]:

@@ -28,7 +28,8 @@ import numpy as np
 from proctor.audits import ALL, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import generator
 from proctor.judges.embedded import Held, Recipe, beside_best, out_of_fold_each, read_rated, scores_of, split_encounters
-from proctor.runs import Store, import_systems, people_ratings, rated_cases, similarity_scores
+from proctor.results import people_ratings, rated_cases, similarity_scores
+from proctor.runs import Store, import_systems
 from proctor.stats import Contrast, Estimate, Sampled, average, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
 

@@ -43,7 +43,7 @@ from proctor.judges.embedded import (
 )
 from proctor.judges.embedded.answers import STACKED, Answers
 from proctor.judges.embedded.learning import folds, learn, relative
-from proctor.runs import people_ratings, rated_cases, similarity_scores
+from proctor.results import people_ratings, rated_cases, similarity_scores
 from proctor.stats import Floats, contrast, mean_interval
 from proctor.tasks.mediqa_eval import READER, SCHEME
 from tests.support.rated_answers import hashed
@@ -343,10 +343,10 @@ def shifts(judge: EmbeddedJudge, cases: Sequence[Case], changed: Sequence[tuple[
     asked: list[Case] = []
     rows = []
     for place, (case, text) in enumerate(changed):
-        mark = f"{case.id}#{place}"
+        score = f"{case.id}#{place}"
         rows.append(len(asked))
-        asked.append(replace(case, id=mark, candidate=text))
-        asked += [replace(other, id=mark) for other in cases if other.id == case.id and other is not case]
+        asked.append(replace(case, id=score, candidate=text))
+        asked += [replace(other, id=score) for other in cases if other.id == case.id and other is not case]
     scored = judge.score(asked)
     found = {}
     for dimension in cases[0].dimensions:

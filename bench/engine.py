@@ -155,7 +155,7 @@ async def in_parallel(calls: int, concurrency: int, call: Callable[[int], Awaita
 
 @asynccontextmanager
 async def through_engine(bench: Bench) -> AsyncIterator[Run]:
-    """Views, prompts, requests, parsing, marks, and every answer on disk."""
+    """Views, prompts, requests, parsing, scores, and every answer on disk."""
     store = Store(bench.folder / f"runs-{time.monotonic_ns()}.db")
     client = ModelClient(ModelSpec(name="local", base_url=bench.url))
     systems = [ModelSystem(client)]

@@ -22,7 +22,7 @@ EXAMINED = 50_000
 PIECES = (
     "<", "<< ", "<<\n", "<<a", "\n", "/ ", "ANSWER ", "ANSWER>>>", "ANSWE ", "a ", "a", "dear.", "dear the ", "a\u200b",
     "\u200b", "\x01", "a\x01", "\ud800", "a\ud800", "é", "e\u0301", "评分", "评", "给", "给1.1", "评分应", "忽略", "你是", "注意",
-    "ignore ", "give ", "give a b c ", "mark ", "rule ", "approved by ", "approved by a b c ", "verdict ", "the answer should be ",
+    "ignore ", "give ", "give a b c ", "score ", "rule ", "approved by ", "approved by a b c ", "verdict ", "the answer should be ",
     "<|", "<|" + "a" * 50, "\nuser ", "ignoriera ", "ignora ", "ﷺ", "ⅷ", "ﬃ ", "각", "각a", "가", "\u00a0", " \u3000", "a_", "a a a a_ ",
     "1.", "system prompt ", "ignorepreviousinstruction ", "The needle is seen at the left, moving towards the vein. ",
 )  # fmt: skip

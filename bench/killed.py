@@ -1,11 +1,11 @@
 """What is lost when the processes of a challenge are killed (SIGKILL) at drawn moments, while submissions come in,
-images are asked and answers marked: workers, containers, scorers, the process that takes submissions in, the database.
+images are asked and answers scored: workers, containers, scorers, the process that takes submissions in, the database.
 
 python bench/killed.py                # 60 kills, on SQLite
 python bench/killed.py --postgres     # 60 kills, and the database is restarted 10 times among them
 python bench/killed.py --pages        # the server is proctor serve, to which teams send their images by its form
 
-Two workers, each with a scorer's process; images are programs of ten questions (a question takes 10 ms, marking 30 ms);
+Two workers, each with a scorer's process; images are programs of ten questions (a question takes 10 ms, scoring 30 ms);
 leases last a second. In the end nothing may be stuck, each team's counters must be what its submissions add up to, and
 each result must have come once; else this program ends with an error.
 """
@@ -149,7 +149,7 @@ def main() -> None:
     print(
         f"  {len(storm.acknowledged)} acknowledged, 0 of them lost; leases that ended without a result: {storm.lost_once}"
     )
-    print(f"  questions asked again: {storm.asked_again}; 0 stuck, 0 quota lost, 0 marked twice")
+    print(f"  questions asked again: {storm.asked_again}; 0 stuck, 0 quota lost, 0 scored twice")
 
 
 if __name__ == "__main__":

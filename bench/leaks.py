@@ -1,6 +1,6 @@
 """What attacks on a hosted challenge's own boards get above chance, and what its page says was given away.
 
-Each attack makes a challenge, submits files that are marked as a worker marks them, and reads the rounded figures that its
+Each attack makes a challenge, submits files that are scored as a worker scores them, and reads the rounded figures that its
 team is shown. FOCUS has two options and two boards in buckets; own questions have four options and one board.
 
 python bench/leaks.py --attacks 10

@@ -11,7 +11,7 @@ lands, and says nothing of the tests). At the end the tests that failed run on t
 Equivalent mutants are for a person to tell.
 
     python bench/mutants.py --folder /tmp/mutants --seed 1 --count 40
-    python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/runs/test_missing.py    # another look
+    python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/results/test_missing.py    # another look
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Timing, Usage, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import write_report
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 
 TARGETS_MB = {(1000, 10): 2.0, (10_000, 24): 60.0}
 LETTERS = "ABCD"

@@ -107,8 +107,8 @@ def fill(path: Path, items: int, systems: int) -> None:
         name = f"system-{number + 1}"
         run = store.start_run("large", name, "video", {})
         batch: list[tuple[Answer, list[Score]]] = []
-        for marked in answered(benchmark, name, 0.6 + 0.05 * number):
-            batch.append(marked)
+        for scored in answered(benchmark, name, 0.6 + 0.05 * number):
+            batch.append(scored)
             if len(batch) == BATCH:
                 store.write(run, batch)
                 batch = []

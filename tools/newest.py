@@ -48,8 +48,8 @@ CORE = (
     "tests/media/test_redaction.py",
     "tests/runs/test_engine.py",
     "tests/runs/test_store.py",
-    "tests/runs/test_results.py",
-    "tests/runs/test_leaderboard.py",
+    "tests/results/test_results.py",
+    "tests/results/test_leaderboard.py",
     "tests/web/test_readings.py",
     "tests/web/test_uploads.py",
 )

@@ -8,10 +8,9 @@
 What stands here is loaded when it is first used, so that the import costs nothing.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor import stats
@@ -71,6 +70,8 @@ if TYPE_CHECKING:
         VideoClip,
         formats,
     )
+else:
+    export_lazily(__name__)
 
 __version__ = "0.1.0"
 
@@ -83,25 +84,3 @@ __all__ = [
     "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats", "system",
     "train_answerer", "validate", "verify",
 ]  # fmt: skip
-
-_MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}
-_CORE = {
-    "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Image", "InputError", "Item", "InfrastructureError", "Metric",
-    "ProctorError", "Reference", "RefusalError", "Status", "VideoClip",
-}  # fmt: skip
-
-
-if not TYPE_CHECKING:  # a type checker must go on to refuse names that are not there
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module 'proctor' has no attribute {name!r}")
-        if name in _MODULES:
-            return import_module(_MODULES[name])
-        found = getattr(import_module("proctor.core" if name in _CORE else "proctor.api"), name)
-        globals()[name] = found
-        return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

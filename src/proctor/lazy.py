@@ -31,7 +31,10 @@ class _Package(ModuleType):
         if name not in self._homes:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         module, original = self._homes[name]
-        value = getattr(import_module(module), original)
+        if module == self.__name__:  # a module of this package
+            value: object = import_module(f"{module}.{original}")
+        else:
+            value = getattr(import_module(module), original)
         self.__dict__[name] = value
         return value
 

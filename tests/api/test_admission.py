@@ -163,7 +163,7 @@ def test_a_score_of_a_judge_is_refused_and_what_was_paid_stays(offer: Offer, tmp
     assert {run.system: sorted(map(str, opened.score_rows(run))) for run in opened.runs("lamps")} == before
     assert server.count > 0
     with opened.reading() as connection:
-        assert connection.scalar(select(func.count()).select_from(schema.votes)) == server.count
+        assert connection.scalar(select(func.count()).select_from(schema.judgements)) == server.count
 
 
 METRICS: dict[str, tuple[str, str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import proctor
 from proctor.core import Answer, Score, Usage
 from proctor.reports import cost_lines
-from proctor.runs import Consumption, Run, RunCost, Store, load_consumption, load_items, run_costs
+from proctor.results import Consumption, RunCost, load_consumption, load_items, run_costs
+from proctor.runs import Run, Store
 from proctor.runs.plan import RunEstimate
 from tests.support.program import proctor as shell
 from tests.support.report_store import CONDITIONS, a_benchmark
@@ -65,7 +67,7 @@ def test_the_database_adds_up_the_costs_of_a_whole_benchmark(tmp_path: Path, mon
     items = load_items(store, card)
     read = load_consumption(store, run, items)
     with monkeypatch.context() as context:
-        context.setattr("proctor.runs.costs.load_consumption", None)
+        context.setattr(import_module("proctor.results.costs"), "load_consumption", None)
         (added,) = run_costs(store, [run], items)
     assert added.consumption == replace(read, seconds={}, input_tokens=None, output_tokens=None, cached_tokens=None)
     some = load_items(store, card.model_copy(update={"only": {"question_type": "no such"}}))

@@ -324,7 +324,7 @@ def test_judges_are_compared_and_chosen_in_a_language_that_the_embedded_one_cann
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from proctor.api import judge_comparison
-    from proctor.runs import similarity_scores
+    from proctor.results import similarity_scores
 
     store = imported(folder).store
     names = ["rouge-1-mean", "chrf-mean"]

@@ -55,20 +55,20 @@ RUNS, MEDIA = "runs:chosen_runs", "have no part in it"
 ONE_OF_OTHERS = dict.fromkeys(("origin", "media", "copy_media", "no_references"), "of other programs' formats")
 OF_SCORES = dict.fromkeys(("template", "allow_missing"), "of submissions of scores")
 WAYS = {
-    "results": Way(proctor.results, ResultOptions, "runs:results"),
+    "results": Way(proctor.results, ResultOptions, "results:results"),
     "summary": Way(
         api.official_summary,
         ResultOptions,
         "reader:official_summary",
         without={"two_level": "refused", "metrics": "refused"},
     ),
-    "compare": Way(proctor.compare, CompareOptions, "runs:compare"),
-    "rank": Way(proctor.rank, RankOptions, "runs:rank_runs"),
-    "analyze": Way(proctor.analyze, AnalyzeOptions, "runs:analyse"),
+    "compare": Way(proctor.compare, CompareOptions, "results:compare"),
+    "rank": Way(proctor.rank, RankOptions, "results:rank_runs"),
+    "analyze": Way(proctor.analyze, AnalyzeOptions, "results:analyse"),
     "audit": Way(
         proctor.audit,
         AuditOptions,
-        "runs:compared audits:AuditReport",
+        "results:compared audits:AuditReport",
         without={"power": "a plan: a test of its own", "rater_agreement": "in the plan", "columns": "refused"},
         named={"scorer": "scorers", "lead_over": "over"},
     ),
@@ -86,7 +86,7 @@ WAYS = {
     "report": Way(
         proctor.report,
         ReportOptions,
-        "runs:audit_stored runs:derive_guessable analysis:_library analysis:thumbnails_of reports:write_report",
+        "results:audit_stored results:derive_guessable analysis:_library analysis:thumbnails_of reports:write_report",
         {"media": "pictures"},
         {"publish": "another page", "pseudonyms": "with --publish"},
         {"max_side": "side"},
@@ -104,13 +104,13 @@ WAYS = {
     "frame": Way(
         proctor.export,
         ExportOptions,
-        f"{RUNS} runs:export_rows",
+        f"{RUNS} results:export_rows",
         without={**ONE_OF_OTHERS, **OF_SCORES, "format": "a frame", "scorer": "of judgements"},
     ),
     "table": Way(
         proctor.export,
         ExportOptions,
-        "runs:export",
+        "results:export",
         {"out": "x", "format": "jsonl"},
         {**ONE_OF_OTHERS, **OF_SCORES, "scorer": "of judgements"},
         {"format": "form"},
@@ -125,14 +125,14 @@ WAYS = {
     "judgements": Way(
         proctor.export,
         ExportOptions,
-        f"{RUNS} runs:judges_of runs:judgements_of",
+        f"{RUNS} results:judges_of results:judgements_of",
         {"out": "x.jsonl", "format": "judgements", "scorer": "given"},
         {**ONE_OF_OTHERS, **OF_SCORES, "format": "which", "all_items": "all"},
     ),
     "scores": Way(
         proctor.export,
         ExportOptions,
-        f"{RUNS} runs:judges_of runs:scored_answers reader:write_scores",
+        f"{RUNS} results:judges_of results:scored_answers reader:write_scores",
         {"out": "x.zip", "format": "scores", "scorer": "given"},
         {**ONE_OF_OTHERS, "format": "which", "all_items": "as rated"},
     ),
@@ -252,7 +252,7 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
             monkeypatch.setattr(module if hasattr(module, name) else core, name, lambda *_: reader)
     places = way.below.split()
     for place in places:
-        gives: Any = {"runs:judges_of": ["given", "one"], "analysis:_library": (MagicMock(), []), RUNS: []}.get(
+        gives: Any = {"results:judges_of": ["given", "one"], "analysis:_library": (MagicMock(), []), RUNS: []}.get(
             place, MagicMock()
         )
         if place.split(":")[1].startswith("compared"):

@@ -23,7 +23,7 @@ from proctor.api import arrange, prepare_scorers
 from proctor.api.model_options import RunOptions, ScoreOptions
 from proctor.api.options import declared, filled
 from proctor.core import InputError, UsageError
-from proctor.runs import Contest, Options
+from proctor.results import Contest, Options
 from proctor.stats import RankingPlan, Resampling
 from tests.support.lamp_benchmark import lamps
 

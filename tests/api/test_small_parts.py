@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from matplotlib import pyplot
+from tests.support.judgements import Judgements
 
 import proctor
 from proctor import reports
@@ -34,7 +35,6 @@ from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
-from tests.support.votes import Votes
 
 
 def test_a_checkpoint_is_a_row() -> None:
@@ -184,7 +184,7 @@ def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> No
     assert scores._scheme(where, file)[1] == tmp_path / "prompts"
     assert where.store.card("lamps").rating is None  # until the judge may score by it
     assert scheme is not None
-    declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Votes()), scheme)
+    declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Judgements()), scheme)
     assert where.store.card("lamps").rating == scheme
     assert scores._scheme(where, None) == (scheme, None)
 
@@ -215,14 +215,14 @@ def test_items_that_do_not_count_are_left_out_unless_asked_for(tmp_path: Path) -
     def letters(answer: Any) -> float:
         return float(len(answer.text))
 
-    made, sums, marked = fuzzed(tmp_path, 3, items=40), list[Any](), list[int]()
+    made, sums, scored = fuzzed(tmp_path, 3, items=40), list[Any](), list[int]()
     assert made.store.card(NAME).only
     for everything in (False, True):
         proctor.export(made.store, tmp_path / "sums.json", NAME, format="sums", all_items=everything)
         sums.append(json.loads((tmp_path / "sums.json").read_text()))
-        marked.append(proctor.score(made.store, NAME, metrics=letters, all_items=everything).by["letters"])
+        scored.append(proctor.score(made.store, NAME, metrics=letters, all_items=everything).by["letters"])
     assert sums[0] != sums[1]
-    assert 0 < marked[0] < marked[1]
+    assert 0 < scored[0] < scored[1]
 
 
 def test_a_ranking_of_baselines_alone_says_so() -> None:

@@ -12,12 +12,12 @@ from openpyxl import load_workbook
 
 import proctor
 from proctor.core import InputError, columns
-from proctor.core.blocks import Table
+from proctor.core.table import Table
 from proctor.reports import latex
 from proctor.reports.figures import write_picture
 from proctor.reports.figures.canvas import plain_axis
 from proctor.reports.figures.rows import ChartSeries, Dot, Panel, Stack, draw_rows
-from proctor.runs.export import write_rows
+from proctor.results.export import write_rows
 from tests.support.program import proctor as shell
 from tests.support.report_store import a_store
 
@@ -150,9 +150,9 @@ def test_a_figure_of_a_comparison_and_of_ranks(store: Path, tmp_path: Path) -> N
 def test_a_drawing_of_a_report_is_drawn_the_same(tmp_path: Path) -> None:
     """All shapes of our drawings: texts, lines, rectangles, circles, and paths of markers."""
     axis = plain_axis(0.0, 1.0)
-    marks = [[Dot(0.5, 0.4, 0.6), Dot(0.2, 0.1, 0.3)], [Dot(0.9), Dot()]]
+    scores = [[Dot(0.5, 0.4, 0.6), Dot(0.2, 0.1, 0.3)], [Dot(0.9), Dot()]]
     series = [ChartSeries("video", 0), ChartSeries("$text-only$ & <more>", 1)]
-    drawn = draw_rows("k", "A title", ["one", "two"], [Panel("", marks, (0.25, "chance"))], axis, series=series)
+    drawn = draw_rows("k", "A title", ["one", "two"], [Panel("", scores, (0.25, "chance"))], axis, series=series)
     stacked = draw_rows("s", "T", ["one"], [Panel("", [Stack([3, 1], shares=True)])], axis, series=series)
     for number, one in enumerate((drawn, stacked)):
         sizes = {

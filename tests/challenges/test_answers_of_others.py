@@ -1,4 +1,4 @@
-"""Answers to questions that a phase does not have: they are refused before anything is marked, and ids that a container
+"""Answers to questions that a phase does not have: they are refused before anything is scored, and ids that a container
 sees are of use to nobody else."""
 
 from __future__ import annotations

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import update
+from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 from proctor.challenges.board_charts import BoardText, board_chart, in_order
-from proctor.challenges.publishing import board_tables, leaders, publish, seen_boards, who_leads, write_boards
+from proctor.challenges.board_pages import board_tables, leaders, publish, seen_boards, who_leads, write_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from proctor.challenges.uploads import submit_file
 from proctor.interchange import file_hash
 from tests.support.hosted import team
-from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor
 
 HOSTILE = "<script>alert(1)</script>"

@@ -12,7 +12,8 @@ from proctor.challenges.boards import BoardFigure, BoardMaker, Figures, HiddenQu
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Metric, Reference, Score
 from proctor.core.formats import BinaryFormat, FreeTextFormat
-from proctor.runs import Options, Store, leaderboard
+from proctor.results import Options, leaderboard
+from proctor.runs import Store
 from proctor.stats import HiddenSet, ShownMeans
 from tests.support.contest import NAME, contest_store, skilled, write_run
 

@@ -49,16 +49,16 @@ def test_groups_are_dealt_to_phases_and_references_stay_sealed(folder: Path, dat
     assert sealed.handed_out("test") is None
 
 
-def test_what_is_handed_out_are_the_questions_that_are_marked(folder: Path) -> None:
+def test_what_is_handed_out_are_the_questions_that_are_scored(folder: Path) -> None:
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
-    given, marked = sealed.handed_out("pre-evaluation"), sealed.benchmark("pre-evaluation")
+    given, scored = sealed.handed_out("pre-evaluation"), sealed.benchmark("pre-evaluation")
     assert given is not None
     assert [(one.id, one.question, one.answer.kind) for one in given.items] == [
-        (one.id, one.question, one.answer.kind) for one in marked.items
+        (one.id, one.question, one.answer.kind) for one in scored.items
     ]
     assert not any(one.reference for one in given.items)
-    assert all(one.reference for one in marked.items)
-    assert marked.budget_s == 30.0
+    assert all(one.reference for one in scored.items)
+    assert scored.budget_s == 30.0
 
 
 def test_media_go_with_their_phase(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_free_text_needs_a_judge(folder: Path) -> None:
     assert check_challenge(folder).problems == ()
 
 
-def test_a_commitment_is_keyed_and_follows_what_is_marked(folder: Path) -> None:
+def test_a_commitment_is_keyed_and_follows_what_is_scored(folder: Path) -> None:
     def commitment() -> str:
         return SealedPart(folder, read_challenge(folder, sealed=True)).commitment("test")
 

@@ -42,7 +42,7 @@ def bundle(challenge: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def here(program: PackProgram) -> str:
-    """Marks in this process, at the paths that a platform would mount."""
+    """Scores in this process, at the paths that a platform would mount."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(DIGITS, str(program.digits))
         score_codabench(program.mounts["/app/input"], program.mounts["/app/output"])
@@ -295,7 +295,7 @@ def test_references_among_the_handed_out_questions_are_refused(challenge: Path, 
         assert not (tmp_path / "out").exists()
 
 
-def test_what_only_a_judge_could_mark_counts_for_nobody(challenge: Path, tmp_path: Path) -> None:
+def test_what_only_a_judge_could_score_counts_for_nobody(challenge: Path, tmp_path: Path) -> None:
     folder = tmp_path / "free"
     shutil.copytree(challenge, folder, ignore=shutil.ignore_patterns("packs"))
     for part in ("public/final/requests.json", "sealed/final/requests.json", "sealed/final/references.json"):
@@ -307,7 +307,7 @@ def test_what_only_a_judge_could_mark_counts_for_nobody(challenge: Path, tmp_pat
                 one |= {name: "open_ended", "format_kwargs": {}}
         (folder / part).write_text(json.dumps(rows))
     written = write_pack("codabench", folder, tmp_path / "out")
-    assert written.notes == ("final: no marks for 10 questions in free text: no judge is asked without network.",)
+    assert written.notes == ("final: no scores for 10 questions in free text: no judge is asked without network.",)
     settings = read_challenge(folder, sealed=True)
     figures = figures_of(folder, settings, settings.phases[0], folder / "sealed/base.json")
     named = {one.name: one.value for one in figures}

@@ -266,7 +266,7 @@ def test_the_video_of_a_case_ends_where_its_question_is_asked(challenge: Path, t
     assert times[0] == 0.0
     assert 0.8 <= max(times) <= 1.0
     with tarfile.open(tmp_path / "out/final/ground_truth.tar.gz") as archive:
-        assert not any("v1.mp4" in name for name in archive.getnames())  # marking needs no pictures
+        assert not any("v1.mp4" in name for name in archive.getnames())  # scoring needs no pictures
 
 
 def test_the_example_algorithm_says_its_method(challenge: Path) -> None:

@@ -64,7 +64,7 @@ def uploaded() -> set[str]:
     return {name for name in names if "proctor-upload" in name}
 
 
-def test_images_are_run_and_marked_as_they_behave(tmp_path: Path) -> None:
+def test_images_are_run_and_scored_as_they_behave(tmp_path: Path) -> None:
     podman()
     before = uploaded()
     settings = SMALL.replace("question_s: 30", "question_s: 3")

@@ -1,5 +1,5 @@
 """Workers, containers, scorers and the server are killed at drawn moments, and the database is restarted: nothing is
-stuck, no quota is lost, nothing is marked twice. `bench/killed.py` does it sixty times."""
+stuck, no quota is lost, nothing is scored twice. `bench/killed.py` does it sixty times."""
 
 from __future__ import annotations
 

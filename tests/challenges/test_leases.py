@@ -65,7 +65,7 @@ def test_each_gets_another_one_in_their_order(challenge: Challenge) -> None:
         None,
     ]
     assert found[0] is not None
-    assert (found[0].system, found[0].marking) == ("Hand Surgeons#1", False)
+    assert (found[0].system, found[0].scoring) == ("Hand Surgeons#1", False)
 
 
 def test_where_results_depend_on_earlier_ones_a_teams_submissions_go_one_after_the_other(challenge: Challenge) -> None:
@@ -153,7 +153,7 @@ def test_answers_that_are_there_are_not_asked_again(challenge: Challenge, clock:
     for end in (("scoring", "", 1, 1), ("scorer_fault", "scorer_fault", 1, 2)):
         one = leased(challenge)
         assert one is not None
-        if not one.marking:
+        if not one.scoring:
             with challenge.writing() as connection:
                 advance(connection, one, State.SCORING, challenge.now())
         assert lose(challenge, clock) == [made]

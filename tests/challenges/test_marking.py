@@ -1,4 +1,4 @@
-"""Marking files: figures equal to the commands' own, aggregates alone, and whose fault it is where marking fails."""
+"""Scoring files: figures equal to the commands' own, aggregates alone, and whose fault it is where scoring fails."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sqlalchemy.exc import IntegrityError
 from proctor.api import rank, results
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import SealedPart
-from proctor.challenges.marking import Entrant, ScorerFaultError, mark_entrant, scorer_fingerprint, scorer_version
+from proctor.challenges.scoring import Entrant, ScorerFaultError, score_entrant, scorer_fingerprint, scorer_version
 from proctor.challenges.settings import read_challenge
 from proctor.challenges.submissions import disqualify
 from tests.support.hosted import StandingClock, team
-from tests.support.marked_challenge import PHASE, Hosted, answers, leased_file, marked_folder, scored
+from tests.support.scored_challenge import PHASE, Hosted, answers, leased_file, scored, scored_folder
 
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    found = Hosted(tmp_path_factory.mktemp("marking") / "c")
+    found = Hosted(tmp_path_factory.mktemp("scoring") / "c")
     yield found
     found.challenge.close()
 
@@ -73,42 +73,42 @@ def test_figures_are_aggregates(hosted: Hosted, figures: Figures) -> None:
 def test_no_answer_and_no_reference_is_in_the_public_database(hosted: Hosted, figures: Figures) -> None:
     with hosted.challenge.reading() as connection:
         names = connection.exec_driver_sql("select name from sqlite_master where type = 'table'").scalars().all()
-        for name in ("answers", "items", "scores", "votes"):
+        for name in ("answers", "items", "scores", "judgements"):
             assert name not in names or not connection.exec_driver_sql(f"select * from {name}").all()
     for file in hosted.challenge.folder.glob("challenge.sqlite*"):
         assert b"v00-q00" not in file.read_bytes()
 
 
-def test_marking_again_gives_the_same(tmp_path: Path) -> None:
-    folder = marked_folder(tmp_path / "c", videos=4)
+def test_scoring_again_gives_the_same(tmp_path: Path) -> None:
+    folder = scored_folder(tmp_path / "c", videos=4)
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
     entrant = Entrant("A#1", answers(folder, tmp_path / "a.json", 0.7))
-    assert mark_entrant(sealed, PHASE, entrant) == mark_entrant(sealed, PHASE, entrant)
+    assert score_entrant(sealed, PHASE, entrant) == score_entrant(sealed, PHASE, entrant)
 
 
 def test_missing_and_late_answers_are_counted_and_wrong(tmp_path: Path) -> None:
-    folder = marked_folder(tmp_path / "c", videos=4, baseline=None)
+    folder = scored_folder(tmp_path / "c", videos=4, baseline=None)
     file = answers(folder, tmp_path / "a.json", 1.0)
     content = json.loads(file.read_text())
     for one in content[:20]:
         one["latency"] = 31.0
     file.write_text(json.dumps(content[:60]))
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
-    found = mark_entrant(sealed, PHASE, Entrant("A#1", file))
+    found = score_entrant(sealed, PHASE, Entrant("A#1", file))
     assert found.statuses == {"readable": 40, "timed_out": 20, "not_submitted": 20}
     assert found.boards[0].mean == pytest.approx(40 / 80)
     assert found.boards[0].above is None
 
 
 def test_a_file_without_a_suffix_that_its_reader_goes_by(tmp_path: Path) -> None:
-    folder = marked_folder(tmp_path / "c", videos=4, baseline=None)
+    folder = scored_folder(tmp_path / "c", videos=4, baseline=None)
     upload = answers(folder, tmp_path / ("0" * 64), 1.0)
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
-    assert mark_entrant(sealed, PHASE, Entrant("A#1", upload, ".json")).boards[0].mean == 1.0
+    assert score_entrant(sealed, PHASE, Entrant("A#1", upload, ".json")).boards[0].mean == 1.0
 
 
 def test_a_judge_that_can_not_be_asked_is_a_fault_of_the_scorer(tmp_path: Path) -> None:
-    folder = marked_folder(tmp_path / "c", videos=4, baseline=None)
+    folder = scored_folder(tmp_path / "c", videos=4, baseline=None)
     keys = folder / f"sealed/{PHASE}/references.json"
     content = json.loads(keys.read_text())
     content[0].update(format="open_ended", answer="yes")
@@ -117,7 +117,7 @@ def test_a_judge_that_can_not_be_asked_is_a_fault_of_the_scorer(tmp_path: Path) 
     settings.write_text(settings.read_text() + "judge: {models: ['openai:none'], base_url: 'http://127.0.0.1:9/v1'}\n")
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
     with pytest.raises(ScorerFaultError, match="A#1"):
-        mark_entrant(sealed, PHASE, Entrant("A#1", answers(folder, tmp_path / "a.json", 1.0)))
+        score_entrant(sealed, PHASE, Entrant("A#1", answers(folder, tmp_path / "a.json", 1.0)))
 
 
 def test_a_version_of_the_scorer_for_each_fingerprint(hosted: Hosted, figures: Figures) -> None:
@@ -132,7 +132,7 @@ def test_a_version_of_the_scorer_for_each_fingerprint(hosted: Hosted, figures: F
 
 
 def test_a_changed_reference_is_another_scorer(tmp_path: Path) -> None:
-    folder = marked_folder(tmp_path / "c", videos=4, baseline=None)
+    folder = scored_folder(tmp_path / "c", videos=4, baseline=None)
 
     def fingerprint() -> str:
         return scorer_fingerprint(SealedPart(folder, read_challenge(folder, sealed=True)))
@@ -153,7 +153,7 @@ def test_a_changed_reference_is_another_scorer(tmp_path: Path) -> None:
     ],
 )
 def test_what_figures_depend_on_makes_another_scorer(tmp_path: Path, old: str, new: str, other: bool) -> None:
-    folder = marked_folder(tmp_path / "c", videos=2, more="  counts: best\n  quota: {scored: 5, attempted: 9}\n")
+    folder = scored_folder(tmp_path / "c", videos=2, more="  counts: best\n  quota: {scored: 5, attempted: 9}\n")
 
     def fingerprint() -> str:
         return scorer_fingerprint(SealedPart(folder, read_challenge(folder, sealed=True)))
@@ -183,7 +183,7 @@ def test_a_disqualified_result_is_no_step_of_the_ladder(tmp_path: Path) -> None:
     challenge.close()
 
 
-def test_a_leased_file_is_marked_once(tmp_path: Path) -> None:
+def test_a_leased_file_is_scored_once(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path / "c", videos=4, baseline=None)
     challenge, of = hosted.challenge, team(hosted.challenge)
     leased = leased_file(challenge, of, answers(challenge.folder, tmp_path / "a.json", 0.7))

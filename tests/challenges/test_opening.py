@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.scored_challenge import PHASE, Hosted, scored_folder
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import OracleFoundError, close_phase, open_phase, phase_rows
-from proctor.challenges.publishing import publish
 from proctor.challenges.states import PhaseState, opening_of, phase_state
 from proctor.containers import ProcessExecutor
 from proctor.core import ProblemsError
 from tests.support.boxes import podman
 from tests.support.hosted import team
-from tests.support.marked_challenge import PHASE, Hosted, marked_folder
 from tests.support.program import proctor
 
 ORACLE = """
@@ -35,7 +35,7 @@ program.main()
 
 @pytest.fixture
 def challenge(tmp_path: Path) -> Iterator[Challenge]:
-    opened = Challenge.open(marked_folder(tmp_path / "c", videos=4), "organiser")
+    opened = Challenge.open(scored_folder(tmp_path / "c", videos=4), "organiser")
     yield opened
     opened.close()
 
@@ -98,7 +98,7 @@ def test_opening_says_that_workers_will_wait_where_the_scorer_is_another(tmp_pat
     challenge.close()
     again = Challenge.open(challenge.folder, "organiser")
     (told,) = (line for line in open_phase(again, PHASE, None) if "rerun" in line)
-    assert told == "1 submission marked otherwise than now: workers wait for proctor challenge rerun"
+    assert told == "1 submission scored otherwise than now: workers wait for proctor challenge rerun"
     again.close()
 
 

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 from proctor.challenges import opening, uploads
 from proctor.challenges.admission import Admission
+from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DAILY, DescriptionError, describe, description_of
 from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
 from proctor.challenges.opening import open_phase
-from proctor.challenges.publishing import publish
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import IdenticalError
 from proctor.challenges.uploads import submit_file
@@ -26,7 +27,6 @@ from proctor.containers import ProcessExecutor
 from proctor.core import InfrastructureError
 from tests.support.challenge_data import focus_data
 from tests.support.hosted import challenge_folder, opened, team
-from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor
 
 TERMS = "terms: public/terms.md\n"

@@ -9,7 +9,7 @@ import pytest
 from proctor.api import validate
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
-from proctor.challenges.marking import Entrant, mark_entrant
+from proctor.challenges.scoring import Entrant, score_entrant
 from proctor.challenges.settings import read_challenge
 from proctor.core import InputError
 
@@ -37,12 +37,12 @@ def test_participants_get_the_questions_and_nothing_that_tells(folder: Path) -> 
     assert "Is lamp" in public
     assert "canary" not in public
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
-    given, marked = sealed.handed_out(PHASE), sealed.benchmark(PHASE)
+    given, scored = sealed.handed_out(PHASE), sealed.benchmark(PHASE)
     assert given is not None
     assert {one.id: (one.options, one.tags) for one in given.items} == {
-        one.id: (one.options, one.tags) for one in marked.items
+        one.id: (one.options, one.tags) for one in scored.items
     }
-    assert len(marked.items) == 25
+    assert len(scored.items) == 25
 
 
 def test_answers_are_a_table(folder: Path, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_answers_are_a_table(folder: Path, tmp_path: Path) -> None:
     file.write_text("id,answer\n" + "".join(f"{item.id},{text}\n" for item, text in zip(items, right, strict=True)))
     report = validate("own-questions", file, data=folder / "public" / PHASE)
     assert report.shown[-1] == "25 answers to 25 items: 0 errors, 0 warnings"
-    figures = mark_entrant(sealed, PHASE, Entrant("A#1", file, ".csv"))
+    figures = score_entrant(sealed, PHASE, Entrant("A#1", file, ".csv"))
     assert (figures.boards[0].mean, figures.statuses) == (1.0, {"readable": 25})
     file.write_text("id,answer\nq99,yes\n")
     with pytest.raises(InputError, match="q99"):

@@ -23,7 +23,7 @@ DATES = "opens: 2026-03-01T00:00:00Z"
 
 
 def here(program: PackProgram) -> str:
-    """Marks in this process, at the paths that a platform would mount."""
+    """Scores in this process, at the paths that a platform would mount."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(DIGITS, str(program.digits))
         score_codabench(program.mounts["/app/input"], program.mounts["/app/output"])
@@ -162,7 +162,7 @@ def test_pictures_go_along_where_the_questions_need_them(orders: Path, tmp_path:
     assert found.ok, found.wrong
 
 
-def test_an_order_is_marked_as_by_hand(orders: Path) -> None:
+def test_an_order_is_scored_as_by_hand(orders: Path) -> None:
     settings = read_challenge(orders, sealed=True)
     figures = figures_of(orders, settings, settings.phases[0], orders / "sealed/orders.json")
     by_name = {one.name: one.value for one in figures}

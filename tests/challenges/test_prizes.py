@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
+from tests.support.scored_challenge import PHASE, Hosted, copied
 
 from proctor.challenges.awards import Contender, announced_teams, prize_shares
+from proctor.challenges.board_pages import publish, visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import DescriptionError, describe, rule_on_description
 from proctor.challenges.prizes import prize_table, prize_tables, prizes_of
-from proctor.challenges.publishing import publish, visible_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.settings import ChallengeSettings, Prizes
 from proctor.challenges.teams import named_team, set_eligible
 from proctor.core import InputError, ProblemsError, generator
 from tests.support.hosted import team
-from tests.support.marked_challenge import PHASE, Hosted, copied
 from tests.support.program import proctor
 
 SPLIT = (50, 30, 20)

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import keep_figures, keep_result, mark, rerun_all, scorer_version
-from proctor.challenges.publishing import (
+from proctor.challenges.board_pages import (
     board_tables,
     board_version,
     counted_submissions,
@@ -23,16 +21,18 @@ from proctor.challenges.publishing import (
     publish,
     visible_boards,
 )
+from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased, claim
 from proctor.challenges.schema import scorers, submissions, teams
+from proctor.challenges.scoring import keep_figures, keep_result, rerun_all, score_submission, scorer_version
 from proctor.challenges.settings import ChallengeSettings, Gate
 from proctor.challenges.submissions import disqualify
 from proctor.challenges.teams import withdraw_team
 from proctor.challenges.worker import Worker
 from tests.support.hosted import team
 from tests.support.hosted_work import DirectScorer, TrustingExecutor
-from tests.support.marked_challenge import PHASE, Hosted, copied
 from tests.support.program import proctor
+from tests.support.scored_challenge import PHASE, Hosted, copied
 
 SKILLS = {"Alpha": 0.9, "Beta": 0.6, "Gamma": 0.62, "Delta": 0.3}
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -243,8 +243,8 @@ def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monk
     assert seen(own)["boards"][0]["rows"][0]["name"] == "Alpha"
 
 
-def test_nothing_is_published_while_results_are_marked_again(own: Challenge) -> None:
-    """The store's marks are of two versions then."""
+def test_nothing_is_published_while_results_are_scored_again(own: Challenge) -> None:
+    """The store's scores are of two versions then."""
     before = seen(own)
     with own.writing() as connection:
         _, waiting = rerun_all(connection, "e" * 64, "keys were wrong", own.now())
@@ -254,12 +254,12 @@ def test_nothing_is_published_while_results_are_marked_again(own: Challenge) -> 
     with own.writing() as connection:
         leased = claim(connection, "w", own.now(), 60.0)
         assert leased is not None
-        keep_result(connection, leased, mark(own, leased), "e" * 64, own.now())
+        keep_result(connection, leased, score_submission(own, leased), "e" * 64, own.now())
     publish(own, PHASE)
     assert seen(own) == before
     with own.writing() as connection:
         while (leased := claim(connection, "w", own.now(), 60.0)) is not None:
-            keep_result(connection, leased, mark(own, leased), "e" * 64, own.now())
+            keep_result(connection, leased, score_submission(own, leased), "e" * 64, own.now())
     publish(own, PHASE)
     assert seen(own)["scorer"] == before["scorer"] + 1
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.support.scored_challenge import PHASE, Hosted
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import SealedPart
-from proctor.challenges.publishing import publish
 from proctor.challenges.receipts import KEY_FILE, receipt_of, verify_receipt, write_public_key
 from proctor.core import InputError
 from tests.support.hosted import team
-from tests.support.marked_challenge import PHASE, Hosted
 from tests.support.program import proctor
 
 
@@ -114,12 +114,12 @@ def test_the_key_is_kept_and_its_owner_s_alone(hosted: Hosted) -> None:
     assert private.read_bytes().hex() not in first
 
 
-def test_who_has_the_sealed_part_can_check_what_was_marked(hosted: Hosted, receipt: Path, tmp_path: Path) -> None:
+def test_who_has_the_sealed_part_can_check_what_was_scored(hosted: Hosted, receipt: Path, tmp_path: Path) -> None:
     folder = tmp_path / "published"
     shutil.copytree(hosted.challenge.folder, folder)
     command = ("challenge", "verify", receipt, "--key", key_of(hosted), "--published", folder)
     good = proctor(*command)
-    assert good.stdout.splitlines()[1] == "Questions, references and rules are those that it was marked by."
+    assert good.stdout.splitlines()[1] == "Questions, references and rules are those that it was scored by."
     keys = folder / f"sealed/{PHASE}/references.json"
     right = keys.read_text()
     keys.write_text(right.replace('"answer": "no"', '"answer": "yes"', 1))

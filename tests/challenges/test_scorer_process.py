@@ -1,4 +1,4 @@
-"""The scorer's process: it marks apart from the worker, and its death is no fault of anybody's."""
+"""The scorer's process: it scores apart from the worker, and its death is no fault of anybody's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased, claim
-from proctor.challenges.scorer import Marking, ScorerError, ScorerProcess
+from proctor.challenges.scorer import ScorerError, ScorerProcess, Scoring
 from proctor.challenges.worker import Worker
 from tests.support.hosted import opened, team
 from tests.support.hosted_work import (
@@ -26,10 +26,10 @@ from tests.support.hosted_work import (
     TrustingExecutor,
     answer_file,
     asked_folder,
-    mark_by_count,
     publish_count,
     queued,
     same_code,
+    score_by_count,
 )
 
 
@@ -45,19 +45,19 @@ def scorer(challenge: Challenge) -> Iterator[ScorerProcess]:
     made.close()
 
 
-def mark_and_die_once(challenge: Challenge, leased: Leased) -> Figures:
-    """Is killed the first time, once it has marked."""
-    found = mark_by_count(challenge, leased)
-    if (challenge.folder / "marks.log").read_text().count("\n") == 1:
+def score_and_die_once(challenge: Challenge, leased: Leased) -> Figures:
+    """Is killed the first time, once it has scored."""
+    found = score_by_count(challenge, leased)
+    if (challenge.folder / "scores.log").read_text().count("\n") == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return found
 
 
-def mark_and_die(challenge: Challenge, leased: Leased) -> Figures:
+def score_and_die(challenge: Challenge, leased: Leased) -> Figures:
     os._exit(3)
 
 
-def mark_and_raise(challenge: Challenge, leased: Leased) -> Figures:
+def score_and_raise(challenge: Challenge, leased: Leased) -> Figures:
     raise ValueError("no judge\nhere")
 
 
@@ -69,7 +69,7 @@ def leased_file(challenge: Challenge) -> Leased:
     return found
 
 
-def test_a_worker_has_its_submissions_marked_there(challenge: Challenge, scorer: ScorerProcess) -> None:
+def test_a_worker_has_its_submissions_scored_there(challenge: Challenge, scorer: ScorerProcess) -> None:
     made = queued(challenge, team(challenge), "file", answer_file(challenge.folder))
     said: list[str] = []
     worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), log=said.append)
@@ -79,18 +79,18 @@ def test_a_worker_has_its_submissions_marked_there(challenge: Challenge, scorer:
 
 
 @pytest.mark.parametrize(
-    ("mark", "told"),
-    [(mark_and_die, "the scorer's process ended 2 times"), (mark_and_raise, "ValueError: no judge here")],
+    ("score", "told"),
+    [(score_and_die, "the scorer's process ended 2 times"), (score_and_raise, "ValueError: no judge here")],
 )
-def test_what_ends_or_breaks_is_told(challenge: Challenge, mark: object, told: str) -> None:
-    marking = Marking(mark, publish_count, same_code)  # type: ignore[arg-type]
-    scorer = ScorerProcess(challenge.folder, None, marking, context="forkserver")
+def test_what_ends_or_breaks_is_told(challenge: Challenge, score: object, told: str) -> None:
+    scoring = Scoring(score, publish_count, same_code)  # type: ignore[arg-type]
+    scorer = ScorerProcess(challenge.folder, None, scoring, context="forkserver")
     with challenge.writing() as connection:
         assert claim(connection, "w", challenge.now(), 60) is None
-    one = Leased(1, 1, "Hand Surgeons", "test", 1, "file", "0", ".json", "", 1, "w", 1, marking=False)
+    one = Leased(1, 1, "Hand Surgeons", "test", 1, "file", "0", ".json", "", 1, "w", 1, scoring=False)
     try:
         with pytest.raises(ScorerError, match=told):
-            asyncio.run(scorer.mark(one))
+            asyncio.run(scorer.score(one))
     finally:
         scorer.close()
 
@@ -115,8 +115,8 @@ def test_an_answer_that_breaks_off_is_asked_for_again(challenge: Challenge, monk
 
 def test_a_scorer_that_is_killed_is_started_again(challenge: Challenge) -> None:
     made = queued(challenge, team(challenge), "file", answer_file(challenge.folder))
-    marking = Marking(mark_and_die_once, publish_count, same_code)
-    scorer = ScorerProcess(challenge.folder, None, marking, context="forkserver")
+    scoring = Scoring(score_and_die_once, publish_count, same_code)
+    scorer = ScorerProcess(challenge.folder, None, scoring, context="forkserver")
     said: list[str] = []
     try:
         worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), log=said.append)

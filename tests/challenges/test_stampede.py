@@ -11,8 +11,8 @@ import pytest
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import keep_result, known_scorer
 from proctor.challenges.queue import advance, claim
+from proctor.challenges.scoring import keep_result, known_scorer
 from proctor.challenges.states import SubmissionState as State
 from proctor.challenges.submissions import HandInError, settle
 from tests.support.challenge_counts import check_counts, times_scored

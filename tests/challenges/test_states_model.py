@@ -12,9 +12,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from sqlalchemy import select
 
 from proctor.challenges.boards import Figures
-from proctor.challenges.marking import keep_result, rerun_all
 from proctor.challenges.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
 from proctor.challenges.schema import submissions
+from proctor.challenges.scoring import keep_result, rerun_all
 from proctor.challenges.states import SubmissionState as State
 from proctor.challenges.submissions import HandInError, StaleError, cancel, settle
 from tests.support.challenge_counts import COSTS, HOLDS, check_counts
@@ -118,7 +118,7 @@ class Submissions(RuleBasedStateMachine):
                 self.to(self.known[chosen], "cancelled")
 
     @rule(new=st.booleans())
-    def mark_all_again(self, new: bool) -> None:
+    def score_all_again(self, new: bool) -> None:
         self.scorer = f"{int(self.scorer, 16) - new:064x}"
         with self.challenge.writing() as connection:
             rerun_all(connection, self.scorer, "", self.clock())
@@ -141,9 +141,9 @@ class Submissions(RuleBasedStateMachine):
         assert (None if found is None else found.submission) == min(free, default=None)
         if found is not None:
             one = self.known[found.submission]
-            assert found.marking == (one["state"] == "scoring")
+            assert found.scoring == (one["state"] == "scoring")
             one.update(fence=found.fence, until=self.clock.at.timestamp() + LEASE_S)
-            self.to(one, "scoring" if found.marking else "leased")
+            self.to(one, "scoring" if found.scoring else "leased")
         return found
 
     @rule(leased=leases, data=st.data())

@@ -18,11 +18,11 @@ from proctor.api import import_answers, rank, results
 from proctor.challenges.admission import Admission, admission
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
-from proctor.challenges.marking import Entrant, mark_entrant
 from proctor.challenges.opening import open_phase
 from proctor.challenges.packs.parts import PhaseSource
 from proctor.challenges.packs.platforms import write_jobs, write_pack
 from proctor.challenges.packs.programs import evaluate_grand_challenge, figures_of
+from proctor.challenges.scoring import Entrant, score_entrant
 from proctor.challenges.settings import Budget, read_challenge
 from proctor.challenges.submissions import submissions_of
 from proctor.challenges.uploads import submit_file
@@ -38,8 +38,8 @@ from tests.support.whole_challenge import PRE, ArchivedPrograms, OwnScorer, arch
 
 Rng = np.random.Generator
 PHASE = "pre-evaluation"
-CODE_MARKS = {"binary", "number", "percentage", "fo_class", "time"}
-"""The formats that the toolkit marks without a judge."""
+CODE_SCORES = {"binary", "number", "percentage", "fo_class", "time"}
+"""The formats that the toolkit scores without a judge."""
 FILES, HOSTED = 200, 6
 
 
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A hidden phase of questions at random, in five formats."""
     where = tmp_path_factory.mktemp("admission")
     requests, references, _ = fuzzed(160, 7)
-    kept = {one["qID"] for one in references if one["format"] in CODE_MARKS}
+    kept = {one["qID"] for one in references if one["format"] in CODE_SCORES}
     data = where / "data"
     data.mkdir()
     for name, rows in (("requests", requests), ("references", references)):
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def answered() -> list[dict[str, Any]]:
     """Answers to these questions, some of which are missing, late, null, or not in their format."""
     _, references, responses = fuzzed(160, 7)
-    kept = {one["qID"] for one in references if one["format"] in CODE_MARKS}
+    kept = {one["qID"] for one in references if one["format"] in CODE_SCORES}
     return [one for one in responses if one["qID"] in kept]
 
 
@@ -135,7 +135,7 @@ def requests_of(kit: Any, data: Path) -> list[Any]:
     return [kit.models.Request(**{name: row[name] for name in names}) for row in rows]
 
 
-def test_hundreds_of_files_are_admitted_and_marked_alike(
+def test_hundreds_of_files_are_admitted_and_scored_alike(
     folder: Path, answered: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     sealed = SealedPart(folder, read_challenge(folder, sealed=True)).benchmark(PHASE)
@@ -154,13 +154,15 @@ def test_hundreds_of_files_are_admitted_and_marked_alike(
         assert by_rule == {answer.item_id for answer in answers if cause_of(answer)}
         assert found.count == len(by_rule)
         seen.update(line.split(": ")[1] for line in found.wrong)
-        marks = {item.id: scorer.mark(item, one).value == 1 for item, one in zip(sealed.items, answers, strict=True)}
-        assert marks == official(folder, text)
+        scores = {
+            item.id: scorer.compute(item, one).value == 1 for item, one in zip(sealed.items, answers, strict=True)
+        }
+        assert scores == official(folder, text)
     assert min(seen[name] for name in ("missing", "late", "format")) > FILES
     assert all(seen[name] for name in NO_SUBMISSION), seen
 
 
-def test_the_same_marks_in_a_hosted_challenge_in_packs_and_in_rank(
+def test_the_same_scores_in_a_hosted_challenge_in_packs_and_in_rank(
     folder: Path, answered: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     settings = read_challenge(folder, sealed=True)
@@ -174,7 +176,7 @@ def test_the_same_marks_in_a_hosted_challenge_in_packs_and_in_rank(
                 figures_of(folder, settings, phase, file)
             continue
         expected = official(folder, text)
-        hosted = mark_entrant(sealed, PHASE, Entrant(f"Team#{number}", file, ".json"))
+        hosted = score_entrant(sealed, PHASE, Entrant(f"Team#{number}", file, ".json"))
         with sealed.store(PHASE) as store:
             run = next(run for run in store.runs("focus") if run.system == f"Team#{number}")
             rows = store.score_rows(run, metric="accuracy")
@@ -233,7 +235,7 @@ ODD = {
 }
 
 
-def test_a_file_and_an_image_with_the_same_answers_get_the_same_marks(tmp_path: Path) -> None:
+def test_a_file_and_an_image_with_the_same_answers_get_the_same_scores(tmp_path: Path) -> None:
     folder = whole_folder_of(tmp_path)
     asked = [one["qID"] for one in json.loads((folder / "sealed" / PRE / "requests.json").read_text())]
     odd = dict(zip(asked[::7], [*ODD] * 2, strict=False))
@@ -267,13 +269,13 @@ def test_a_file_and_an_image_with_the_same_answers_get_the_same_marks(tmp_path: 
         assert states[1]["log"]["wrong"]["count"] == len(odd) == 5
         with challenge.sealed.store(PRE) as store:
             runs = {run.system: run for run in store.runs("focus")}
-            marks = [
+            scores = [
                 {row.item_id: row.value for row in store.score_rows(runs[name], metric="accuracy")}
                 for name in ("Both#1", "Both#2")
             ]
-        assert marks[0] == marks[1]
-        assert all(marks[0][name] == 0 for name in odd)
-        assert sum(marks[0].values()) > 15
+        assert scores[0] == scores[1]
+        assert all(scores[0][name] == 0 for name in odd)
+        assert sum(scores[0].values()) > 15
     finally:
         challenge.close()
 
@@ -302,7 +304,7 @@ def test_own_questions_are_admitted_by_the_same_rule(own: Path, tmp_path: Path) 
     assert (found.problems, found.count) == ((), 6)
     assert [line.split(": ")[1:3] for line in found.wrong][:2] == [["format", "q14"], ["missing", "q15"]]
     sealed = SealedPart(own, read_challenge(own, sealed=True))
-    figures = mark_entrant(sealed, PHASE, Entrant("A#1", some, ".csv"))
+    figures = score_entrant(sealed, PHASE, Entrant("A#1", some, ".csv"))
     assert figures.boards[0].mean == 14 / 20
     assert figures.statuses == {"readable": 14, "unreadable": 1, "not_submitted": 5}
     packed = figures_of(own, sealed.settings, sealed.settings.phase(PHASE), some)

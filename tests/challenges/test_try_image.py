@@ -31,7 +31,7 @@ def test_a_program_is_tried_on_the_public_questions(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "training: 20 questions under text-only" in done.stdout
     assert "answered: 20" in done.stdout
-    assert "of 20 marked answers" in done.stdout
+    assert "of 20 scored answers" in done.stdout
 
 
 def test_a_program_is_found_from_where_one_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from sqlalchemy import RowMapping, select
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import ScorerChangedError, rerun_all
 from proctor.challenges.queue import Leased, claim
 from proctor.challenges.schema import boards, quotas, results, scorers
+from proctor.challenges.scoring import ScorerChangedError, rerun_all
 from proctor.challenges.submissions import cancel, submission_row
 from proctor.challenges.worker import Worker
 from proctor.containers import BoxLimits
@@ -164,10 +164,10 @@ def test_a_broken_machine_costs_the_team_nothing(
 
 def test_a_bug_that_one_submission_finds_does_not_stop_the_others(challenge: Challenge, mine: int) -> None:
     class Buggy(DirectScorer):
-        async def mark(self, leased: Leased) -> tuple[Figures, str]:
+        async def score(self, leased: Leased) -> tuple[Figures, str]:
             if leased.number == 1:
                 raise ZeroDivisionError("a bug")
-            return await super().mark(leased)
+            return await super().score(leased)
 
     made = [queued(challenge, mine, "file", answer_file(challenge.folder, seed=seed)) for seed in range(2)]
     said = work(challenge, Buggy(challenge))
@@ -187,13 +187,13 @@ def test_an_image_that_can_not_be_loaded_is_its_teams(challenge: Challenge, mine
     assert (row(challenge, made)["state"], row(challenge, made)["reason"]) == ("crashed", "load")
 
 
-def test_a_fault_of_the_scorer_costs_nothing_until_all_is_marked_again(challenge: Challenge, mine: int) -> None:
+def test_a_fault_of_the_scorer_costs_nothing_until_all_is_scored_again(challenge: Challenge, mine: int) -> None:
     first, second = (queued(challenge, mine, "file", answer_file(challenge.folder, seed=seed)) for seed in range(2))
     work(challenge, DirectScorer(challenge, faults={first}))
     assert [row(challenge, one)["state"] for one in (first, second)] == ["scorer_fault", "scored"]
     assert counters(challenge, mine) == (0, 1, 1)
     with challenge.writing() as connection:
-        assert rerun_all(connection, "f" * 64, "", challenge.now()) == (1, 1)  # what is marked stays marked
+        assert rerun_all(connection, "f" * 64, "", challenge.now()) == (1, 1)  # what is scored stays scored
         assert rerun_all(connection, "e" * 64, "the judge is back", challenge.now()) == (2, 1)
     assert counters(challenge, mine) == (2, 2, 0)
     work(challenge, DirectScorer(challenge, version="e" * 64))
@@ -203,7 +203,7 @@ def test_a_fault_of_the_scorer_costs_nothing_until_all_is_marked_again(challenge
         assert connection.execute(select(scorers.c.version, scorers.c.why)).all() == [(1, ""), (2, "the judge is back")]
 
 
-def test_a_worker_with_other_code_marks_nothing(challenge: Challenge, mine: int) -> None:
+def test_a_worker_with_other_code_scores_nothing(challenge: Challenge, mine: int) -> None:
     made = queued(challenge, mine, "file", answer_file(challenge.folder))
     work(challenge)
     with pytest.raises(ScorerChangedError, match="proctor challenge rerun"):

@@ -1,4 +1,4 @@
-"""`proctor worker` and `proctor challenge rerun`, with Proctor's own marking."""
+"""`proctor worker` and `proctor challenge rerun`, with Proctor's own scoring."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_no_executor_is_told(challenge: Challenge) -> None:
     )
 
 
-def test_a_corrected_reference_marks_answers_that_were_asked_and_those_of_files(
+def test_a_corrected_reference_scores_answers_that_were_asked_and_those_of_files(
     challenge: Challenge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five keys of an image and a file are turned round: both are marked by the new ones, and nothing is asked
+    """Five keys of an image and a file are turned round: both are scored by the new ones, and nothing is asked
     again."""
     named = "proctor.challenges.worker.executor_named"
     monkeypatch.setattr(named, lambda name: (TrustingExecutor(), ("file", "image")))
@@ -59,7 +59,7 @@ def test_a_corrected_reference_marks_answers_that_were_asked_and_those_of_files(
     yes = [sum(one["answer"] == "yes" for one in some) for some in (json.loads(keys.read_text()), known)]
     keys.write_text(json.dumps(known))
     refused = proctor("worker", folder, "--once")
-    assert "expected the same, or proctor challenge rerun, which marks all again" in refused.stderr
+    assert "expected the same, or proctor challenge rerun, which scores all again" in refused.stderr
     again = proctor("challenge", "rerun", folder, "--why", "five keys were wrong")
     assert again.stdout == f"Scorer version 2: 2 submissions waiting for workers (proctor worker {folder})\n", (
         again.stderr

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from tests.support.faulty_server import Calls, FaultyServer, Request
 from tests.support.mediqa_folder import write_task
 from tests.support.program import within
@@ -45,9 +46,9 @@ def test_a_second_run_asks_nothing_and_the_transcript_stands_behind_each_score(t
     (scorer,) = (one for one in judges_of(opened, "mediqa-eval") if one.startswith("agent-judge["))
     (run, *_) = opened.runs("mediqa-eval")
     score = opened.score_rows(run, scorer=scorer)[0]
-    judgement = opened.get(score.vote_key)
+    judgement = opened.get(score.judgement_key)
     assert judgement is not None
-    (key,) = (str(one) for one in judgement.reply["votes"])  # type: ignore[union-attr]
+    (key,) = (str(one) for one in judgement.reply["judgements"])  # type: ignore[union-attr]
     transcript = opened.get(key)
     assert transcript is not None
     steps: Any = transcript.reply["transcript"]

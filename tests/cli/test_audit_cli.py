@@ -130,7 +130,7 @@ def test_people_can_be_compared_with_one_another_and_unknown_scorers_are_told(st
     command = ("audit", "mediqa-eval", "--store", store, "--draws", "0")
     done = proctor(*command, "--scorer", "human:NM", "--against", "human:A1")
     assert done.returncode == 1  # no answer has two raters
-    assert "judges human:NM, human:A1: found no answer that both marked, expected some" in done.stderr
+    assert "judges human:NM, human:A1: found no answer that both scored, expected some" in done.stderr
     done = proctor(*command, "--scorer", "mine")
     assert "judge of mediqa-eval: found 'mine', expected one of human:A1, human:NM, overlap" in done.stderr
 

@@ -128,7 +128,7 @@ def test_tracks_go_from_tool_to_tool(here: Program, tracks: Path, tmp_path: Path
     assert (done.returncode, "found something there already" in done.stderr) == (1, True)
 
 
-def test_filling_is_told_and_marked(here: Program, doubtful: Path, tmp_path: Path) -> None:
+def test_filling_is_told_and_scored(here: Program, doubtful: Path, tmp_path: Path) -> None:
     done = here("build", "convert", doubtful, "--to", "json", "--out", tmp_path / "out", "--fill", "5")
     assert "; 1 gap filled" in done.stdout
     one = read_annotations([tmp_path / "out" / "case-1.json"])[0]

@@ -10,7 +10,8 @@ import pytest
 
 from proctor.core import InputError
 from proctor.reports import write_public_report, write_report
-from proctor.runs import Options, Store, disqualify, leaderboard, rank_runs, reinstate, results
+from proctor.results import Options, leaderboard, rank_runs, results
+from proctor.runs import Store, disqualify, reinstate
 from proctor.stats import RankingPlan
 from proctor.tasks.focus import READER
 from tests.support.panelled_store import PANEL, panelled

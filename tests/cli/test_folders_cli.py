@@ -11,7 +11,8 @@ import pytest
 from proctor.api import load
 from proctor.api.benchmarks import recalled, remember
 from proctor.core import FilesOrigin
-from proctor.runs import Store, public_copy
+from proctor.results import public_copy
+from proctor.runs import Store
 from tests.support.program import proctor
 from tests.support.text_folder import write_text_folder
 

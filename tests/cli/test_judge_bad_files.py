@@ -50,7 +50,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "bars": (text(rows(), delimiter="|"), "row 1: found '|' between the columns, expected commas"),
     "byte order mark": (text(rows()).encode("utf-8-sig"), "row 1: found a byte order mark, expected UTF-8 without one"),
     "UTF-16": (text(rows()).encode("utf-16"), "row 1: found UTF-16, expected UTF-8"),
-    "UTF-16 without a mark": (text(rows()).encode("utf-16-le"), "row 1: found a zero byte, expected UTF-8"),
+    "UTF-16 without a score": (text(rows()).encode("utf-16-le"), "row 1: found a zero byte, expected UTF-8"),
     "GBK": (
         changed(3, "candidate", "湿疹").encode("gbk"),
         "row 3: found the byte 0xd5, which is not UTF-8, expected UTF-8",

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from tests.support.browser_items import data_of
 from tests.support.dimension_cases import ENGLISH, picture, rating
 from tests.support.faulty_server import FaultyServer, Request, Tokens
@@ -59,17 +60,17 @@ def test_flags_rule_breaks_images_and_hostile_answers_are_counted(tmp_path: Path
         model = ("--model", "openai:judge", "--base-url", server.url)
         shown = json.loads(proctor("score", "mediqa-eval", "--store", store, *model, "--format", "json").stdout)
         assert shown["rule_breaks"] == {"overall-above-both": 2}
-        assert shown["flags"] == {"images-absent": 2, "steering": 1}
-        assert "flags: images-absent 2, steering 1" in said
+        assert shown["flags"] == {"images-absent": 2, "prompt-injection": 1}
+        assert "flags: images-absent 2, prompt-injection 1" in said
         first = judgements(store)
         assert Counter(flag for one in first for flag in one["flags"]) == {
             "overall-above-both": 2,
             "images-absent": 2,
-            "steering": 1,
+            "prompt-injection": 1,
         }
         assert all(one["reply"]["evidence"][0]["reason"] == "because" for one in first)
         code, said = within("results", "mediqa-eval", "--store", store, "--flags")
-        assert (code, "steering" in said) == (0, True), said
+        assert (code, "prompt-injection" in said) == (0, True), said
         (tmp_path / "pictures").mkdir()
         store = stored_again(tmp_path)
         code, said = score(store, "--media", tmp_path / "pictures", server=server)
@@ -95,11 +96,11 @@ def test_the_report_of_an_audit_shows_what_the_judge_said(tmp_path: Path) -> Non
         for one in item["answers"]
     }
     assert set(answers) == {("iiyi/E1/en", "S1"), ("iiyi/E1/en", "S2"), ("woundcare/E2/zh", "S1")}
-    for ((vote),) in answers.values():
-        assert vote["judge"] == SCORER
-        assert "the rash is named" in vote["reply"]["evidence"]
-        assert "votes" not in vote["reply"]
-        assert "missing" not in vote["reply"]
+    for ((judgement),) in answers.values():
+        assert judgement["judge"] == SCORER
+        assert "the rash is named" in judgement["reply"]["evidence"]
+        assert "judgements" not in judgement["reply"]
+        assert "missing" not in judgement["reply"]
     assert "images-absent" in answers["iiyi/E1/en", "S1"][0]["flags"]
 
 
@@ -366,15 +367,15 @@ def test_former_commands_answer_with_the_new_spelling(old: tuple[str, ...], new:
 
 
 def test_judgements_kept_without_answers_are_not_paid_again(tmp_path: Path) -> None:
-    """A file of judgements alone, as `--votes` kept it: what is imported into it finds them."""
-    store, kept = stored(tmp_path), tmp_path / "mine.votes.db"
+    """A file of judgements alone, as `--judgements` kept it: what is imported into it finds them."""
+    store, kept = stored(tmp_path), tmp_path / "mine.judgements.db"
     with FaultyServer(reply) as server:
         assert score(store, server=server)[0] == 0
         paid = len(server.requests)
         Store(kept).close()
         with sqlite3.connect(kept) as connection:
             connection.execute("attach ? as other", (str(store),))
-            connection.execute("insert into votes select * from other.votes")
+            connection.execute("insert into judgements select * from other.judgements")
         connection.close()
         ratings, encounters = tmp_path / "ratings.csv", tmp_path / "encounters.jsonl"
         code, said = within("import", "mediqa-eval", ratings, "--data", encounters, "--store", kept)
@@ -430,5 +431,5 @@ def test_a_system_answers_the_questions_and_is_judged_like_the_recorded_ones(tmp
     rows = json.loads(said[said.index("[") :].partition("\n]")[0] + "\n]")
     found = {(row["metric"], row["scorer"]): row for row in rows}
     assert [found[name, SCORER]["n"] for name in ("overall", "writing-style")] == [1, 2]  # the first in English alone
-    assert found["writing-style", SCORER]["unmarked"] == 0
+    assert found["writing-style", SCORER]["unscored"] == 0
     assert any("rouge-l-best" in scorer for _, scorer in found), found.keys()

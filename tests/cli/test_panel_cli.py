@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from proctor.runs import Options, Store, results
+from proctor.results import Options, results
+from proctor.runs import Store
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.program import proctor
 
@@ -64,7 +65,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("import", "focus", path / "responses.json", "--data", path, "--name", "mine"), *("--store", path / "runs.db")
     )
     assert done.returncode == 0, done.stderr
-    assert "8 of 10 questions are free text, which no code marks" in done.stderr
+    assert "8 of 10 questions are free text, which no code scores" in done.stderr
     return path / "runs.db"
 
 
@@ -114,24 +115,24 @@ def accuracy(store: Path) -> dict[str, dict[str, Any]]:
 
 
 def counts(row: dict[str, Any]) -> dict[str, int]:
-    names = ("n", "answered", "timed_out", "refused", "unreadable", "not_submitted", "unresolved", "unmarked")
+    names = ("n", "answered", "timed_out", "refused", "unreadable", "not_submitted", "unresolved", "unscored")
     return {name: row[name] for name in names if row[name]}
 
 
-def test_what_is_still_unmarked_is_shown_before_any_judge(store: Path) -> None:
+def test_what_is_still_unscored_is_shown_before_any_judge(store: Path) -> None:
     rows = accuracy(store)
     assert counts(rows["code"]) == {"n": 2, "answered": 2}
     assert rows["code"]["value"] == 0.5
-    assert counts(rows[""]) == {"answered": 8, "timed_out": 1, "unreadable": 1, "not_submitted": 1, "unmarked": 8}
+    assert counts(rows[""]) == {"answered": 8, "timed_out": 1, "unreadable": 1, "not_submitted": 1, "unscored": 8}
     assert rows[""]["value"] is None
     shown = proctor("results", "focus", "--store", store, "--system", "mine", "--draws", "100").stdout
-    assert "Accuracy, not marked yet (proctor score)" in shown
+    assert "Accuracy, not scored yet (proctor score)" in shown
 
 
 def test_three_judges_decide_and_a_second_run_asks_nobody(store: Path, servers: list[FaultyServer]) -> None:
     code, out, err = score(store, servers)
     assert code == 0, err
-    assert "8 answers marked by panel[a, b, c]" in out
+    assert "8 answers scored by panel[a, b, c]" in out
     assert "15 new judgements" in out
     assert [server.count for server in servers] == [5, 5, 5]
     assert [server.requests[0].body["temperature"] for server in servers] == [0.0, 0.1, 0.2]
@@ -148,17 +149,17 @@ def test_three_judges_decide_and_a_second_run_asks_nobody(store: Path, servers: 
     assert rows["panel[a, b, c]"]["value"] == pytest.approx(3 / 10)  # q0 by code, q2 and q5 by the panel
     again = score(store, servers)
     assert again[0] == 0
-    assert "0 answers marked" in again[1]
+    assert "0 answers scored" in again[1]
     assert sum(server.count for server in servers) == 15
 
 
 def test_two_judges_tie_and_the_third_alone_is_asked(store: Path, servers: list[FaultyServer]) -> None:
     code, out, err = score(store, servers, "ab")
     assert code == 0, err  # a tie is an end: another pass would have nothing to ask
-    assert "6 answers marked by panel[a, b]" in out
+    assert "6 answers scored by panel[a, b]" in out
     assert "2 answers unresolved (no majority among its judges: neither right nor wrong)" in out
     row = accuracy(store)["panel[a, b]"]
-    assert (row["n"], row["answered"], row["unresolved"], row["unmarked"]) == (10, 10, 2, 0)
+    assert (row["n"], row["answered"], row["unresolved"], row["unscored"]) == (10, 10, 2, 0)
     assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule
     shown = proctor("results", "focus", "--store", store, "--system", "mine", "--draws", "100").stdout
     assert "unresolved" in shown
@@ -168,7 +169,7 @@ def test_two_judges_tie_and_the_third_alone_is_asked(store: Path, servers: list[
     assert [server.count for server in servers] == [5, 5, 5]
     rows = accuracy(store)
     assert rows["panel[a, b, c]"]["unresolved"] == 0
-    assert rows["panel[a, b]"]["unresolved"] == 2  # another panel is another scorer: its marks stay
+    assert rows["panel[a, b]"]["unresolved"] == 2  # another panel is another scorer: its scores stay
 
 
 def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Path, servers: list[FaultyServer]) -> None:
@@ -178,10 +179,10 @@ def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Pat
         code, out, err = score(store, some, JUDGES, "--format", "json")
         assert code == 3
         said = json.loads(out)
-        assert (said["answers"], said["marked"], said["unresolved"], said["left"]) == (8, 6, 2, 5)
+        assert (said["answers"], said["scored"], said["unresolved"], said["left"]) == (8, 6, 2, 5)
         assert "5 answers without a judgement" in err
         row = accuracy(store)["panel[a, b, c]"]
-        assert (row["n"], row["unresolved"], row["unmarked"]) == (10, 2, 0)
+        assert (row["n"], row["unresolved"], row["unscored"]) == (10, 2, 0)
         assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule
         before = [server.count for server in servers[:2]]
         down.faults = 0.0
@@ -189,7 +190,7 @@ def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Pat
         code, out, err = score(store, some, JUDGES, "--format", "json")
     assert code == 0, err
     said = json.loads(out)
-    assert (said["answers"], said["marked"], said["unresolved"], said["new_votes"]) == (5, 5, 0, 5)
+    assert (said["answers"], said["scored"], said["unresolved"], said["new_judgements"]) == (5, 5, 0, 5)
     assert [server.count for server in servers[:2]] == before == [5, 5]
     assert down.count == 5
     assert accuracy(store)["panel[a, b, c]"]["value"] == pytest.approx(3 / 10)
@@ -226,14 +227,14 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
     done = proctor("results", "focus", "--store", store, "--flags", "--format", "json")
     found = json.loads(done.stdout)
     assert [(one["item"], one["judge"], one["flags"]) for one in found] == [
-        ("q6", f"binary-vote[{judge}]", ["steering"]) for judge in JUDGES
+        ("q6", f"binary-vote[{judge}]", ["prompt-injection"]) for judge in JUDGES
     ]
     assert {one["text"] for one in found} == {HOSTILE}
     assert {one["reply"]["verdict"] for one in found} == {"wrong"}
     rows = list(
         csv.DictReader(io.StringIO(proctor("results", "focus", "--store", store, "--flags", "--format", "csv").stdout))
     )
-    assert [row["flags"] for row in rows] == ["steering"] * 3
+    assert [row["flags"] for row in rows] == ["prompt-injection"] * 3
     shown = proctor("results", "focus", "--store", store, "--flags").stdout
     assert "focus: flagged judgements" in shown
     assert {"System", "Condition", "Item", "Judge", "Text", "Flags"} <= set(shown.splitlines()[1].split())
@@ -242,7 +243,7 @@ def test_votes_on_hostile_answers_are_listed_for_a_person(store: Path, servers: 
 def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: list[FaultyServer]) -> None:
     summary = ("results", "focus", "--store", store, "--protocol", "official", "--format", "json", "--system", "mine")
     mean = {row["name"]: row for row in json.loads(proctor(*summary, "--draws", "100").stdout)}["MEAN"]
-    assert (mean["n"], mean["left_out"], mean["marked_by"]) == (2, 8, "code")
+    assert (mean["n"], mean["left_out"], mean["scored_by"]) == (2, 8, "code")
     assert score(store, servers)[0] == 0
     mean = {row["name"]: row for row in json.loads(proctor(*summary, "--draws", "100").stdout)}["MEAN"]
     assert (mean["n"], mean["left_out"]) == (10, 0)
@@ -251,7 +252,7 @@ def test_ranks_and_summaries_count_what_the_panel_decided(store: Path, servers: 
     done = proctor(*("rank", "focus", "--store", store, "--format", "json", "--draws", "100", "--stability", "100"))
     assert done.returncode == 0, done.stderr
     board = json.loads(done.stdout)[0]
-    assert (board["marked_by"], board["left_out"]) == ("panel[a, b, c]", 0)
+    assert (board["scored_by"], board["left_out"]) == ("panel[a, b, c]", 0)
     shown = proctor("rank", "focus", "--store", store, "--draws", "100", "--stability", "0")
     assert "Free text is right or wrong by panel[a, b, c]." in shown.stderr
     corrected = proctor("results", "focus", "--store", store, "--protocol", "corrected", "--system", "mine")
@@ -274,6 +275,6 @@ def test_the_votes_are_on_disk(store: Path, servers: list[FaultyServer]) -> None
     assert score(store, servers, "a")[0] == 0
     opened = Store(store, create=False)
     (run,) = [one for one in opened.runs("focus") if one.system == "mine"]
-    assert opened.marked(run, "binary-vote[a]") == {"q2", "q3", "q4", "q5", "q6"}
-    assert opened.marked(run, "panel[a]") == {name for name in ANSWERS if name > "q1"}
+    assert opened.scored(run, "binary-vote[a]") == {"q2", "q3", "q4", "q5", "q6"}
+    assert opened.scored(run, "panel[a]") == {name for name in ANSWERS if name > "q1"}
     opened.close()

@@ -17,7 +17,7 @@ import pytest
 from proctor.cli import STOPPED, output
 from proctor.core import InputError, Status, Usage, UsageError
 from proctor.judges.dimensions import SearchProgress
-from proctor.runs import JudgeTally, PaidVotes, Tally
+from proctor.runs import JudgeTally, PaidJudgements, Tally
 from tests.support.program import proctor
 
 
@@ -26,8 +26,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def paid(count: int, cost: float | None) -> PaidVotes:
-    made = PaidVotes(cast("Any", None))
+def paid(count: int, cost: float | None) -> PaidJudgements:
+    made = PaidJudgements(cast("Any", None))
     made.count, made.usage = count, Usage(requests=count, cost_usd=cost)
     return made
 
@@ -37,16 +37,16 @@ def asked(**more: Any) -> Tally:
     return Tally(total=20, by_status=counts, started=time.monotonic() - 3, **more)
 
 
-NOTHING = JudgeTally(total=9, marked=4)
-OPEN = JudgeTally(total=9, marked=4, unmarked=1, unresolved=2)
+NOTHING = JudgeTally(total=9, scored=4)
+OPEN = JudgeTally(total=9, scored=4, unscored=1, unresolved=2)
 TOLD: list[tuple[AbstractContextManager[Any], Any, str]] = [
     (output.show_asking(20), asked(), "asking: 9/20 7 answered, 2 failed, 3.0/s"),
     (output.show_asking(20), asked(usage=Usage(requests=9)), "asking: 9/20 7 answered, 2 failed, 3.0/s, cost unknown"),
     (output.show_asking(20), asked(usage=Usage(requests=9, cost_usd=0.25), unreadable=3, last_reason="HTTP 500 " + "x" * 80),
      "asking: 9/20 7 answered, 2 failed, 3.0/s, $0.2500, 3 unreadable, last failure: HTTP 500 " + "x" * 50 + "…"),
-    (output.show_judging(9, paid(0, None)), NOTHING, "judging: 4/9 4 marked, 0 without a verdict"),
+    (output.show_judging(9, paid(0, None)), NOTHING, "judging: 4/9 4 scored, 0 without a verdict"),
     (output.show_judging(9, paid(5, 0.5)), OPEN,
-     "judging: 7/9 4 marked, 1 without a verdict, 2 unresolved, 5 new judgements, $0.5000"),
+     "judging: 7/9 4 scored, 1 without a verdict, 2 unresolved, 5 new judgements, $0.5000"),
     (output.show_trials(6, paid(0, None)), SearchProgress(6, 4), "trying: 4/6 "),
     (output.show_trials(6, paid(3, None)), SearchProgress(6, 4, 1),
      "trying: 4/6 1 with a score missing, 3 new judgements, cost unknown"),
@@ -74,7 +74,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     with output.show_judging(9, paid(0, None)) as update:
         update(OPEN)
     last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue()).splitlines()[-1].strip()
-    bar = re.fullmatch(r"judging (\S+) 7/9 4 marked, 1 without a verdict, 2 unresolved +-:--:--", last)
+    bar = re.fullmatch(r"judging (\S+) 7/9 4 scored, 1 without a verdict, 2 unresolved +-:--:--", last)
     assert bar is not None, last
     assert len(bar[1]) == 24
 

@@ -210,8 +210,8 @@ def test_two_levels_on_request_are_recorded_and_wider(folder: Path) -> None:
     ]
     settings = [{row["setting"]: row["value"] for row in one["settings"]} for one in tables]
     assert [one["two_level"] for one in settings] == [False, True]
-    assert (settings[0]["draws"], settings[0]["seed"], settings[0]["marked_by"]) == (400, 0, "code")
-    for name in ("capabilities", "factors", "gaps", "marks"):
+    assert (settings[0]["draws"], settings[0]["seed"], settings[0]["scored_by"]) == (400, 0, "code")
+    for name in ("capabilities", "factors", "gaps", "scores"):
         assert width(tables[1][name]) >= width(tables[0][name]), name
     # An ensemble and its best member hardly differ: what the groups may not have shown is as wide either way.
     assert width(tables[1]["ensembles"]) > width(tables[0]["ensembles"])

@@ -86,7 +86,7 @@ def test_a_ranking_by_a_metric_for_programs(tmp_path: Path) -> None:
     }
     assert {code for code, _ in shown.values()} == {0}
     separated = [
-        {line.count(mark) for line in shown[name][1].splitlines()} for name, mark in (("csv", ","), ("tsv", "\t"))
+        {line.count(score) for line in shown[name][1].splitlines()} for name, score in (("csv", ","), ("tsv", "\t"))
     ]
     assert separated[0] == separated[1] != {0}
     assert "," not in shown["tsv"][1].splitlines()[0]

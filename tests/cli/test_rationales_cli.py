@@ -56,18 +56,18 @@ def rows(store: Path, start: str) -> list[dict[str, Any]]:
     return [row for row in json.loads(done.stdout) if row["metric"].startswith(start)]
 
 
-def test_bertscore_marks_rationales_without_a_model(stored: tuple[Path, Path]) -> None:
+def test_bertscore_scores_rationales_without_a_model(stored: tuple[Path, Path]) -> None:
     store, _ = stored
     done = proctor("score", "clinicalskillqa", "--store", store, "--judge", "bertscore", "--system", "mine")
     assert done.returncode == 0, done.stderr
-    assert "2 answers marked by bertscore[all-MiniLM-L6-v2_L5_no-idf" in done.stdout
+    assert "2 answers scored by bertscore[all-MiniLM-L6-v2_L5_no-idf" in done.stdout
     (row,) = rows(store, "rationale_f1")
     assert (row["value"], row["n"]) == (pytest.approx(0.5, abs=1e-6), 2)  # q1 says the same, q2 nothing
     again = proctor("score", "clinicalskillqa", "--store", store, "--judge", "bertscore", "--system", "mine")
-    assert "0 answers marked" in again.stdout
+    assert "0 answers scored" in again.stdout
 
 
-def test_bertscore_says_where_there_is_nothing_to_mark(tmp_path: Path, stored: tuple[Path, Path]) -> None:
+def test_bertscore_says_where_there_is_nothing_to_score(tmp_path: Path, stored: tuple[Path, Path]) -> None:
     _, folder = stored
     keys = [{**key, "rationale": ""} for key in KEYS]
     (folder / "references.json").write_text(json.dumps(keys), encoding="utf-8")
@@ -162,11 +162,11 @@ def test_no_rationale_asked_for_is_no_zero(stored: tuple[Path, Path]) -> None:
     assert code == 0, said
     code, said = within("score", "clinicalskillqa", "--store", store, "--judge", "bertscore")
     assert code == 0, said
-    assert "No mark for bare / video" in " ".join(said.split())
+    assert "No score for bare / video" in " ".join(said.split())
     assert "random / text-only" in " ".join(said.split())
     code, said = within("results", "clinicalskillqa", "--store", store, "--format", "json")
-    marked = {row["system"] for row in first_json(said) if row["metric"] == "rationale_f1"}
-    assert marked == {"mine"}
+    scored = {row["system"] for row in first_json(said) if row["metric"] == "rationale_f1"}
+    assert scored == {"mine"}
     code, said = within("results", "clinicalskillqa", "--store", store, "--system", "bare", "--protocol", "official")
     assert "no rationale was asked for or kept" in said
     assert next(row.split() for row in said.splitlines() if "Overall" in row)[-3:] == ["–", "–", "–"]

@@ -17,7 +17,8 @@ from proctor.cli.output import OutputFormat, at_work, show
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.reports import p_words
-from proctor.runs import Options, Store, results
+from proctor.results import Options, results
+from proctor.runs import Store
 from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.program import proctor, within
 
@@ -297,11 +298,11 @@ def test_a_table_without_records_prints_no_blank_line_for_a_program(capsys: pyte
     assert capsys.readouterr().out == ""
 
 
-def test_a_run_that_no_judge_has_marked_does_not_stop_the_others_from_being_compared(tmp_path: Path) -> None:
+def test_a_run_that_no_judge_has_scored_does_not_stop_the_others_from_being_compared(tmp_path: Path) -> None:
     store = contest_store(tmp_path, failed=None, items=24, texts=24)
     write_run(store, "bad", ["wrong"] * 24)
     write_run(store, "good", ["right"] * 24)
-    write_run(store, "waits", ["unmarked"] * 24)
+    write_run(store, "waits", ["unscored"] * 24)
     done = proctor("compare", NAME, "--store", store.shown, "--metric", "accuracy", "--condition", "video")
     assert done.returncode == 0
     assert "bad / video minus good / video −100.0 pts" in done.stdout
@@ -311,7 +312,7 @@ def test_a_run_that_no_judge_has_marked_does_not_stop_the_others_from_being_comp
     assert line in done.stderr
     assert line in api.compare(store, NAME, metrics="accuracy", conditions="video").notes
     alone = ("--system", "good/video", "--system", "waits/video")
-    assert "found no metric that both are marked by" in proctor("compare", NAME, "--store", store.shown, *alone).stderr
+    assert "found no metric that both are scored by" in proctor("compare", NAME, "--store", store.shown, *alone).stderr
 
 
 def test_where_few_groups_decide_nothing_words_stand_for_p(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_lead_is_held_against_the_floor(store: Path) -> None:
 
 def test_answers_that_wait_for_a_judge_are_shown(store: Path) -> None:
     waiting = [row for row in rows(store, "--system", "text-similarity") if row["metric"] == "rubric"]
-    assert [(row["n"], row["value"], row["answered"], row["unmarked"]) for row in waiting] == [(0, None, 265, 265)]
+    assert [(row["n"], row["value"], row["answered"], row["unscored"]) for row in waiting] == [(0, None, 265, 265)]
 
 
 def test_export_has_the_contract_s_columns(store: Path, tmp_path: Path) -> None:

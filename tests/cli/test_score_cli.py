@@ -1,4 +1,4 @@
-"""A judge on the command line: votes are on disk, and a second pass pays for nothing."""
+"""A judge on the command line: judgements are on disk, and a second pass pays for nothing."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ def rubric(store: Path) -> dict[str, dict[str, object]]:
     return {row["scorer"]: row for row in json.loads(done.stdout) if row["metric"] == "rubric"}
 
 
-def test_a_second_judge_marks_beside_the_recorded_one(data: Path, tmp_path: Path) -> None:
+def test_a_second_judge_scores_beside_the_recorded_one(data: Path, tmp_path: Path) -> None:
     store = imported(data, tmp_path)
     with FaultyServer(VERDICT) as server:
         code, out, err = score(store, server)
         assert code == 0, err
-        assert "265 answers marked by three-level[" in out
+        assert "265 answers scored by three-level[" in out
         paid = len(server.requests)
         assert err.splitlines()[-1] == f"Next: proctor results rexsonovqa --store {store}"
         assert paid == 265  # only answers to items that count are paid for
         code, out, err = score(store, server)
         assert code == 0, err
-        assert "0 answers marked" in out
+        assert "0 answers scored" in out
         assert len(server.requests) == paid
     found = rubric(store)
     second = next(row for scorer, row in found.items() if scorer.startswith("three-level["))
-    assert (second["value"], second["n"], second["unmarked"]) == (1.0, 265, 0)
+    assert (second["value"], second["n"], second["unscored"]) == (1.0, 265, 0)
     assert found["gemini-3-pro-preview"]["value"] == (2 * 7 + 49) / 265
 
 
@@ -74,7 +74,7 @@ def test_a_judge_that_fails_leaves_answers_unresolved_and_says_so(data: Path, tm
     assert code == 3
     assert "answers without a verdict" in err
     judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
-    assert (judged["value"], judged["if_excluded"], judged["n"], judged["unmarked"]) == (None, 1.0, 265, 0)
+    assert (judged["value"], judged["if_excluded"], judged["n"], judged["unscored"]) == (None, 1.0, 265, 0)
     assert isinstance(judged["unresolved"], int)
     assert judged["unresolved"] > 20
     assert judged["if_wrong"] == pytest.approx((265 - judged["unresolved"]) / 265)
@@ -90,12 +90,12 @@ def test_a_trial_judges_the_first_answers_alone(data: Path, tmp_path: Path) -> N
     store = imported(data, tmp_path)
     with FaultyServer(VERDICT, script=[Fault.SERVER_ERROR]) as server:
         code, out, err = score(store, server, "--limit", "3", "--retries", "0", "--concurrency", "1")
-        assert (code, out.splitlines()[0]) == (3, f"2 answers marked by three-level[judge-1] in {store}"), err
+        assert (code, out.splitlines()[0]) == (3, f"2 answers scored by three-level[judge-1] in {store}"), err
         assert "1 answer without a verdict (" in err
         code, out, err = score(store, server, "--limit", "3")
         assert (code, server.count) == (0, 6), err
     judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
-    assert (judged["n"], judged["unmarked"], judged["unresolved"]) == (5, 260, 0)
+    assert (judged["n"], judged["unscored"], judged["unresolved"]) == (5, 260, 0)
 
 
 def test_shards_at_the_same_time_judge_each_answer_once(data: Path, tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_shards_at_the_same_time_judge_each_answer_once(data: Path, tmp_path: Pa
         assert [one.returncode for one in begun] == [0, 0, 0], said
         assert max(Counter(one.text for one in server.requests).values()) == 1
         assert len(server.requests) == 265
-        judged = [int(out.split(" answers marked")[0].splitlines()[-1]) for out, _ in said]
+        judged = [int(out.split(" answers scored")[0].splitlines()[-1]) for out, _ in said]
         assert sum(judged) == 265
         assert min(judged) > 50
-        assert score(shared, server)[1].startswith("0 answers marked")
+        assert score(shared, server)[1].startswith("0 answers scored")
         assert score(alone, server)[0] == 0
     hashes = [proctor("results", "rexsonovqa", "--store", one, "--hash").stdout for one in (alone, shared)]
     assert hashes[0] == hashes[1]

@@ -1,4 +1,4 @@
-"""A file of predictions marked on the command line: no store, no model."""
+"""A file of predictions scored on the command line: no store, no model."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_does_not_go_together_is_said(files: tuple[Path, Path]) -> None:
         (("clinicalskillqa", files[0]), "A file of predictions needs its references", 2),
         (
             ("clinicalskillqa", files[0], "--model", "m"),
-            "A file of predictions is marked by code. Leave --model and --judge out.",
+            "A file of predictions is scored by code. Leave --model and --judge out.",
             2,
         ),
         (("rexsonovqa",), "Nothing to score with. Give --metric (rouge-l; all), --judge (bertscore) or --model", 2),

@@ -65,20 +65,20 @@ def test_nothing_is_deleted_unasked(path: Path) -> None:
 
 
 def test_a_benchmark_goes_with_everything(path: Path) -> None:
-    votes = _votes(path)
+    judgements = _judgements(path)
     done = proctor("store", "delete", "toy", "--all", "--yes", "--store", path)
     assert done.returncode == 0
     assert Store(path, create=False).benchmark_names() == []
-    assert _votes(path) == votes > 0
+    assert _judgements(path) == judgements > 0
     fill(Store(path), a_benchmark())
     assert len(runs(path)) == 12
 
 
-def _votes(path: Path) -> int:
+def _judgements(path: Path) -> int:
     import sqlite3
 
     with sqlite3.connect(path) as connection:
-        return int(connection.execute("select count(*) from votes").fetchone()[0])
+        return int(connection.execute("select count(*) from judgements").fetchone()[0])
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")

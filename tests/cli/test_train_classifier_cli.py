@@ -17,7 +17,8 @@ from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from proctor.audits import read_metrics
 from proctor.judges.dimensions import RatedCase
-from proctor.runs import Store, compared, judges_of, people_ratings
+from proctor.results import compared, judges_of, people_ratings
+from proctor.runs import Store
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.mediqa_folder import write_task
 from tests.support.program import proctor
@@ -121,9 +122,9 @@ def test_its_scores_lead_to_probabilities_and_say_what_it_was_trained_on(
     opened = Store(store)
     (run, *_) = opened.runs("mediqa-eval")
     rows = opened.score_rows(run, scorer=scorer)
-    votes = opened.votes({one.vote_key for one in rows})
-    assert all(one.flags == ("trained-on",) for one in votes.values())
-    assert all("probabilities" in json.dumps(one.reply["evidence"]) for one in votes.values())
+    judgements = opened.judgements({one.judgement_key for one in rows})
+    assert all(one.flags == ("trained-on",) for one in judgements.values())
+    assert all("probabilities" in json.dumps(one.reply["evidence"]) for one in judgements.values())
     asked = proctor(
         "score", "mediqa-eval", "--judge", f"classifier-judge:{trained[0] / 'judge'}", "--model", "openai:m",
         "--base-url", "http://127.0.0.1:9/v1", "--store", store,
@@ -191,9 +192,9 @@ def test_each_picture_is_put_into_words_once(tmp_path: Path) -> None:
     opened = Store(store)
     (run, *_) = opened.runs("mediqa-eval")
     (scorer,) = (one for one in judges_of(opened, "mediqa-eval") if one.startswith("classifier-judge["))
-    (vote, *_) = opened.votes({one.vote_key for one in opened.score_rows(run, scorer=scorer)}).values()
-    assert "A red eczema on an arm." in json.dumps(vote.reply["evidence"])
-    assert vote.reply["votes"]  # the caption's judgement
+    (judgement, *_) = opened.judgements({one.judgement_key for one in opened.score_rows(run, scorer=scorer)}).values()
+    assert "A red eczema on an arm." in json.dumps(judgement.reply["evidence"])
+    assert judgement.reply["judgements"]  # the caption's judgement
     manifest = json.loads((tmp_path / "out" / "judge" / "manifest.json").read_text())
     assert manifest["captions"] == "openai:eye"
     plain = proctor(*training(store, tmp_path / "plain", "--media", folder, "--folds", "0"))

@@ -13,7 +13,8 @@ import pytest
 from proctor.audits import ALL, CorrelationSettings, RatingCells, paired
 from proctor.metrics.text import default_encoder
 from proctor.metrics.text.encoders import default_similarity
-from proctor.runs import Store, compared, judges_of
+from proctor.results import compared, judges_of
+from proctor.runs import Store
 from tests.support.mediqa_folder import write_task
 from tests.support.program import proctor
 from tests.support.rated_answers import made_up

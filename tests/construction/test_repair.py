@@ -11,7 +11,7 @@ import pytest
 
 from proctor.audits.items import FormatAudit, audit_items
 from proctor.construction.distractors import alike, looks_right, right_answer
-from proctor.construction.exchange import Exchange, exchange
+from proctor.construction.option_exchange import Exchange, exchange
 from proctor.construction.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair, repair_items
 from proctor.core import OPTION_POOL, BenchmarkReader, InputError, Item, Reference, VideoClip, generator, reader_of
 from proctor.core.formats import ChoiceFormat, FreeTextFormat

@@ -1,4 +1,4 @@
-"""Numbers of results are formatted in one place: `proctor.core.words`. No other module that shows results has a format of its
+"""Numbers of results are formatted in one place: `proctor.core.formatting`. No other module that shows results has a format of its
 own for percentages, p values, intervals or money."""
 
 from __future__ import annotations

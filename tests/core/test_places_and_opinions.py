@@ -148,7 +148,7 @@ def test_scales_and_preferences_by_hand() -> None:
 
 def test_the_error_on_a_scale_is_a_share_of_its_length() -> None:
     one = item(ScaleFormat(), 5)
-    marked = GradedScorer().mark(one, Answer(item_id="q1", text="2", parsed=2))
+    marked = GradedScorer().compute(one, Answer(item_id="q1", text="2", parsed=2))
     assert [(score.metric, score.value) for score in marked] == [("scale_error", 0.75)]
-    late = GradedScorer().mark(one, Answer(item_id="q1", text="?", problem="expected one level"))
+    late = GradedScorer().compute(one, Answer(item_id="q1", text="?", problem="expected one level"))
     assert [(score.value, score.label) for score in late] == [(1.0, "unreadable")]

@@ -19,8 +19,8 @@ import typer
 from proctor.cli.main import commands as program
 from proctor.cli.tree import spread_settings
 from proctor.core import Status
-from proctor.runs import FAILED_POLICIES, Result
-from proctor.runs.export import COLUMNS
+from proctor.results import FAILED_POLICIES, Result
+from proctor.results.export import COLUMNS
 from tests.support.markdown import anchors, blocks, commands, links
 from tools.docs import BLOCKS, ROOT, pages, rendered
 
@@ -180,7 +180,7 @@ def test_results_as_json_names_every_field() -> None:
 def test_reading_results_explains_every_policy_and_count() -> None:
     page = (ROOT / "docs/tasks/read-results.md").read_text("utf-8")
     assert [policy for policy in FAILED_POLICIES if f"`{policy}`" not in page] == []
-    counts = ("timed out", "refused", "unreadable", "unmarked", "missing", "answered", "failed", "groups")
+    counts = ("timed out", "refused", "unreadable", "unscored", "missing", "answered", "failed", "groups")
     assert [count for count in counts if f"| {count} |" not in page] == []
 
 

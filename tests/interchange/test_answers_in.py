@@ -435,8 +435,8 @@ def test_a_csv_export_comes_back_word_for_word(tmp_path: Path) -> None:
     assert [read_safe_cell(safe_cell(text)) for text in texts] == texts
     assert not any(str(safe_cell(text)).startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for text in texts)
     texts = [text for text in texts if text.strip()]
-    marks = ("", "'", "=", "'=", "-")
-    ids = [f"{marks[number % 5]}{number}" for number in range(len(texts))]
+    scores = ("", "'", "=", "'=", "-")
+    ids = [f"{scores[number % 5]}{number}" for number in range(len(texts))]
     questions, store, out = tmp_path / "own.json", tmp_path / "s.db", tmp_path / "out.csv"
     asked = [{"id": name, "question": "Is it on?", "answer": "yes", "patient": name} for name in ids]
     questions.write_text(json.dumps(asked), encoding="utf-8")

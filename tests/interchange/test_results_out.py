@@ -80,7 +80,7 @@ def test_every_eval_ever_holds_what_results_say(store: Store, tmp_path: Path) ->
         assert (interval["lower"], interval["upper"]) == (row["ci_low"], row["ci_high"])
         assert one["score_details"]["details"]["failed"] == str(row["failed"])
         assert one["source_data"]["additional_details"]["licence"] == "CC0-1.0"
-    # One accuracy for each of 42 questions and one mark for each of 6 free ones, but for what did not end in an answer.
+    # One accuracy for each of 42 questions and one score for each of 6 free ones, but for what did not end in an answer.
     fates = [
         answer.status for run in store.runs("toy") if run.system == "looker" for answer in store.answers(run).values()
     ]

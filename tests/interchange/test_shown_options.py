@@ -102,12 +102,12 @@ def test_vlmevalkits_columns_are_the_options(tmp_path: Path) -> None:
 def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Path) -> None:
     rows = []
     for number, shown in enumerate(shuffles()):
-        listed = "\n".join(f"{mark}. {text}" for mark, text in zip(LETTERS, shown, strict=True))
+        listed = "\n".join(f"{score}. {text}" for score, text in zip(LETTERS, shown, strict=True))
         row: dict[str, Any] = {"doc_id": f"q{number}", "filtered_resps": [letter(shown)], "target": letter(shown)}
         if place in {"prompt", "letters"}:
             row = {"id": f"q{number}", "prediction": letter(shown)}
         places: dict[str, dict[str, Any]] = {
-            "doc": {"doc": {"options": [f"{mark}. {text}" for mark, text in zip(LETTERS, shown, strict=True)]}},
+            "doc": {"doc": {"options": [f"{score}. {text}" for score, text in zip(LETTERS, shown, strict=True)]}},
             "input": {"input": f"Q: which?\nA. liver\nB. eye\nAnswer: A\n\nWhich organ?\n{listed}\nAnswer: "},
             "arguments": {"arguments": {"gen_args_0": {"arg_0": f"Which organ?\n{listed}", "arg_1": {"until": []}}}},
             "columns": {"doc": {f"option_{n}": text for n, text in enumerate(shown)}},
@@ -125,7 +125,7 @@ def test_lmms_eval_and_tables_have_options_in_many_ways(place: str, tmp_path: Pa
 
 
 _SHOWN = ("spleen", "liver", "aorta", "left kidney")
-_MARKED = [f"{mark}. {text}" for mark, text in zip("ABCD", _SHOWN, strict=True)]
+_MARKED = [f"{score}. {text}" for score, text in zip("ABCD", _SHOWN, strict=True)]
 
 
 def _columns(*names: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_a_batch_with_its_requests(tmp_path: Path) -> None:
     rows = []
     for number, shown in enumerate(shuffles()):
         prompt = f"Which organ is in view {number}?\n" + "\n".join(
-            f"{mark}) {text}" for mark, text in zip(LETTERS, shown, strict=True)
+            f"{score}) {text}" for score, text in zip(LETTERS, shown, strict=True)
         )
         content: Any = prompt if number % 2 else [{"type": "image_url"}, {"type": "text", "text": prompt}]
         reply = {"choices": [{"message": {"content": letter(shown)}}]}
@@ -320,7 +320,7 @@ def test_every_order_in_every_manner_of_a_prompt() -> None:
     item = organs().items[0]
     for order in permutations(OPTIONS):
         for manner in ("\n{}. {}", " ({}) {}", "\n**{}**: {}", "\n{}) {},", "; {} - {}"):
-            listed = "".join(manner.format(mark, text) for mark, text in zip(LETTERS, order, strict=True))
+            listed = "".join(manner.format(score, text) for score, text in zip(LETTERS, order, strict=True))
             assert options_in_prompt(f"{item.question}{listed}\nAnswer with A, B, C or D.", item) == order
     assert options_in_prompt("Which organ? Vitamin A. A liver is seen.", item) == ()
     assert options_in_prompt(item.question, item) == ()

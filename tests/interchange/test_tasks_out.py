@@ -1,4 +1,4 @@
-"""Benchmarks go out as tasks: Inspect and lmms-eval run them themselves, and mark as Proctor does."""
+"""Benchmarks go out as tasks: Inspect and lmms-eval run them themselves, and score as Proctor does."""
 
 from __future__ import annotations
 

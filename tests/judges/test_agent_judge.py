@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, Frame, InputError, JudgementCache
 from proctor.judges.agent import CloserLook, SimilarCases, SimilarTo, Toolbox, enlarge, learned_scores
@@ -21,11 +22,10 @@ from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.dimensions.few_shot import refuse_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec
-from proctor.runs import PaidVotes
+from proctor.runs import PaidJudgements
 from tests.support.dimension_cases import ENGLISH, built_from, case, judged, picture, setup
 from tests.support.faulty_server import Calls, Fault, FaultyServer, Request
 from tests.support.rated_pool import RATED, one_port
-from tests.support.votes import Votes
 
 RATING = {"reason": "because", **ENGLISH}
 NONE = Pictures((), 0)
@@ -51,7 +51,7 @@ def agent(
     script: Script | Sequence[Calls | str],
     what: Case | None = None,
     *,
-    votes: JudgementCache | None = None,
+    judgements: JudgementCache | None = None,
     options: Mapping[str, str] | None = None,
     rated: Sequence[RatedCase] = (),
     price: tuple[float, float] | None = None,
@@ -69,7 +69,7 @@ def agent(
         async def run() -> DimensionScores:
             pool = ClientPool([ModelSpec.model_validate(spec | {"price": price})])
             try:
-                made = setup(pool, Votes() if votes is None else votes, options or {}, rated=rated)
+                made = setup(pool, Judgements() if judgements is None else judgements, options or {}, rated=rated)
                 return await built_from("agent-judge", made).judge(what or case())
             finally:
                 await pool.aclose()
@@ -102,16 +102,16 @@ def steps_of(said: DimensionScores) -> list[Any]:
 def test_steps_that_led_to_no_scores_are_counted(
     script: list[Calls], faults: Sequence[Fault | None], paid: int
 ) -> None:
-    votes = PaidVotes(Votes())
-    said, _ = agent(script, votes=votes, rated=RATED, options={"steps": "3"}, faults=faults)
+    judgements = PaidJudgements(Judgements())
+    said, _ = agent(script, judgements=judgements, rated=RATED, options={"steps": "3"}, faults=faults)
     assert not said.values
-    assert (votes.count, votes.lost, votes.usage.requests) == (0, paid, paid)
+    assert (judgements.count, judgements.lost, judgements.usage.requests) == (0, paid, paid)
 
 
-def test_tools_are_used_before_the_scores_are_given_and_the_transcript_is_the_vote() -> None:
-    votes = Votes()
+def test_tools_are_used_before_the_scores_are_given_and_the_transcript_is_the_judgement() -> None:
+    judgements = Judgements()
     script = [Calls([("similar_cases", {"count": 2})], text="How strict are they?"), rate()]
-    said, server = agent(script, votes=votes, rated=RATED)
+    said, server = agent(script, judgements=judgements, rated=RATED)
     assert said.values == {**ENGLISH, "completeness": 0.6, "factual-accuracy": 0.9, "writing-style": 0.95}  # 0.05 steps
     assert (said.missing, said.flags) == ({}, ())
     first, second = steps_of(said)
@@ -119,30 +119,30 @@ def test_tools_are_used_before_the_scores_are_given_and_the_transcript_is_the_vo
     (call,) = first["calls"]
     assert (call["tool"], call["arguments"], len(call["result"])) == ("similar_cases", {"count": 2}, 2)
     assert second["calls"][0]["arguments"] == RATING
-    (vote,) = votes.kept.values()
-    assert (vote.reply["transcript"], vote.reply["value"]) == ([first, second], RATING)
-    assert vote.usage.requests == 2
-    assert said.votes == (vote.key,)
+    (judgement,) = judgements.kept.values()
+    assert (judgement.reply["transcript"], judgement.reply["value"]) == ([first, second], RATING)
+    assert judgement.usage.requests == 2
+    assert said.judgements == (judgement.key,)
     assert [tools_in(one) for one in server.requests] == [["similar_cases", "rate"]] * 2
     told = json.loads(answers_in(server.requests[1])[0])
     assert {"query", "references", "candidate", "rating"} == set(told[0])
-    again, server = agent(script, votes=votes, rated=RATED)
+    again, server = agent(script, judgements=judgements, rated=RATED)
     assert server.count == 0
     assert again == said
 
 
-def test_what_decides_the_tools_decides_the_vote() -> None:
-    votes = Votes()
-    agent([rate()], votes=votes, rated=RATED)
+def test_what_decides_the_tools_decides_the_judgement() -> None:
+    judgements = Judgements()
+    agent([rate()], judgements=judgements, rated=RATED)
     for more in (
         {"rated": RATED[:-6]},
         {"rated": RATED, "options": {"steps": "5"}},
         {"rated": RATED, "what": case("Psoriasis.")},
         {"rated": RATED, "what": case(encounter="iiyi/E2")},
     ):
-        _, server = agent([rate()], votes=votes, **more)
+        _, server = agent([rate()], judgements=judgements, **more)
         assert server.count == 1
-    assert len(votes.kept) == 5
+    assert len(judgements.kept) == 5
 
 
 def test_an_endless_loop_ends_with_the_scores_that_alone_are_offered_in_the_last_step() -> None:
@@ -158,9 +158,9 @@ def test_an_endless_loop_ends_with_the_scores_that_alone_are_offered_in_the_last
     "stubborn", [Calls([("similar_cases", {})]), "I need more time.", Calls([("rate", {"overall": 1})])]
 )
 def test_a_loop_that_never_gives_scores_gives_none(stubborn: Calls | str) -> None:
-    votes = Votes()
-    said, server = agent([stubborn], rated=RATED, options={"steps": "3"}, votes=votes)
-    assert (said.values, server.count, votes.kept) == ({}, 3, {})
+    judgements = Judgements()
+    said, server = agent([stubborn], rated=RATED, options={"steps": "3"}, judgements=judgements)
+    assert (said.values, server.count, judgements.kept) == ({}, 3, {})
     assert set(said.missing.values()) == {
         "agent-judge[openai:judge]: no verdict: openai:judge: no call of 'rate' in 3 steps"
     }
@@ -266,7 +266,7 @@ def test_a_model_that_calls_no_tools_is_refused_before_it_is_asked(tmp_path: Pat
     server = {"name": "openai:judge", "base_url": "http://127.0.0.1:9/v1", "structured": "native"}
     for one in ({"name": f"transformers:{tmp_path}"}, server):
         with pytest.raises(ConfigurationError, match="found a model that calls no tools, expected one that does"):
-            built_from("agent-judge", setup(ClientPool([ModelSpec.model_validate(one)]), Votes()))
+            built_from("agent-judge", setup(ClientPool([ModelSpec.model_validate(one)]), Judgements()))
 
 
 # ── the tools ──
@@ -325,15 +325,15 @@ def test_a_learned_judge_that_knows_the_encounter_says_nothing() -> None:
 
 def test_questions_about_pictures_are_answered_without_the_candidate_and_kept(tmp_path: Path) -> None:
     shown = case("A wart, surely.", images=(picture(tmp_path).name,), image_root=tmp_path)
-    votes = Votes()
+    judgements = Judgements()
 
     def script(request: Request, step: int) -> Calls | str:
         if "rate" not in tools_in(request):
             return json.dumps({"answer": "A red patch."})
         return rate() if step else Calls([("ask_about_pictures", {"question": "What colour is it?"})])
 
-    said, server = agent(script, shown, votes=votes)
-    assert (server.count, len(votes.kept), said.flags) == (3, 2, ())
+    said, server = agent(script, shown, judgements=judgements)
+    assert (server.count, len(judgements.kept), said.flags) == (3, 2, ())
     asked = server.requests[1]
     assert "What colour is it?" in asked.text
     assert "wart" not in asked.text
@@ -341,9 +341,9 @@ def test_questions_about_pictures_are_answered_without_the_candidate_and_kept(tm
     assert len(asked.image_bytes) == 1
     (call,) = steps_of(said)[0]["calls"]
     assert call["result"] == {"a model's answer, not a physician's": "A red patch."}
-    assert set(said.votes) == set(votes.kept)
-    assert said.votes[0] == call["votes"][0]
-    again, server = agent(script, shown, votes=votes)
+    assert set(said.judgements) == set(judgements.kept)
+    assert said.judgements[0] == call["judgements"][0]
+    again, server = agent(script, shown, judgements=judgements)
     assert (again, server.count) == (said, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable
 from proctor.core import InputError, generator
-from proctor.judges.dimensions.fitted import DimensionChoice, PerFold, agreement, choose_judges, read_choice
+from proctor.judges.dimensions.calibration import DimensionChoice, PerFold, agreement, choose_judges, read_choice
 from tests.support.rated_pool import CHINESE
 
 NO_DRAWS = CorrelationSettings(draws=0)

@@ -1,4 +1,4 @@
-"""Ensembles: the median of scores, the majority of flags, members without a vote, and how far they are apart."""
+"""Ensembles: the median of scores, the majority of flags, members without a judgement, and how far they are apart."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
+from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores
@@ -21,7 +22,6 @@ from proctor.runs import Store
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.rated_task import CHINESE, score, stored
-from tests.support.votes import Votes
 
 
 class Says:
@@ -58,9 +58,9 @@ def by_temperature(request: Request) -> str:
 
 
 def test_three_temperatures_median_and_majority() -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(by_temperature) as server:
-        (said,) = judged("temperature-ensemble", server, [case()], votes)
+        (said,) = judged("temperature-ensemble", server, [case()], judgements)
     assert sorted(request.body["temperature"] for request in server.requests) == [0.0, 0.3, 0.7]
     # completeness 0.2, 0.5, 0.9: the median is 0.5, the distance 0.7; flags 0, 1, 1
     assert said.values["completeness"] == 0.5
@@ -73,15 +73,15 @@ def test_three_temperatures_median_and_majority() -> None:
         "mediqa-judge/temperature-0.3[openai:judge]",
         "mediqa-judge/temperature-0.7[openai:judge]",
     ]
-    assert {vote.judge for vote in votes.kept.values()} == {one["member"] for one in said.evidence}
-    assert set(said.votes) == set(votes.kept)
+    assert {judgement.judge for judgement in judgements.kept.values()} == {one["member"] for one in said.evidence}
+    assert set(said.judgements) == set(judgements.kept)
 
 
-def test_the_vote_at_temperature_0_is_the_single_judges_too() -> None:
-    votes = Votes()
+def test_the_judgement_at_temperature_0_is_the_single_judges_too() -> None:
+    judgements = Judgements()
     with FaultyServer(by_temperature) as server:
-        judged("mediqa-judge", server, [case()], votes)
-        judged("temperature-ensemble", server, [case()], votes)
+        judged("mediqa-judge", server, [case()], judgements)
+        judged("temperature-ensemble", server, [case()], judgements)
     assert server.count == 3
 
 
@@ -114,21 +114,21 @@ def test_any_odd_list_of_models_is_an_ensemble() -> None:
             judged("model-ensemble", server, [case()], models=[])
 
 
-def test_a_missing_member_is_a_missing_vote_and_no_number() -> None:
-    votes = Votes()
+def test_a_missing_member_is_a_missing_judgement_and_no_number() -> None:
+    judgements = Judgements()
 
     def reply(request: Request) -> str:
         return "no" if request.body["temperature"] == 0.7 else by_temperature(request)
 
     with FaultyServer(reply) as server:
-        (said,) = judged("temperature-ensemble", server, [case()], votes)
+        (said,) = judged("temperature-ensemble", server, [case()], judgements)
     # completeness 0.2 and 0.5: halfway; flags 0 and 1: nobody knows
     assert said.values["completeness"] == pytest.approx(0.35)
     assert said.missing == {"disagree_flag": "the 2 members that gave a score are split evenly"}
-    assert len(votes.kept) == 2
+    assert len(judgements.kept) == 2
     assert "no readable reply" in str(said.evidence[2]["missing"])
     with FaultyServer(by_temperature, port=server.port) as server:
-        (said,) = judged("temperature-ensemble", server, [case()], votes)
+        (said,) = judged("temperature-ensemble", server, [case()], judgements)
     assert (server.count, said.missing) == (1, {})
 
 
@@ -172,8 +172,10 @@ def test_a_model_without_a_temperature_is_no_ensemble_of_three(monkeypatch: pyte
     pool = ClientPool([ModelSpec(name="anthropic:claude-opus-4-7", base_url="http://127.0.0.1:9")])
     text = r"claude-opus-4-7: Sampling parameters \['temperature'\] are not supported"
     with pytest.raises(ConfigurationError, match=text):
-        built_from("temperature-ensemble", setup(pool, Votes()))
-    assert built_from("persona-ensemble", setup(pool, Votes())).name == "persona-ensemble[anthropic:claude-opus-4-7]"
+        built_from("temperature-ensemble", setup(pool, Judgements()))
+    assert (
+        built_from("persona-ensemble", setup(pool, Judgements())).name == "persona-ensemble[anthropic:claude-opus-4-7]"
+    )
     asyncio.run(pool.aclose())
 
 
@@ -194,13 +196,13 @@ def test_what_can_not_get_better_ends_it_and_no_group_of_errors_is_seen() -> Non
         lambda x: len(x) % 2
     )
 )
-def test_the_order_of_members_changes_no_score(votes: list[tuple[float, float]]) -> None:
-    members = [full(flag, score) for flag, score in votes]
+def test_the_order_of_members_changes_no_score(judgements: list[tuple[float, float]]) -> None:
+    members = [full(flag, score) for flag, score in judgements]
     said, turned = pool(*members), pool(*reversed(members))
     assert (said.values, said.disagreement) == (turned.values, turned.disagreement)
-    scores = sorted(score for _, score in votes)
+    scores = sorted(score for _, score in judgements)
     assert said.values["relevance"] == scores[len(scores) // 2]
-    assert said.values["disagree_flag"] == float(sum(flag for flag, _ in votes) > len(votes) / 2)
+    assert said.values["disagree_flag"] == float(sum(flag for flag, _ in judgements) > len(judgements) / 2)
 
 
 def test_scores_that_are_missing_and_given_are_a_bug() -> None:
@@ -211,8 +213,10 @@ def test_scores_that_are_missing_and_given_are_a_bug() -> None:
 
 
 def test_pooled_flags_name_each_once() -> None:
-    said: dict[str, Any] = {name: DimensionScores(full(0, 0.5), flags=("steering",)) for name in ("a", "b", "c")}
-    assert pooled(case(), said, 2).flags == ("steering",)
+    said: dict[str, Any] = {
+        name: DimensionScores(full(0, 0.5), flags=("prompt-injection",)) for name in ("a", "b", "c")
+    }
+    assert pooled(case(), said, 2).flags == ("prompt-injection",)
 
 
 NAME = "temperature-ensemble[openai:judge]"

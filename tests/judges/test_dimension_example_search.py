@@ -6,8 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import InfrastructureError, InputError
+from proctor.judges.dimensions.calibration import agreement
 from proctor.judges.dimensions.few_shot import (
     ExampleSearch,
     FixedExamples,
@@ -16,16 +18,14 @@ from proctor.judges.dimensions.few_shot import (
     RatedPool,
     SearchedExamples,
     SearchPlan,
-    case_mark,
+    case_score,
     draw_examples,
     few_shot_judge,
     read_search,
     search_examples,
 )
-from proctor.judges.dimensions.fitted import agreement
 from tests.support.dimension_cases import case
 from tests.support.rated_pool import CHINESE, RATED, Model, encounters_of, few, searched
-from tests.support.votes import Votes
 
 
 def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:
@@ -47,7 +47,7 @@ def test_what_is_drawn_parts_held_out_encounters_from_those_shown() -> None:
 
 
 def test_the_number_of_calls_is_what_was_said() -> None:
-    model, votes, pool = Model(), Votes(), RatedPool(RATED)
+    model, judgements, pool = Model(), Judgements(), RatedPool(RATED)
     plan = SearchPlan(sets=3, shots=2, held_out=4)
     from proctor.judges.dimensions import ClientPool
     from proctor.models import ModelSpec
@@ -60,7 +60,7 @@ def test_the_number_of_calls_is_what_was_said() -> None:
             clients = ClientPool([spec])
             try:
                 client = clients.client(spec)
-                return await search_examples(pool, plan, lambda chosen: few_shot_judge(client, votes, chosen))
+                return await search_examples(pool, plan, lambda chosen: few_shot_judge(client, judgements, chosen))
             finally:
                 await clients.aclose()
 
@@ -78,7 +78,7 @@ def language_search(scores: list[list[float]], ratings: list[float]) -> Language
         sets=[["a"], ["b"]],
         held_out=[
             HeldOutAnswer(
-                mark=f"m{k}",
+                score=f"m{k}",
                 encounter=f"e{k}",
                 ratings={"overall": one, "writing-style": 1.0},
                 scores=[{"overall": row[k], "writing-style": 0.5} for row in scores],
@@ -109,7 +109,7 @@ def test_an_encounters_own_ratings_do_not_choose_its_examples() -> None:
         changed = found.model_copy(
             update={"languages": {**found.languages, "en": tried.model_copy(update={"held_out": rows})}}
         )
-        judged = next(one.case for one in RATED if case_mark(one.case) == row.mark)
+        judged = next(one.case for one in RATED if case_score(one.case) == row.score)
         assert SearchedExamples(pool, changed).of(judged) == SearchedExamples(pool, found).of(judged)
 
 
@@ -122,9 +122,9 @@ def test_the_best_set_serves_new_encounters_and_the_file_says_it_again(tmp_path:
     tried = found.languages["en"]
     best = max(range(5), key=tried.merit)
     chosen = SearchedExamples(pool, read_search(file)).of(case(encounter="new"))
-    assert [case_mark(one.case) for one in chosen] == tried.sets[best]
+    assert [case_score(one.case) for one in chosen] == tried.sets[best]
     said = few(case(encounter="new"), options={"examples": str(file)})
-    assert said.evidence[0]["exemplars"] == [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
+    assert said.evidence[0]["exemplars"] == [{"item": one.case.id, "score": case_score(one.case)} for one in chosen]
     fewer = [one for one in RATED if one.case.encounter != "iiyi/E1"]
     with pytest.raises(InputError, match="found a search on other rated answers, expected one on those of --rated"):
         few(rated=fewer, options={"examples": str(file)})

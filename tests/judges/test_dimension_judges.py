@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges import JUDGES
@@ -17,7 +18,6 @@ from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN
 from tests.support.dimension_cases import ENGLISH, LEVELS, case, judged, picture, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.snapshot import assert_frozen
-from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -33,9 +33,9 @@ def one(name: str, server: FaultyServer, what: Case | None = None, **more: Any) 
 
 
 def test_scores_are_snapped_and_kept_with_their_reason() -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(rating()) as server:
-        said = one("mediqa-judge", server, votes=votes)
+        said = one("mediqa-judge", server, judgements=judgements)
     assert said.values == {
         "disagree_flag": 0.0,
         "completeness": 0.6,
@@ -46,10 +46,10 @@ def test_scores_are_snapped_and_kept_with_their_reason() -> None:
     }
     assert (said.missing, said.breaks, said.flags) == ({}, (), ())
     assert said.evidence[0]["reason"] == "because"
-    (vote,) = votes.kept.values()
-    assert said.votes == (vote.key,)
-    assert vote.reply == json.loads(rating())  # as given, not snapped
-    assert (vote.judge, vote.item_id) == ("mediqa-judge[openai:judge]", "iiyi/E1/en")
+    (judgement,) = judgements.kept.values()
+    assert said.judgements == (judgement.key,)
+    assert judgement.reply == json.loads(rating())  # as given, not snapped
+    assert (judgement.judge, judgement.item_id) == ("mediqa-judge[openai:judge]", "iiyi/E1/en")
 
 
 def test_chinese_answers_are_asked_in_chinese_and_on_their_own_dimensions() -> None:
@@ -188,27 +188,27 @@ def test_images_that_fail_to_load_are_said_and_crash_nothing(tmp_path: Path) -> 
     assert "leads out of the media folder" in str(problems[3])
 
 
-def test_another_picture_is_another_vote(tmp_path: Path) -> None:
-    votes = Votes()
+def test_another_picture_is_another_judgement(tmp_path: Path) -> None:
+    judgements = Judgements()
     picture(tmp_path, "a.png")
     shown = case(images=("a.png",), image_root=tmp_path)
     with FaultyServer(rating()) as server:
-        one("mediqa-judge", server, shown, votes=votes)
-        one("mediqa-judge", server, case(images=("a.png",)), votes=votes)
-        one("mediqa-judge", server, shown, votes=votes)
-    assert (server.count, len(votes.kept)) == (2, 2)
+        one("mediqa-judge", server, shown, judgements=judgements)
+        one("mediqa-judge", server, case(images=("a.png",)), judgements=judgements)
+        one("mediqa-judge", server, shown, judgements=judgements)
+    assert (server.count, len(judgements.kept)) == (2, 2)
 
 
 @pytest.mark.parametrize("name", [*ONE_MODEL, "temperature-ensemble", "persona-ensemble"])
 def test_a_second_run_makes_no_call(name: str) -> None:
-    votes = Votes()
+    judgements = Judgements()
     reply = rating(LEVELS if name == "rubric-judge" else ENGLISH)
     with FaultyServer(reply) as server:
-        first = one(name, server, votes=votes)
+        first = one(name, server, judgements=judgements)
         calls = server.count
-        again = one(name, server, votes=votes)
+        again = one(name, server, judgements=judgements)
     assert first == again
-    assert (server.count, len(votes.kept)) == (calls, calls)
+    assert (server.count, len(judgements.kept)) == (calls, calls)
     assert calls == (1 if name in ONE_MODEL else 3)
 
 
@@ -230,14 +230,14 @@ def test_a_second_run_makes_no_call(name: str) -> None:
     ],
 )
 def test_a_reply_that_is_not_of_the_form_gives_no_number(changes: dict[str, Any], said: str) -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(rating(**changes)) as server:
-        scores = one("mediqa-judge", server, votes=votes)
+        scores = one("mediqa-judge", server, judgements=judgements)
     assert scores.values == {}
     assert set(scores.missing) == set(ENGLISH)
     assert said in scores.missing["overall"]
     assert "no readable reply in 3 tries" in scores.missing["overall"]
-    assert (server.count, votes.kept) == (3, {})
+    assert (server.count, judgements.kept) == (3, {})
     assert "Your last reply could not be read" in server.requests[1].text
 
 
@@ -257,13 +257,13 @@ def test_a_bad_reply_is_asked_for_again() -> None:
 @pytest.mark.parametrize("fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR, Fault.BAD_REQUEST])
 @pytest.mark.parametrize("name", [*ONE_MODEL, "persona-ensemble"])
 def test_refusals_and_faults_give_no_number_and_are_asked_again(fault: Fault, name: str) -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(rating(ASKED_OF[name]), faults=1.0, kinds=[fault]) as server:
-        broken = one(name, server, votes=votes)
-        assert (broken.values, votes.kept) == ({}, {})
+        broken = one(name, server, judgements=judgements)
+        assert (broken.values, judgements.kept) == ({}, {})
         assert all("openai:judge" in reason for reason in broken.missing.values())
         server.faults = 0.0
-        assert len(one(name, server, votes=votes).values) == 6
+        assert len(one(name, server, judgements=judgements).values) == 6
 
 
 def test_a_locked_door_ends_it_at_once() -> None:
@@ -281,12 +281,12 @@ def test_a_locked_door_ends_it_at_once() -> None:
     ],
 )
 def test_broken_rules_are_counted_and_corrected_by_nobody(changes: dict[str, Any], breaks: tuple[str, ...]) -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(rating(**changes)) as server:
-        said = one("mediqa-judge", server, votes=votes)
+        said = one("mediqa-judge", server, judgements=judgements)
     assert said.breaks == breaks
     assert said.values["overall"] == pytest.approx(changes["overall"], abs=0.025)
-    assert [vote.flags for vote in votes.kept.values()] == [breaks]
+    assert [judgement.flags for judgement in judgements.kept.values()] == [breaks]
     assert server.count == 1
 
 
@@ -304,19 +304,19 @@ HOSTILE = [
 @pytest.mark.parametrize("name", ONE_MODEL)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_candidate_that_orders_its_score_is_fenced_in_and_flagged(text: str, name: str) -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(rating(ASKED_OF[name])) as server:
-        said = one(name, server, case(text), votes=votes)
-        honest = one(name, server, votes=votes)
+        said = one(name, server, case(text), judgements=judgements)
+        honest = one(name, server, judgements=judgements)
     user = server.requests[0].body["messages"][-1]["content"]
     user = user if isinstance(user, str) else user[-1]["text"]
     assert (user.count("<<<ANSWER"), user.count("ANSWER>>>")) == (1, 1)
     inside = user.split("<<<ANSWER\n")[1].split("\nANSWER>>>")[0]
     assert "ANSWER" not in inside
     assert inside.split("\n")[0] == text.split("\n", maxsplit=1)[0]  # the rest of it stands
-    assert said.flags == ("steering",)
+    assert said.flags == ("prompt-injection",)
     assert said.values == honest.values  # what the model said, and nothing that the candidate ordered
-    assert [vote.flags for vote in votes.kept.values()] == [("steering",), ()]
+    assert [judgement.flags for judgement in judgements.kept.values()] == [("prompt-injection",), ()]
 
 
 @pytest.mark.parametrize("place", ["query", "references"])
@@ -403,11 +403,11 @@ def test_all_judges_can_be_named() -> None:
 
 
 def test_another_server_and_another_way_of_asking_are_other_judgements() -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(rating(overall=0.2)) as one, FaultyServer(rating(overall=0.9)) as other:
-        first, second = (judged("mediqa-judge", server, [case()], votes)[0] for server in (one, other))
-        again = judged("mediqa-judge", one, [case()], votes)[0]
-        judged("mediqa-judge", one, [case()], votes, structured="prompted")
+        first, second = (judged("mediqa-judge", server, [case()], judgements)[0] for server in (one, other))
+        again = judged("mediqa-judge", one, [case()], judgements)[0]
+        judged("mediqa-judge", one, [case()], judgements, structured="prompted")
     assert (first.values["overall"], second.values["overall"]) == (0.2, 0.9)
     assert again == first
     assert (one.count, other.count) == (2, 1)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores
+from proctor.judges.dimensions.calibration import DimensionChoice, PerFold
 from proctor.judges.dimensions.case import IMAGES_BROKEN
 from proctor.judges.dimensions.ensemble import per_dimension
-from proctor.judges.dimensions.fitted import DimensionChoice, PerFold
 from proctor.judges.embedded import Recipe, read_rated
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.models import ModelSpec
@@ -21,7 +22,6 @@ from tests.support.dimension_cases import built_from, case, judged, rating, setu
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.rated_answers import hashed, made_up
 from tests.support.rated_pool import CHINESE, one_judged
-from tests.support.votes import Votes
 
 ENGLISH = ("disagree_flag", "completeness", "factual-accuracy", "relevance", "writing-style", "overall")
 
@@ -52,7 +52,7 @@ class Says:
         self.asked += 1
         if self._value is None:
             return DimensionScores.none(what, f"{self.name} is silent", flags=("quiet",))
-        return DimensionScores(values={one.name: self._value for one in what.dimensions}, votes=(self.name,))
+        return DimensionScores(values={one.name: self._value for one in what.dimensions}, judgements=(self.name,))
 
 
 def test_each_score_is_from_the_judge_that_was_chosen() -> None:
@@ -60,7 +60,7 @@ def test_each_score_is_from_the_judge_that_was_chosen() -> None:
     judge = per_dimension(_choice(a="x", writing_style="y"), {"x": first, "y": second, "z": third})
     said = asyncio.run(judge.judge(case()))
     assert said.values == dict.fromkeys(ENGLISH, 0.75) | {"writing-style": 0.25}
-    assert said.votes == ("x", "y")
+    assert said.judgements == ("x", "y")
     assert said.evidence[0]["given by"] == dict.fromkeys(ENGLISH, "x") | {"writing-style": "y"}
     assert third.asked == 0
     asyncio.run(judge.judge(case("湿疹。", "zh")))
@@ -99,13 +99,13 @@ def test_judges_that_are_run_now_ask_the_model_and_break_rules_aloud(tmp_path: P
         return rating({"completeness": 0.5, "factual-accuracy": 1, "relevance": 1, "writing-style": 0.5} if levels
                       else {**dict.fromkeys(ENGLISH, 0.9), "disagree_flag": 0})  # fmt: skip
 
-    votes = Votes()
+    judgements = Judgements()
     options = {"choice": str(file), "judges": "rubric-judge,mediqa-judge"}
-    said, server = one_judged("per-dimension", reply, votes=votes, options=options)
+    said, server = one_judged("per-dimension", reply, judgements=judgements, options=options)
     assert (said.values["overall"], said.values["completeness"]) == (0.9, 0.5)
     assert said.breaks == ("overall-above-half",)  # across judges
-    assert (server.count, len(votes.kept)) == (2, 2)
-    again, server = one_judged("per-dimension", reply, votes=votes, options=options)
+    assert (server.count, len(judgements.kept)) == (2, 2)
+    again, server = one_judged("per-dimension", reply, judgements=judgements, options=options)
     assert (again, server.count) == (said, 0)
 
 
@@ -128,21 +128,21 @@ def _alone(folder: Path) -> dict[str, str]:
     ],
 )
 def test_a_reply_that_is_not_of_the_form_gives_no_number(reply: str, tmp_path: Path) -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(reply) as server:
-        (said,) = judged("per-dimension", server, [case()], votes, options=_alone(tmp_path))
-    assert (said.values, votes.kept) == ({}, {})
+        (said,) = judged("per-dimension", server, [case()], judgements, options=_alone(tmp_path))
+    assert (said.values, judgements.kept) == ({}, {})
     assert set(said.missing) == set(ENGLISH)
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSAL, Fault.CONTENT_FILTER, Fault.SERVER_ERROR, Fault.BAD_REQUEST])
 def test_refusals_and_faults_give_no_number_and_are_asked_again(fault: Fault, tmp_path: Path) -> None:
-    votes, options = Votes(), _alone(tmp_path)
+    judgements, options = Judgements(), _alone(tmp_path)
     with FaultyServer(rating(), faults=1.0, kinds=[fault]) as server:
-        (broken,) = judged("per-dimension", server, [case()], votes, options=options)
-        assert (broken.values, votes.kept) == ({}, {})
+        (broken,) = judged("per-dimension", server, [case()], judgements, options=options)
+        assert (broken.values, judgements.kept) == ({}, {})
         server.faults = 0.0
-        (whole,) = judged("per-dimension", server, [case()], votes, options=options)
+        (whole,) = judged("per-dimension", server, [case()], judgements, options=options)
     assert len(whole.values) == 6
 
 
@@ -154,7 +154,7 @@ def test_hostile_candidates_and_broken_images_are_flagged_and_told(tmp_path: Pat
         (honest,) = judged("per-dimension", server, [case()], options=options)
         torn = case(images=("gone.png",), image_root=tmp_path)
         (blind,) = judged("per-dimension", server, [torn], options=options)
-    assert said.flags == ("steering",)
+    assert said.flags == ("prompt-injection",)
     assert said.values == honest.values
     assert blind.flags == (IMAGES_BROKEN,)
     assert len(blind.values) == 6
@@ -181,7 +181,7 @@ def test_options_that_can_not_work_are_told(options: dict[str, str], said: str, 
     with pytest.raises(InputError, match=said):
         built_from(
             "per-dimension",
-            setup(ClientPool([ModelSpec(name="openai:judge", base_url="http://127.0.0.1:9")]), Votes(), given),
+            setup(ClientPool([ModelSpec(name="openai:judge", base_url="http://127.0.0.1:9")]), Judgements(), given),
         )
 
 
@@ -195,19 +195,19 @@ def test_a_judge_that_takes_all_answers_at_once_is_not_run_in_between(tmp_path: 
     )
     given = {"choice": str(file), "judges": "embedded", "embedded.folder": str(embedded)}
     with pytest.raises(ConfigurationError, match="embedded takes all answers at once: score with it first"):
-        built_from("per-dimension", setup(ClientPool([]), Votes(), given))
+        built_from("per-dimension", setup(ClientPool([]), Judgements(), given))
 
 
 def test_scores_that_were_given_before_are_taken_from_where_they_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "choice.json"
     file.write_text(_choice(a="x", overall="y").model_dump_json())
     known = {"x": {case(): dict.fromkeys(ENGLISH, 0.5)}, "y": {case(): {"overall": 0.25}}}
-    given = setup(ClientPool([]), Votes(), {"choice": str(file)}, recorded=lambda name: known[name])
+    given = setup(ClientPool([]), Judgements(), {"choice": str(file)}, recorded=lambda name: known[name])
     judge = built_from("per-dimension", given)
     said = asyncio.run(judge.judge(case()))
     assert said.values == dict.fromkeys(ENGLISH, 0.5) | {"overall": 0.25}
     other = asyncio.run(judge.judge(case("Another answer.")))
     assert other.missing == {name: f"{'y' if name == 'overall' else 'x'} has no score" for name in ENGLISH}
-    without = setup(ClientPool([]), Votes(), {"choice": str(file)}, recorded=lambda _: {})
+    without = setup(ClientPool([]), Judgements(), {"choice": str(file)}, recorded=lambda _: {})
     with pytest.raises(InputError, match="found the judges none, expected x, y too, as chosen"):
         built_from("per-dimension", without)

@@ -26,17 +26,9 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, RESOLVED, UNRESOLVED
 from proctor.judges.dimensions import Case, DimensionScorer, DimensionScores, case_of
-from proctor.runs import (
-    JudgeLimits,
-    JudgeTally,
-    Store,
-    import_systems,
-    judge_all,
-    judgements_of,
-    load_items,
-    rating_summary,
-)
-from proctor.runs.table import load_labels, load_raw_series
+from proctor.results import judgements_of, load_items, rating_summary
+from proctor.results.arrays import load_labels, load_raw_series
+from proctor.runs import JudgeLimits, JudgeTally, Store, import_systems, judge_all
 
 SCHEME = RatingScheme(
     dimensions=(
@@ -110,14 +102,14 @@ def values(store: Store) -> dict[tuple[str, str, str], float]:
         for run in store.runs("made")
         for one in load_raw_series(store, run, items)
         if one.metric != UNRESOLVED.name
-        for place in one.marked.nonzero()[0].tolist()
+        for place in one.scored.nonzero()[0].tolist()
     }
 
 
 def test_each_answer_has_a_score_on_each_dimension_of_its_language(tmp_path: Path) -> None:
     store, judge = stored(tmp_path, ["Ja.", "Yes."]), Judge(full)
     tally = scored(store, judge)
-    assert (tally.marked, tally.left) == (2, 0)
+    assert (tally.scored, tally.left) == (2, 0)
     assert values(store) == {("q0", "a", "good"): 0.5, ("q0", "a", "bad"): 1.0, ("q1", "a", "good"): 0.5}
     assert [one.id for one in judge.asked] == ["q0", "q1"]
     assert scored(store, judge).total == 0
@@ -137,7 +129,7 @@ def test_what_is_missing_is_asked_again_and_what_came_is_kept(tmp_path: Path) ->
     store = stored(tmp_path, ["Ja."])
     half = DimensionScores({"good": 1.0}, missing={"bad": "split evenly"})
     tally = scored(store, Judge(lambda _: half))
-    assert (tally.marked, tally.unmarked, tally.left, tally.last_reason) == (0, 1, 1, "bad: split evenly")
+    assert (tally.scored, tally.unscored, tally.left, tally.last_reason) == (0, 1, 1, "bad: split evenly")
     assert values(store) == {("q0", "a", "good"): 1.0}
     (run,), items = store.runs("made"), load_items(store, store.card("made"))
     assert load_labels(store, run, items, UNRESOLVED.name, "mine") == {0: NO_VERDICT}
@@ -154,13 +146,13 @@ def test_no_score_at_all_is_missing_and_work_is_given_up_after_too_many(tmp_path
     tally = scored(store, judge, JudgeLimits(1, give_up_after=5))
     assert (len(judge.asked), tally.left, tally.last_reason) == (5, 20, "HTTP 500")
     assert values(store) == {}
-    assert scored(store, Judge(full), JudgeLimits(3, most=4)).marked == 4
+    assert scored(store, Judge(full), JudgeLimits(3, most=4)).scored == 4
 
 
 @pytest.mark.parametrize("status", [Status.REFUSED, Status.TIMED_OUT, Status.ERROR])
 def test_what_a_system_never_gave_is_the_worst_without_a_call(status: Status, tmp_path: Path) -> None:
     store, judge = stored(tmp_path, [""], parsed=None, status=status, reason="so"), Judge(full)
-    assert scored(store, judge).marked == 1
+    assert scored(store, judge).scored == 1
     assert values(store) == {("q0", "a", "good"): 0.0, ("q0", "a", "bad"): 1.0}
     assert judge.asked == []
 
@@ -172,13 +164,13 @@ def test_a_failed_answer_is_nobodys_and_not_scored(tmp_path: Path) -> None:
 
 def test_a_judge_that_compares_is_shown_all_answers_also_those_scored_before(tmp_path: Path) -> None:
     store, judge = stored(tmp_path, ["Ja.", "Yes."], ("a",)), Comparing(full)
-    assert scored(store, judge).marked == 2
+    assert scored(store, judge).scored == 2
     assert values(store)["q0", "a", "good"] == 0.2
     benchmark = Benchmark("made", "Made", tuple(store.items("made")), SCHEME.metrics, "good", rating=SCHEME)
     more = RecordedAnswers((Answer(item_id="q0", text="Nein.", parsed="Nein."),), system="b")
     asyncio.run(import_systems(store, benchmark, [more], condition="video"))
     judge.asked.clear()
-    assert scored(store, judge).marked == 1
+    assert scored(store, judge).scored == 1
     assert {one.candidate for one in judge.asked} == {"Ja.", "Yes.", "Nein."}
     assert values(store)["q0", "b", "good"] == pytest.approx(0.3)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool, JudgeSetup
@@ -21,7 +22,6 @@ from proctor.judges.embedded.sentences import sentences
 from proctor.metrics.text import default_encoder
 from tests.support.rated_answers import hashed, made_up
 from tests.support.tiny_encoder import make_tiny_encoder
-from tests.support.votes import Votes
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +161,7 @@ def test_another_encoder_by_path_is_read_with_and_asked_for_again(tmp_path: Path
     assert json.loads((tmp_path / "judge" / "manifest.json").read_text())["encoder"].startswith("sha256:")
     case = made_up(1, seed=3, languages=("en",))[0].case
     options = {"folder": str(tmp_path / "judge"), "encoder": str(folder)}
-    loaded = build(JudgeSetup(ClientPool(()), Votes(), options))
+    loaded = build(JudgeSetup(ClientPool(()), Judgements(), options))
     assert asyncio.run(loaded.judge(case)).values == judge.score([case])[0].values
     with pytest.raises(InputError, match="encoder: found all-MiniLM-L6-v2, expected sha256:"):
         EmbeddedJudge.load(tmp_path / "judge")

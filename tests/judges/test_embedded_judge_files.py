@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
@@ -21,7 +22,6 @@ from proctor.judges.embedded import Recipe, read_rated
 from proctor.judges.embedded.judge import EmbeddedJudge, hash_of
 from tests.support.dimension_cases import built_from, setup
 from tests.support.rated_answers import hashed, made_up
-from tests.support.votes import Votes
 
 SMALL = Recipe(folds=3, designs=4, kept=2)
 CASES = [replace(one.case, encounter="new") for one in made_up(2, seed=9)]
@@ -257,7 +257,7 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
 
 def test_it_is_made_by_name(saved: Path) -> None:
     def made(**options: str) -> object:
-        return built_from("embedded", setup(ClientPool([]), Votes(), options))
+        return built_from("embedded", setup(ClientPool([]), Judgements(), options))
 
     assert isinstance(made(folder=str(saved)), EmbeddedJudge)
     with pytest.raises(InputError, match="embedded: option 'folder': found nothing"):

@@ -150,14 +150,16 @@ def store(tmp_path: Path) -> Store:
     benchmark = Benchmark(
         name="cases", title="Cases", items=(item,), metrics=scheme.metrics, rating=scheme, headline="overall"
     )
-    votes = tuple(
+    judgements = tuple(
         Judgement(key=name * 64, judge=judge, item_id="q", reply={}, flags=flags)
         for name, judge, flags in (("a", "fair", ()), ("b", "learned", (TRAINED_ON,)))
     )
     scores = [Score(item_id="q", metric="overall", value=1.0, scorer="human:r1")]
-    scores += [Score(item_id="q", metric="overall", value=0.5, scorer=one.judge, vote_key=one.key) for one in votes]
+    scores += [
+        Score(item_id="q", metric="overall", value=0.5, scorer=one.judge, judgement_key=one.key) for one in judgements
+    ]
     answers = (Answer(item_id="q", text="b", parsed="b"),)
-    recorded = RecordedAnswers(answers, scores=tuple(scores), system="s", votes=votes)
+    recorded = RecordedAnswers(answers, scores=tuple(scores), system="s", judgements=judgements)
     asyncio.run(import_systems(opened, benchmark, [recorded], condition="video"))
     return opened
 

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.judgements import Judgements
 
 import proctor
 from proctor.core import InputError, UsageError
 from proctor.judges import passage_index
 from proctor.judges.dimensions import ClientPool, ReferenceAnswer
 from proctor.models import ModelSpec
-from proctor.runs import Store, judges_of
+from proctor.results import judges_of
+from proctor.runs import Store
 from tests.support.dimension_cases import ENGLISH, built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.program import within
 from tests.support.rated_answers import hashed
-from tests.support.votes import Votes
 
 OWN = ModelSpec(name="openai:j", base_url="http://127.0.0.1:9/v1")
 REFERENCES = ("It is rosacea.", "It is eczema.")
@@ -166,7 +167,7 @@ async def _left_out() -> None:
         seen = {}
         for option in ("", "references", "reason", "images"):
             pool = ClientPool([ModelSpec(name="openai:judge", base_url=server.url)])
-            judge = built_from("mediqa-judge", setup(pool, Votes(), {option: "off"} if option else {}))
+            judge = built_from("mediqa-judge", setup(pool, Judgements(), {option: "off"} if option else {}))
             before = len(server.requests)
             await judge.judge(one)
             await pool.aclose()
@@ -186,9 +187,9 @@ def test_a_folder_is_a_prompt_and_names_the_judge(tmp_path: Path) -> None:
     folder = tmp_path / "published"
     folder.mkdir()
     with pytest.raises(InputError, match=r"expected task, general, paper, or a folder with rating\.txt\.j2"):
-        built_from("mediqa-judge", setup(ClientPool([OWN]), Votes(), {"prompt": str(folder)}))
+        built_from("mediqa-judge", setup(ClientPool([OWN]), Judgements(), {"prompt": str(folder)}))
     (folder / "rating.txt.j2").write_text("Rate {{ candidate }}.", encoding="utf-8")
-    judge = built_from("mediqa-judge", setup(ClientPool([OWN]), Votes(), {"prompt": str(folder)}))
+    judge = built_from("mediqa-judge", setup(ClientPool([OWN]), Judgements(), {"prompt": str(folder)}))
     assert judge.name == "mediqa-judge/prompt-published[openai:j]"
 
 

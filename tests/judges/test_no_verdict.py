@@ -26,26 +26,12 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import NO_VERDICT, TIE, UNRESOLVED, WithFallback
-from proctor.judges.verdicts import RUBRIC
+from proctor.judges.verdict_metrics import RUBRIC
 from proctor.reports import Prose, comparison_blocks
-from proctor.runs import (
-    BOTH,
-    JudgeLimits,
-    Options,
-    Result,
-    Run,
-    Store,
-    compare,
-    declare_scorer,
-    delete_scores,
-    judge_all,
-    leaderboard,
-    load_items,
-    public_copy,
-    results,
-)
-from proctor.runs.decisions import open_answers
-from proctor.runs.table import load_labels
+from proctor.results import BOTH, Options, Result, compare, leaderboard, load_items, public_copy, results
+from proctor.results.arrays import load_labels
+from proctor.runs import JudgeLimits, Run, Store, declare_scorer, delete_scores, judge_all
+from proctor.runs.unresolved import open_answers
 
 QUESTIONS = 8
 
@@ -109,7 +95,7 @@ def store(tmp_path: Path) -> Store:
 def judged(store: Store, runs: list[Run], scorer: Scorer, give_up_after: int = 50) -> tuple[int, int, int]:
     store.declare_metrics("told", scorer.metrics)
     tally = asyncio.run(judge_all(store, runs, scorer, JudgeLimits(1, give_up_after)))
-    return tally.total, tally.marked, tally.unmarked
+    return tally.total, tally.scored, tally.unscored
 
 
 class EndsAll(Rubric):
@@ -130,7 +116,7 @@ def test_what_is_judged_when_an_error_ends_the_pass_is_kept(store: Store) -> Non
     with pytest.raises(ConfigurationError, match="access denied"):
         asyncio.run(judge_all(store, [run], judge, JudgeLimits(concurrency=3)))
     assert judge.asked == ["q1", "q2"]  # those beside it; nothing was begun after it
-    assert store.marked(run, "judge") == {"q1", "q2"}
+    assert store.scored(run, "judge") == {"q1", "q2"}
 
 
 def row(store: Store, system: str, failed: FailedPolicy | None = None, metric: str = RUBRIC.name) -> Result:
@@ -146,7 +132,7 @@ def test_an_answer_that_trips_the_judge_is_never_worth_more_than_a_wrong_one(sto
     assert judged(store, [honest, tripper], judge) == (16, 11, 5)
     assert (row(store, "honest").value, row(store, "honest").policy) == (1.25, "")
     one = row(store, "tripper")
-    assert (one.value, one.policy, one.unresolved, one.unmarked) == (None, BOTH, 5, 0)
+    assert (one.value, one.policy, one.unresolved, one.unscored) == (None, BOTH, 5, 0)
     assert (one.if_wrong, one.if_excluded) == (0.75, 2.0)
     assert row(store, "tripper", FailedPolicy.WRONG).value == 0.75
     for policy in (None, *FailedPolicy):

@@ -38,8 +38,8 @@ class Kept:
     def get(self, key: str) -> Judgement | None:
         return self.kept.get(key)
 
-    def put(self, vote: Judgement) -> None:
-        self.kept[vote.key] = vote
+    def put(self, judgement: Judgement) -> None:
+        self.kept[judgement.key] = judgement
 
 
 class Client:

@@ -318,13 +318,13 @@ def test_nothing_half_built_is_ever_taken_for_an_index(tmp_path: Path, monkeypat
 
 def test_a_damaged_index_or_another_folder_is_told(tmp_path: Path) -> None:
     folder = document_folder(tmp_path)
-    mark = open_index(folder).mark
+    score = open_index(folder).mark
     place = default_folder(folder)
-    told = json.loads((place / mark / "index.json").read_text())
-    (place / mark / "index.json").write_text(json.dumps(told | {"passages": 99}))
+    told = json.loads((place / score / "index.json").read_text())
+    (place / score / "index.json").write_text(json.dumps(told | {"passages": 99}))
     with pytest.raises(InputError, match=r"a damaged index \(3 passages instead of 99\), expected one as it was"):
         open_index(folder)
-    (place / mark / "index.json").unlink()
+    (place / score / "index.json").unlink()
     with pytest.raises(InputError, match="a damaged index"):
         open_index(folder)
     mine = tmp_path / "mine"

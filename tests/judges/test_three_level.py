@@ -1,4 +1,4 @@
-"""The three-level judge against a scripted server: verdicts, votes, and what never becomes a mark."""
+"""The three-level judge against a scripted server: verdicts, judgements, and what never becomes a score."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.verdict_judges import ThreeLevelJudge, three_level
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.snapshot import assert_frozen
-from tests.support.votes import Votes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -54,14 +54,14 @@ def verdict(score: int, error_type: str, explanation: str = "because") -> str:
 def judged(
     server: FaultyServer,
     work: Sequence[tuple[Item, Answer]],
-    votes: Votes | None = None,
+    judgements: Judgements | None = None,
     prompt: Path | None = None,
     **spec: Any,
 ) -> list[list[Score]]:
     async def run() -> list[list[Score]]:
         fields = {"name": "openai:judge", "base_url": server.url, "backoff_s": 0.001, "retries": 1}
         client = ModelClient(ModelSpec.model_validate(fields | {"timeout_s": 600.0} | spec))
-        judge = three_level(client, Votes() if votes is None else votes, prompt=prompt)
+        judge = three_level(client, Judgements() if judgements is None else judgements, prompt=prompt)
         try:
             return await asyncio.gather(*(judge.score(one, answer) for one, answer in work))
         finally:
@@ -70,20 +70,20 @@ def judged(
     return asyncio.run(run())
 
 
-def test_a_verdict_becomes_scores_and_a_vote() -> None:
-    votes = Votes()
+def test_a_verdict_becomes_scores_and_a_judgement() -> None:
+    judgements = Judgements()
     with FaultyServer(verdict(1, "wrong_conclusion", "other purpose")) as server:
-        ((rubric, by_type, contradiction),) = judged(server, [(item(), said("It slides down."))], votes)
-    (vote,) = votes.kept.values()
+        ((rubric, by_type, contradiction),) = judged(server, [(item(), said("It slides down."))], judgements)
+    (judgement,) = judgements.kept.values()
     assert (rubric.metric, rubric.value, rubric.label) == ("rubric", 1.0, "1 wrong conclusion")
     assert (by_type.metric, by_type.value, by_type.label) == ("rubric_by_error_type", 1.0, "1 wrong conclusion")
     assert (contradiction.metric, contradiction.value) == ("contradiction", 0.0)
-    assert {(score.scorer, score.item_id, score.vote_key) for score in (rubric, by_type, contradiction)} == {
-        ("three-level[openai:judge]", "q1", vote.key)
+    assert {(score.scorer, score.item_id, score.judgement_key) for score in (rubric, by_type, contradiction)} == {
+        ("three-level[openai:judge]", "q1", judgement.key)
     }
-    assert vote.reply == {"explanation": "other purpose", "error_type": "wrong_conclusion", "score": 1}
-    assert (vote.judge, vote.item_id, vote.flags) == ("three-level[openai:judge]", "q1", ())
-    assert (vote.usage.requests, vote.usage.output_tokens > 0) == (1, True)
+    assert judgement.reply == {"explanation": "other purpose", "error_type": "wrong_conclusion", "score": 1}
+    assert (judgement.judge, judgement.item_id, judgement.flags) == ("three-level[openai:judge]", "q1", ())
+    assert (judgement.usage.requests, judgement.usage.output_tokens > 0) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -93,36 +93,36 @@ def test_a_verdict_becomes_scores_and_a_vote() -> None:
 def test_a_contradictory_verdict_is_kept_flagged_and_counted(
     score: int, error_type: str, rubric: float, by_type: float
 ) -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(verdict(score, error_type)) as server:
-        (scores,) = judged(server, [(item(), said("It slides."))], votes)
+        (scores,) = judged(server, [(item(), said("It slides."))], judgements)
     assert [one.value for one in scores] == [rubric, by_type, 1.0]
-    assert [vote.flags for vote in votes.kept.values()] == [("contradiction",)]
+    assert [judgement.flags for judgement in judgements.kept.values()] == [("contradiction",)]
     assert server.count == 1
 
 
 def test_no_call_is_paid_twice() -> None:
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(verdict(2, "none")) as server:
-        first = judged(server, [(item(), said("It slides down."))], votes)
-        again = judged(server, [(item(), said("It slides down. "))], votes)
-        at_once = judged(server, [(item(), said("Another answer."))] * 20, votes)
+        first = judged(server, [(item(), said("It slides down."))], judgements)
+        again = judged(server, [(item(), said("It slides down. "))], judgements)
+        at_once = judged(server, [(item(), said("Another answer."))] * 20, judgements)
     assert first == again
     assert server.count == 2
-    assert len(votes.kept) == 2
-    assert len({scores[0].vote_key for scores in at_once}) == 1
+    assert len(judgements.kept) == 2
+    assert len({scores[0].judgement_key for scores in at_once}) == 1
 
 
 def asked_at_once(server: FaultyServer, judges: int) -> list[list[Score] | BaseException]:
     """One answer, judged by several judges of one model and cache at the same time."""
-    votes = Votes()
+    judgements = Judgements()
 
     async def run() -> list[list[Score] | BaseException]:
         client = ModelClient(ModelSpec(name="openai:judge", base_url=server.url, retries=0))
         try:
-            made = [three_level(client, votes) for _ in range(judges)]
-            marks = (one.score(item(), said("It slides.")) for one in made)
-            return await asyncio.gather(*marks, return_exceptions=True)
+            made = [three_level(client, judgements) for _ in range(judges)]
+            scores = (one.score(item(), said("It slides.")) for one in made)
+            return await asyncio.gather(*scores, return_exceptions=True)
         finally:
             await client.aclose()
 
@@ -159,28 +159,28 @@ def test_an_error_is_not_shared_with_those_who_asked_the_same() -> None:
         {"prompt": True},
     ],
 )
-def test_whatever_changes_the_verdict_is_another_vote(changed: dict[str, Any], tmp_path: Path) -> None:
-    votes = Votes()
+def test_whatever_changes_the_verdict_is_another_judgement(changed: dict[str, Any], tmp_path: Path) -> None:
+    judgements = Judgements()
     prompt = tmp_path / "mine.txt.j2"
     prompt.write_text("{{ question }} {{ reference }} {{ answer }}")
     with FaultyServer(verdict(2, "none")) as server:
-        judged(server, [(item(), said("It slides."))], votes)
+        judged(server, [(item(), said("It slides."))], judgements)
         judged(
             server,
             [(changed.get("work", item()), changed.get("answer", said("It slides.")))],
-            votes,
+            judgements,
             prompt if "prompt" in changed else None,
             **changed.get("spec", {}),
         )
-    assert (server.count, len(votes.kept)) == (2, 2)
+    assert (server.count, len(judgements.kept)) == (2, 2)
 
 
-def test_a_vote_that_another_process_cast_first_stays() -> None:
-    class Shared(Votes):
-        def put(self, vote: Judgement) -> None:
+def test_a_judgement_that_another_process_cast_first_stays() -> None:
+    class Shared(Judgements):
+        def put(self, judgement: Judgement) -> None:
             theirs = {"explanation": "", "error_type": "both", "score": 0}
-            super().put(vote.model_copy(update={"reply": theirs}))
-            super().put(vote)
+            super().put(judgement.model_copy(update={"reply": theirs}))
+            super().put(judgement)
 
     with FaultyServer(verdict(2, "none")) as server:
         (scores,) = judged(server, [(item(), said("It slides."))], Shared())
@@ -199,7 +199,7 @@ def test_a_vote_that_another_process_cast_first_stays() -> None:
 def test_an_answer_that_never_came_gets_nothing_without_a_call(answer: Answer) -> None:
     with FaultyServer(verdict(2, "none")) as server:
         (scores,) = judged(server, [(item(), answer)])
-    assert [(score.value, score.label, score.vote_key) for score in scores] == [
+    assert [(score.value, score.label, score.judgement_key) for score in scores] == [
         (0.0, "0", ""),
         (0.0, "0", ""),
         (0.0, "", ""),
@@ -207,8 +207,8 @@ def test_an_answer_that_never_came_gets_nothing_without_a_call(answer: Answer) -
     assert server.count == 0
 
 
-def test_a_failed_answer_is_never_marked() -> None:
-    with FaultyServer() as server, pytest.raises(ValueError, match="'q1': a failed answer is never marked"):
+def test_a_failed_answer_is_never_scored() -> None:
+    with FaultyServer() as server, pytest.raises(ValueError, match="'q1': a failed answer is never scored"):
         judged(server, [(item(), said("", status=Status.FAILED, parsed=None))])
 
 
@@ -226,22 +226,22 @@ NO_VERDICTS = [
 
 
 @pytest.mark.parametrize("reply", NO_VERDICTS)
-def test_what_is_not_a_verdict_never_becomes_a_mark(reply: str) -> None:
-    votes = Votes()
+def test_what_is_not_a_verdict_never_becomes_a_score(reply: str) -> None:
+    judgements = Judgements()
     with (
         FaultyServer(reply) as server,
         pytest.raises(NoVerdictError, match=r": no verdict: openai:judge: no readable reply in 3 tries: "),
     ):
-        judged(server, [(item(), said("It slides."))], votes)
-    assert votes.kept == {}
+        judged(server, [(item(), said("It slides."))], judgements)
+    assert judgements.kept == {}
 
 
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.RESET, Fault.WRONG_TYPES, Fault.BAD_REQUEST])
-def test_a_fault_of_the_machinery_leaves_the_answer_unmarked(fault: Fault) -> None:
-    votes = Votes()
+def test_a_fault_of_the_machinery_leaves_the_answer_unscored(fault: Fault) -> None:
+    judgements = Judgements()
     with FaultyServer(faults=1.0, kinds=[fault]) as server, pytest.raises(InfrastructureError):
-        judged(server, [(item(), said("It slides."))], votes)
-    assert votes.kept == {}
+        judged(server, [(item(), said("It slides."))], judgements)
+    assert judgements.kept == {}
 
 
 @pytest.mark.parametrize("fault", [Fault.CONTENT_FILTER, Fault.REFUSAL])
@@ -251,13 +251,13 @@ def test_a_judge_that_declines_gives_no_verdict(fault: Fault) -> None:
         judged(server, [(item(), said("It slides."))])
 
 
-def test_a_vote_that_is_no_verdict_is_not_believed() -> None:
-    votes = Votes()
+def test_a_judgement_that_is_no_verdict_is_not_believed() -> None:
+    judgements = Judgements()
     with FaultyServer(verdict(2, "none")) as server:
-        judged(server, [(item(), said("It slides."))], votes)
-        broken = [vote.model_copy(update={"reply": {"score": 2}}) for vote in votes.kept.values()]
+        judged(server, [(item(), said("It slides."))], judgements)
+        broken = [judgement.model_copy(update={"reply": {"score": 2}}) for judgement in judgements.kept.values()]
         with pytest.raises(InfrastructureError, match="is not a verdict"):
-            judged(server, [(item(), said("It slides."))], Votes(*broken))
+            judged(server, [(item(), said("It slides."))], Judgements(*broken))
 
 
 def test_thirty_per_cent_faults_give_the_right_verdicts_or_none() -> None:
@@ -289,12 +289,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_steering_is_flagged_fenced_in_and_never_stops_the_judge(text: str) -> None:
-    votes = Votes()
+def test_prompt_injection_is_flagged_fenced_in_and_never_stops_the_judge(text: str) -> None:
+    judgements = Judgements()
     with FaultyServer(verdict(0, "both")) as server:
-        (scores,) = judged(server, [(item(), said(text))], votes)
-    (vote,) = votes.kept.values()
-    assert (scores[0].value, vote.flags) == (0.0, ("steering",))
+        (scores,) = judged(server, [(item(), said(text))], judgements)
+    (judgement,) = judgements.kept.values()
+    assert (scores[0].value, judgement.flags) == (0.0, ("prompt-injection",))
     user = server.requests[0].texts[-1]
     assert (user.count("<<<ANSWER"), user.count("ANSWER>>>")) == (1, 1)
     assert user.index("<<<ANSWER") < user.index("ANSWER>>>") < user.index("Mark the answer between")
@@ -304,16 +304,16 @@ def test_steering_is_flagged_fenced_in_and_never_stops_the_judge(text: str) -> N
     "text",
     [
         "The operator gives the Apgar score of 2 and slides caudally.",
-        "They ignore the shadow and mark the follicle with calipers.",
+        "They ignore the shadow and score the follicle with calipers.",
         "The system shows colour Doppler; the user tilts the probe. Score 2 out of 3 planes.",
         "The answer is the bladder neck.",
     ],
 )
-def test_clinical_words_are_not_steering(text: str) -> None:
-    votes = Votes()
+def test_clinical_words_are_not_prompt_injection(text: str) -> None:
+    judgements = Judgements()
     with FaultyServer(verdict(1, "wrong_conclusion")) as server:
-        judged(server, [(item(), said(text))], votes)
-    assert [vote.flags for vote in votes.kept.values()] == [()]
+        judged(server, [(item(), said(text))], judgements)
+    assert [judgement.flags for judgement in judgements.kept.values()] == [()]
     assert f"<<<ANSWER\n{text}\nANSWER>>>" in server.requests[0].text
 
 
@@ -341,10 +341,10 @@ def test_the_papers_own_prompt_is_frozen_and_gets_question_reference_and_answer_
             answer="The probe slides caudally.", accepted=("It moves down.",), rationale="The operator says so."
         )
     )
-    votes = Votes()
+    judgements = Judgements()
     with FaultyServer(verdict(0, "wrong_conclusion")) as server:
         ((rubric, by_type, _),) = judged(
-            server, [(full, said("It slides."))], votes, judge_prompt("three-level", "paper")
+            server, [(full, said("It slides."))], judgements, judge_prompt("three-level", "paper")
         )
     system, user = server.requests[0].texts
     assert_frozen(f"{system}\n-----\n{user}\n", SNAPSHOTS / "three_level_paper.txt")
@@ -378,9 +378,9 @@ def test_a_judge_with_another_prompt_is_another_judge(tmp_path: Path) -> None:
     own = tmp_path / "mine.txt.j2"
     own.write_text("{{ question }}{{ answer }}")
     client = ModelClient(ModelSpec(name="m", base_url="http://localhost:9/v1"))
-    names = [build_judge("three-level", [client], Votes(), prompt=prompt).name for prompt in (None, own)]
+    names = [build_judge("three-level", [client], Judgements(), prompt=prompt).name for prompt in (None, own)]
     assert names == ["three-level[m]", "three-level:mine[m]"]
-    assert build_judge("panel", [client], Votes(), prompt=own).name == "panel:mine[m]"
+    assert build_judge("panel", [client], Judgements(), prompt=own).name == "panel:mine[m]"
     with pytest.raises(
         InputError, match=r"--prompt: found 'papers', expected a template file, or one of: paper \(three-level\)"
     ):
@@ -390,7 +390,7 @@ def test_a_judge_with_another_prompt_is_another_judge(tmp_path: Path) -> None:
 
 def test_the_registry_knows_it_and_it_says_what_it_is(tmp_path: Path) -> None:
     client = ModelClient(ModelSpec(name="m", base_url="http://localhost:9/v1"))
-    judge = build_judge("three-level", [client], Votes())
+    judge = build_judge("three-level", [client], Judgements())
     assert isinstance(judge, ThreeLevelJudge)
     assert judge.metrics == VERDICT_METRICS
     assert judge.settings["prompt"] == "three_level.txt.j2"
@@ -398,5 +398,5 @@ def test_the_registry_knows_it_and_it_says_what_it_is(tmp_path: Path) -> None:
     assert not judge.applies(item(reference=None))
     assert not judge.applies(item(answer=ChoiceFormat(), options=("a", "b"), reference=Reference(answer="A")))
     with pytest.raises(InputError, match=r"gone\.j2"):
-        build_judge("three-level", [client], Votes(), prompt=tmp_path / "gone.j2")
+        build_judge("three-level", [client], Judgements(), prompt=tmp_path / "gone.j2")
     asyncio.run(client.aclose())

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from proctor.core import Metric
 from proctor.judges import CONTRADICTION, RUBRIC_BY_ERROR_TYPE, VERDICT_METRICS, ErrorType, Verdict, verdict_scores
-from proctor.judges.verdicts import RUBRIC
+from proctor.judges.verdict_metrics import RUBRIC
 
 # (score, error type) -> rubric, its label, rubric by error type, its label, contradiction
 LEDGER = {
@@ -28,10 +28,10 @@ LEDGER = {
 def test_every_verdict_gives_both_readings(
     said: tuple[int, str], expected: tuple[float, str, float, str, float]
 ) -> None:
-    by_metric = {score.metric: score for score in verdict_scores(*said, item_id="q", scorer="j", vote_key="k")}
+    by_metric = {score.metric: score for score in verdict_scores(*said, item_id="q", scorer="j", judgement_key="k")}
     rubric, by_type, contradiction = (by_metric[metric.name] for metric in VERDICT_METRICS)
     assert (rubric.value, rubric.label, by_type.value, by_type.label, contradiction.value) == expected
-    assert {(score.item_id, score.scorer, score.vote_key) for score in by_metric.values()} == {("q", "j", "k")}
+    assert {(score.item_id, score.scorer, score.judgement_key) for score in by_metric.values()} == {("q", "j", "k")}
 
 
 def test_the_published_spelling_of_both_is_read() -> None:

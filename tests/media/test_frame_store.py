@@ -27,7 +27,7 @@ import pytest
 from proctor.core import ConfigurationError, InputError, Item, VideoClip, read_arrays, write_arrays
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, damaged, kept, view
-from proctor.media.entries import MANIFEST, EncodedFrame, FrameSet, Key
+from proctor.media.frame_archive import MANIFEST, EncodedFrame, FrameSet, Key
 from proctor.media.frame_store import FrameStore, is_whole
 from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video

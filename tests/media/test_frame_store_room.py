@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from proctor.media import kept, prune
-from proctor.media.entries import FrameSet
+from proctor.media.frame_archive import FrameSet
 from proctor.media.frame_store import FrameStore
 from tests.support.picture_maker import FRAMES, ask, entries, hold, jpeg_of, make
 from tests.support.virtual_time import until

@@ -23,7 +23,7 @@ from proctor.media import MediaLibrary, Picture, cache_folder, kept, media_folde
 from proctor.media import objects as storage
 from proctor.media import shared_frames as sharing
 from proctor.media.decode import Decoding
-from proctor.media.entries import EncodedFrame, FrameSet, StoredFrame, write_entry
+from proctor.media.frame_archive import EncodedFrame, FrameSet, StoredFrame, write_entry
 from proctor.runs import evaluation_content
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.object_server import ObjectFault, ObjectServer, moto_bucket, object_server

@@ -52,8 +52,8 @@ def test_every_format_that_code_can_compare(
     form: AnswerFormat, reference: JsonValue, right: JsonValue, wrong: JsonValue
 ) -> None:
     item = _item(form, reference, options=("liver", "spleen"))
-    hit = SCORER.mark(item, Answer(item_id="q1", parsed=right))
-    miss = SCORER.mark(item, Answer(item_id="q1", parsed=wrong))
+    hit = SCORER.compute(item, Answer(item_id="q1", parsed=right))
+    miss = SCORER.compute(item, Answer(item_id="q1", parsed=wrong))
     assert (hit.value, hit.label, hit.metric, hit.scorer) == (1.0, "right", ACCURACY.name, "code")
     assert (miss.value, miss.label) == (0.0, "wrong")
 
@@ -61,7 +61,7 @@ def test_every_format_that_code_can_compare(
 def test_accepted_alternatives_count_as_right() -> None:
     item = _item(CountFormat(), 2, 3, 4)
     assert [is_right(item, number) for number in (1, 2, 3, 4, 5)] == [False, True, True, True, False]
-    assert SCORER.mark(item, Answer(item_id="q1", parsed=4)).value == 1.0
+    assert SCORER.compute(item, Answer(item_id="q1", parsed=4)).value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_accepted_alternatives_count_as_right() -> None:
     ],
 )
 def test_no_readable_answer_in_time_is_wrong_and_says_why(answer: Answer, label: str) -> None:
-    score = SCORER.mark(_item(CountFormat(), 2), answer)
+    score = SCORER.compute(_item(CountFormat(), 2), answer)
     assert (score.value, score.label) == (0.0, label)
 
 
 def test_false_and_zero_are_answers() -> None:
-    assert SCORER.mark(_item(BinaryFormat(), False), Answer(item_id="q1", parsed=False)).value == 1.0
-    assert SCORER.mark(_item(CountFormat(), 0), Answer(item_id="q1", parsed=0)).value == 1.0
+    assert SCORER.compute(_item(BinaryFormat(), False), Answer(item_id="q1", parsed=False)).value == 1.0
+    assert SCORER.compute(_item(CountFormat(), 0), Answer(item_id="q1", parsed=0)).value == 1.0
     empty = _item(ClassesFormat(classes=("clip",)), [])
-    assert SCORER.mark(empty, Answer(item_id="q1", parsed=[])).value == 1.0
+    assert SCORER.compute(empty, Answer(item_id="q1", parsed=[])).value == 1.0
 
 
 def test_free_text_ratings_and_keyless_items_are_for_others() -> None:
@@ -91,14 +91,14 @@ def test_free_text_ratings_and_keyless_items_are_for_others() -> None:
     assert SCORER.applies(_item(CountFormat(), 2))
 
 
-def test_what_must_never_be_marked_is_an_error() -> None:
+def test_what_must_never_be_scored_is_an_error() -> None:
     item = _item(CountFormat(), 2)
     with pytest.raises(ValueError, match="item 'q1': a failed answer is no answer and is never scored"):
-        SCORER.mark(item, Answer(item_id="q1", status=Status.FAILED))
+        SCORER.compute(item, Answer(item_id="q1", status=Status.FAILED))
     with pytest.raises(ValueError, match="the answer is to item 'q2', not to 'q1'"):
-        SCORER.mark(item, Answer(item_id="q2", parsed=2))
-    with pytest.raises(ValueError, match=r"item 'q1': its answers \(format free_text\) can't be marked by code"):
-        SCORER.mark(_item(FreeTextFormat(), "a clip"), Answer(item_id="q1", parsed="a clip"))
+        SCORER.compute(item, Answer(item_id="q2", parsed=2))
+    with pytest.raises(ValueError, match=r"item 'q1': its answers \(format free_text\) can't be scored by code"):
+        SCORER.compute(_item(FreeTextFormat(), "a clip"), Answer(item_id="q1", parsed="a clip"))
     with pytest.raises(ValueError, match="item 'q1' has no reference to be right by"):
         is_right(item.as_asked(), 2)
 
@@ -106,4 +106,4 @@ def test_what_must_never_be_marked_is_an_error() -> None:
 def test_the_scorer_gives_what_it_declares() -> None:
     scores = asyncio.run(SCORER.score(_item(CountFormat(), 2), Answer(item_id="q1", parsed=2)))
     assert [score.metric for score in scores] == [metric.name for metric in SCORER.metrics]
-    assert scores == [SCORER.mark(_item(CountFormat(), 2), Answer(item_id="q1", parsed=2))]
+    assert scores == [SCORER.compute(_item(CountFormat(), 2), Answer(item_id="q1", parsed=2))]

@@ -31,7 +31,7 @@ def when(*references: Any, several: bool = True) -> Item:
 
 def graded(item: Item, parsed: Any) -> dict[str, float]:
     said = Answer(item_id=item.id, text="-", parsed=parsed, problem="" if parsed is not None else "expected")
-    return {one.metric: one.value for one in GradedScorer().mark(item, said)}
+    return {one.metric: one.value for one in GradedScorer().compute(item, said)}
 
 
 def test_overlap_by_hand() -> None:
@@ -72,10 +72,10 @@ def test_relative_error_by_hand() -> None:
 def test_what_is_not_there_is_worst_and_the_best_of_several_references_counts() -> None:
     assert set(graded(when([[0, 10]]), None).values()) == {0.0}
     late = Answer(item_id="q1", status=Status.TIMED_OUT, reason="late")
-    assert {(one.value, one.label) for one in GradedScorer().mark(when([[0, 10]]), late)} == {(0.0, "timed out")}
+    assert {(one.value, one.label) for one in GradedScorer().compute(when([[0, 10]]), late)} == {(0.0, "timed out")}
     assert graded(when([[50, 60]], [[0, 10]]), [[0, 10]])["iou"] == 1
     with pytest.raises(ValueError, match="never scored"):
-        GradedScorer().mark(when([[0, 10]]), Answer(item_id="q1", status=Status.FAILED, reason="down"))
+        GradedScorer().compute(when([[0, 10]]), Answer(item_id="q1", status=Status.FAILED, reason="down"))
 
 
 def test_a_benchmark_declares_the_metrics_of_its_formats_alone() -> None:

@@ -1,4 +1,4 @@
-"""Marks beyond accuracy: by hand, against other implementations, and whatever the order and the names."""
+"""Scores beyond accuracy: by hand, against other implementations, and whatever the order and the names."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ RNG = np.random.default_rng(0)
 VIDEOS = [f"v{number}" for number in RNG.integers(0, 12, 120)]
 
 
-def values(marks: list[MetricEstimate]) -> dict[tuple[str, str], float | None]:
-    return {(mark.metric.name, mark.part): mark.estimate.value for mark in marks}
+def values(scores: list[MetricEstimate]) -> dict[tuple[str, str], float | None]:
+    return {(score.metric.name, score.part): score.estimate.value for score in scores}
 
 
 def test_counts_by_hand() -> None:
     # References 1 2 2 5 8, median 2: the constant costs 1 + 0 + 0 + 3 + 6 = 10. Answers cost 0 + 1 + 0 + 2,
     # and the missing one 8 − 1 = 7: 10 / 10.
-    marks = values(estimates_of(count_sums([1, 2, 2, 5, 8], [1, 3, 2, 7, None]), list("abcde")))
-    assert marks == {
+    scores = values(estimates_of(count_sums([1, 2, 2, 5, 8], [1, 3, 2, 7, None]), list("abcde")))
+    assert scores == {
         ("normalised_cost", ""): 1.0,
         ("absolute_error", ""): 2.0,
         ("absolute_error", "answered only"): 0.75,
@@ -95,37 +95,39 @@ def test_matching_is_the_best_there_is(a: list[float], b: list[float], tolerance
 
 def test_times_by_hand() -> None:
     # Matched within 5 s: 10–12; 20–none; 40–41; the third answer names nothing. 2 of 4 found, 2 of 3 named.
-    marks = values(
+    scores = values(
         estimates_of(
             time_sums([[10], [20, 40], [7]], [[12, 99], [41], None], tolerances=(5,)), list("abc"), Resampling(draws=50)
         )
     )
-    assert marks["time_error", "answered only"] == pytest.approx((2 + 1) / 2)
-    assert ("time_error", "") not in marks, "nobody knows how far off the third could have been"
-    assert marks["unanswered", ""] == pytest.approx(1 / 3)
-    assert marks["time_recall", "5 s"] == pytest.approx(2 / 4)
-    assert marks["time_precision", "5 s"] == pytest.approx(2 / 3)
-    assert marks["time_f1", "5 s"] == pytest.approx(4 / 7)
+    assert scores["time_error", "answered only"] == pytest.approx((2 + 1) / 2)
+    assert ("time_error", "") not in scores, "nobody knows how far off the third could have been"
+    assert scores["unanswered", ""] == pytest.approx(1 / 3)
+    assert scores["time_recall", "5 s"] == pytest.approx(2 / 4)
+    assert scores["time_precision", "5 s"] == pytest.approx(2 / 3)
+    assert scores["time_f1", "5 s"] == pytest.approx(4 / 7)
 
 
 def test_a_missing_time_is_as_far_off_as_the_video_allows() -> None:
     # Shown are 0 to 100 s: off 7 at most 93, off 20 and 40 at most (80 + 60) / 2 = 70.
     references, groups = [[10.0], [20.0, 40.0], [7.0]], list("abc")
     spans = [(0.0, 100.0)] * 3
-    marks = values(estimates_of(time_sums(references, [[12.0], None, None], spans=spans), groups, Resampling(draws=50)))
-    assert marks["time_error", ""] == pytest.approx((2 + 70 + 93) / 3)
-    assert marks["time_error", "answered only"] == pytest.approx(2)
+    scores = values(
+        estimates_of(time_sums(references, [[12.0], None, None], spans=spans), groups, Resampling(draws=50))
+    )
+    assert scores["time_error", ""] == pytest.approx((2 + 70 + 93) / 3)
+    assert scores["time_error", "answered only"] == pytest.approx(2)
 
 
 def test_percentages_by_hand() -> None:
     # Off by 4, 5 and 5.5; the missing one at 30 may be off by 70.
-    marks = values(
+    scores = values(
         estimates_of(percentage_sums([20, 50, 90, 30], [24, 45, 84.5, None]), list("abcd"), Resampling(draws=50))
     )
-    assert marks["percentage_error", ""] == pytest.approx((4 + 5 + 5.5 + 70) / 4)
-    assert marks["percentage_error", "answered only"] == pytest.approx(14.5 / 3)
-    assert marks["unanswered", ""] == 0.25
-    assert marks["within_five_points", ""] == 0.5
+    assert scores["percentage_error", ""] == pytest.approx((4 + 5 + 5.5 + 70) / 4)
+    assert scores["percentage_error", "answered only"] == pytest.approx(14.5 / 3)
+    assert scores["unanswered", ""] == 0.25
+    assert scores["within_five_points", ""] == 0.5
 
 
 @settings(max_examples=60, deadline=None)
@@ -151,7 +153,7 @@ def test_leaving_an_answer_out_never_lowers_the_error(pairs: list[tuple[int, int
 def test_sets_against_another_implementation() -> None:
     names = ["clip", "mesh", "sponge"]
     truth, said = RNG.random((60, 3)) < 0.5, RNG.random((60, 3)) < 0.4
-    marks = values(
+    scores = values(
         estimates_of(
             set_sums(
                 [[name for name, here in zip(names, row, strict=True) if here] for row in truth],
@@ -163,32 +165,32 @@ def test_sets_against_another_implementation() -> None:
     )
     for number, name in enumerate(names):
         pair = (truth[:, number], said[:, number])
-        assert marks["class_precision", name] == pytest.approx(precision_score(*pair))
-        assert marks["class_recall", name] == pytest.approx(recall_score(*pair))
-        assert marks["class_f1", name] == pytest.approx(f1_score(*pair))
+        assert scores["class_precision", name] == pytest.approx(precision_score(*pair))
+        assert scores["class_recall", name] == pytest.approx(recall_score(*pair))
+        assert scores["class_f1", name] == pytest.approx(f1_score(*pair))
     expected = jaccard_score(truth, said, average="samples", zero_division=1.0)
-    assert marks["jaccard", ""] == pytest.approx(expected)
+    assert scores["jaccard", ""] == pytest.approx(expected)
 
 
 def test_a_set_that_is_missing_agrees_with_nothing() -> None:
-    marks = values(estimates_of(set_sums([["clip"], []], [None, None]), ["a", "b"]))
-    assert marks["jaccard", ""] == 0.0
-    assert (marks["class_recall", "clip"], marks["class_precision", "clip"]) == (0.0, None)
+    scores = values(estimates_of(set_sums([["clip"], []], [None, None]), ["a", "b"]))
+    assert scores["jaccard", ""] == 0.0
+    assert (scores["class_recall", "clip"], scores["class_precision", "clip"]) == (0.0, None)
 
 
 def test_nominal_against_another_implementation() -> None:
     truth = RNG.integers(0, 4, 120)
     said = np.where(RNG.random(120) < 0.5, truth, RNG.integers(0, 4, 120))
     letters = [list("ABCD")[number] for number in truth], [list("ABCD")[number] for number in said]
-    marks = values(estimates_of(nominal_sums(*letters), VIDEOS, Resampling(draws=20)))
-    assert marks["balanced_accuracy", ""] == pytest.approx(balanced_accuracy_score(truth, said))
-    assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(truth, said))
+    scores = values(estimates_of(nominal_sums(*letters), VIDEOS, Resampling(draws=20)))
+    assert scores["balanced_accuracy", ""] == pytest.approx(balanced_accuracy_score(truth, said))
+    assert scores["mcc", ""] == pytest.approx(matthews_corrcoef(truth, said))
 
 
 def test_no_answer_is_a_wrong_class() -> None:
-    marks = values(estimates_of(nominal_sums([True, True, False, False], [True, None, False, None]), list("abcd")))
-    assert marks["balanced_accuracy", ""] == 0.5
-    assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(list("yynn"), list("y-n-")))
+    scores = values(estimates_of(nominal_sums([True, True, False, False], [True, None, False, None]), list("abcd")))
+    assert scores["balanced_accuracy", ""] == 0.5
+    assert scores["mcc", ""] == pytest.approx(matthews_corrcoef(list("yynn"), list("y-n-")))
 
 
 def test_names_and_order_change_nothing() -> None:
@@ -202,11 +204,11 @@ def test_names_and_order_change_nothing() -> None:
         count_sums(truth[order].tolist(), [given[place] for place in order]), renamed, Resampling(draws=300)
     )
     assert first == second
-    for mark in first:
-        assert mark.estimate.ci_low is not None
-        assert mark.estimate.ci_high is not None
-        assert mark.estimate.value is not None
-        assert mark.estimate.ci_low < mark.estimate.value < mark.estimate.ci_high
+    for score in first:
+        assert score.estimate.ci_low is not None
+        assert score.estimate.ci_high is not None
+        assert score.estimate.value is not None
+        assert score.estimate.ci_low < score.estimate.value < score.estimate.ci_high
 
 
 def test_a_mean_as_a_quotient_of_sums_has_nearly_the_interval_of_the_mean() -> None:
@@ -295,15 +297,15 @@ def test_weighted_kappa_is_that_of_scikit_learn_on_any_levels() -> None:
         high, n = low + int(rng.integers(1, 9)), int(rng.integers(2, 40))
         truth, said = rng.integers(low, high + 1, n), rng.integers(low, high + 1, n)
         groups = rng.integers(0, 5, n).tolist()
-        (mark,) = estimates_of(
+        (score,) = estimates_of(
             scale_sums(truth.tolist(), said.tolist(), [(low, high)] * n), groups, Resampling(draws=100)
         )
         if len({*truth.tolist(), *said.tolist()}) == 1:
-            assert mark.estimate.value is None
+            assert score.estimate.value is None
         else:
             levels = [*range(low, high + 1)]  # else it leaves out those that nobody used, and the distances shrink
             theirs = cohen_kappa_score(truth, said, weights="quadratic", labels=levels)
-            assert mark.estimate.value == pytest.approx(theirs, abs=1e-12)
+            assert score.estimate.value == pytest.approx(theirs, abs=1e-12)
 
 
 def test_weighted_kappa_by_hand_with_a_missing_answer_and_two_scales() -> None:
@@ -335,24 +337,24 @@ def test_a_class_rests_on_the_answers_and_videos_that_name_it() -> None:
     videos = [f"v{number // 6}" for number in range(60)]
     truth: list[list[str]] = [["drain"] if number in (0, 1, 30) else [] for number in range(60)]
     said: list[list[str]] = [["drain"] if number in (0, 1, 31) else [] for number in range(60)]
-    found = {mark.metric.name: mark.estimate for mark in estimates_of(set_sums(truth, said), videos)}
+    found = {score.metric.name: score.estimate for score in estimates_of(set_sums(truth, said), videos)}
     assert (found["jaccard"].n, found["jaccard"].groups) == (60, 10)
     precision, recall, f1 = (found[name] for name in ("class_precision", "class_recall", "class_f1"))
     assert (precision.value, precision.n, precision.groups) == (2 / 3, 3, 2)
     assert (recall.value, recall.n, recall.groups) == (2 / 3, 3, 2)
     assert (f1.value, f1.n, f1.groups) == (2 / 3, 4, 2)
-    for mark in (precision, recall, f1):
-        assert mark.ci_low is not None
-        assert mark.ci_high is not None
-        assert mark.ci_low < 0.2
-        assert mark.ci_high > 0.9
+    for score in (precision, recall, f1):
+        assert score.ci_low is not None
+        assert score.ci_high is not None
+        assert score.ci_low < 0.2
+        assert score.ci_high > 0.9
 
 
 def test_times_rest_on_the_times_not_on_the_questions() -> None:
     truth, said = [[10.0, 20.0], [30.0], []], [[10.0], [31.0, 90.0], None]
     found = {
-        (mark.metric.name, mark.part): mark.estimate
-        for mark in estimates_of(time_sums(truth, said, tolerances=(5,)), ["a", "b", "c"])
+        (score.metric.name, score.part): score.estimate
+        for score in estimates_of(time_sums(truth, said, tolerances=(5,)), ["a", "b", "c"])
     }
     recall, precision, f1 = (found[name, "5 s"] for name in ("time_recall", "time_precision", "time_f1"))
     assert (recall.value, recall.n, recall.groups) == (2 / 3, 3, 2)
@@ -364,8 +366,8 @@ def test_matthews_correlation_allows_for_the_outcomes_that_few_cases_do_not_show
     """One case of a class in ten videos, found: the next may be missed."""
     truth = [number == 0 for number in range(60)]
     videos = [f"v{number // 6}" for number in range(60)]
-    found = {mark.metric.name: mark.estimate for mark in estimates_of(nominal_sums(truth, truth), videos)}
-    for mark in found.values():
-        assert mark.value == 1.0
-        assert mark.ci_low is not None
-        assert mark.ci_low < 0.6
+    found = {score.metric.name: score.estimate for score in estimates_of(nominal_sums(truth, truth), videos)}
+    for score in found.values():
+        assert score.value == 1.0
+        assert score.ci_low is not None
+        assert score.ci_low < 0.6

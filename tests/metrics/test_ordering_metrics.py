@@ -108,9 +108,9 @@ def test_chance_is_the_mean_over_all_permutations() -> None:
 def test_many_orders_by_hand() -> None:
     # 3 of 3, 0 of 3 and 4 of 5 neighbours: 7 of 11, not the mean of the shares.
     found = [compare_orders("ABCD", "ABCD"), compare_orders("ABCD", None), compare_orders("ABCDEF", "ABDCEF")]
-    marks = {mark.metric.name: mark.estimate for mark in order_estimates(found, ["v1", "v2", "v3"])}
-    assert list(marks) == [metric.name for metric in ORDERING_METRICS]
-    values = {name: estimate.value for name, estimate in marks.items()}
+    scores = {score.metric.name: score.estimate for score in order_estimates(found, ["v1", "v2", "v3"])}
+    assert list(scores) == [metric.name for metric in ORDERING_METRICS]
+    values = {name: estimate.value for name, estimate in scores.items()}
     assert values == {
         "task_accuracy": pytest.approx(1 / 3),
         "pairwise_accuracy": pytest.approx(7 / 11),
@@ -120,11 +120,11 @@ def test_many_orders_by_hand() -> None:
         "last_right": pytest.approx(2 / 3),
         "up_to_reversal": pytest.approx(1 / 3),
     }
-    assert {estimate.n for estimate in marks.values()} == {3}
+    assert {estimate.n for estimate in scores.values()} == {3}
 
 
-def test_marks_of_nothing_and_of_lengths_that_differ() -> None:
-    assert {mark.estimate.value for mark in order_estimates([], [])} == {None}
+def test_scores_of_nothing_and_of_lengths_that_differ() -> None:
+    assert {score.estimate.value for score in order_estimates([], [])} == {None}
     with pytest.raises(InputError, match=r"^orders: found 1 and 0, expected as many comparisons as groups"):
         order_estimates([compare_orders("AB", "AB")], [])
 
@@ -224,6 +224,6 @@ def test_chance_is_what_all_orders_reach_on_average() -> None:
     """The longest ascending runs of all orders of four: 1, 16, 6 and 1 of them are 1, 2, 3 and 4 long."""
     assert order_chance("longest_run", [4]) == pytest.approx((1 * 1 + 16 * 2 + 6 * 3 + 1 * 4) / 24 / 4)
     found = [compare_orders("ABCDE", order) for order in permutations("ABCDE")]
-    for mark in order_estimates(found, [str(place) for place in range(len(found))], plan=Resampling(draws=10)):
-        assert order_chance(mark.metric.name, [5]) == pytest.approx(mark.estimate.value)
+    for score in order_estimates(found, [str(place) for place in range(len(found))], plan=Resampling(draws=10)):
+        assert order_chance(score.metric.name, [5]) == pytest.approx(score.estimate.value)
     assert order_chance("rationale_f1", [4]) is None

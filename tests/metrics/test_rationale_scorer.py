@@ -51,7 +51,7 @@ def approx(value: float) -> Any:
     return pytest.approx(value)
 
 
-def marked(scorer: RationaleScorer, answer: Answer) -> tuple[float, str]:
+def scored(scorer: RationaleScorer, answer: Answer) -> tuple[float, str]:
     (score,) = asyncio.run(scorer.score(item(), answer))
     assert (score.metric, score.scorer) == (RATIONALE_F1.name, scorer.name)
     return score.value, score.label
@@ -61,17 +61,17 @@ def test_a_rationale_is_scored_and_silence_is_nothing() -> None:
     scorer = RationaleScorer(BertScore(Letters()))
     assert scorer.name.startswith("bertscore[letters_L1_no-idf_version=")
     assert scorer.metrics == (RATIONALE_F1,)
-    value, label = marked(scorer, said("ab"))  # P 1, R 1/2
+    value, label = scored(scorer, said("ab"))  # P 1, R 1/2
     assert (value, label) == (approx(2 / 3), "")
     for nothing in (said(""), said(5), said("ab", parsed=None), said("ab", status=Status.TIMED_OUT, reason="late")):
-        assert marked(scorer, nothing) == (0.0, "no rationale")
+        assert scored(scorer, nothing) == (0.0, "no rationale")
     assert (rationale_of(said(" ab ")), rationale_of(said(None)), rationale_of(Answer(item_id="q"))) == ("ab", "", "")
 
 
 def test_below_unrelated_is_nothing_too() -> None:
     scorer = RationaleScorer(BertScore(Letters(), baseline=(0.9, 0.9, 0.9)))
-    assert marked(scorer, said("ab")) == (0.0, "")
-    assert marked(scorer, said("abcd")) == (approx(1.0), "")
+    assert scored(scorer, said("ab")) == (0.0, "")
+    assert scored(scorer, said("abcd")) == (approx(1.0), "")
 
 
 def test_all_are_scored_at_once_and_none_twice() -> None:
@@ -80,11 +80,11 @@ def test_all_are_scored_at_once_and_none_twice() -> None:
     scorer.prepare(
         [(item(), said("ab")), (item(), said("cd")), (item(), said("ab")), (item(reference=None), said("x"))]
     )
-    assert [marked(scorer, said(why))[0] for why in ("ab", "cd")] == pytest.approx([2 / 3, 2 / 3])
+    assert [scored(scorer, said(why))[0] for why in ("ab", "cd")] == pytest.approx([2 / 3, 2 / 3])
     assert letters.asked == [["ab", "abcd", "cd"]]
 
 
-def test_what_it_does_not_mark() -> None:
+def test_what_it_does_not_score() -> None:
     scorer = RationaleScorer(BertScore(Letters()))
     assert scorer.applies(item())
     without = item(reference=Reference(answer=["B", "A"], rationale=" "))
@@ -93,5 +93,5 @@ def test_what_it_does_not_mark() -> None:
         assert not scorer.applies(other)
         with pytest.raises(ValueError, match="'q1': its reference has no rationale"):
             asyncio.run(scorer.score(other, said("ab")))
-    with pytest.raises(ValueError, match="'q1': a failed answer is never marked"):
+    with pytest.raises(ValueError, match="'q1': a failed answer is never scored"):
         asyncio.run(scorer.score(item(), said("ab", status=Status.FAILED, reason="no connection")))

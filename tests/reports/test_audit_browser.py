@@ -122,20 +122,22 @@ def test_pictures_where_they_are_at_hand(tmp_path: Path) -> None:
 def test_what_a_judge_said_stands_below_the_ratings(source: AuditSource, tmp_path: Path, chromium: str) -> None:
     one = source.table.ratings[0]
     evidence: Any = [{"reason": "<b>Too short.</b>"}]
-    said = Judgement(key="k", judge="strict", item_id=one.item, reply={"evidence": evidence}, flags=("steering",))
+    said = Judgement(
+        key="k", judge="strict", item_id=one.item, reply={"evidence": evidence}, flags=("prompt-injection",)
+    )
     shown = replace(source, judgements={(one.item, one.system): [said]})
     summary = write_audit_report(shown, tmp_path / "said.html")
 
     async def work(browser: Page) -> list[str]:
         await browser.open(f"{summary.path.as_uri()}#flagged=1")
-        texts = "[...document.querySelectorAll('#detail .vote')].map((one) => one.textContent).join()"
+        texts = "[...document.querySelectorAll('#detail .judgement')].map((one) => one.textContent).join()"
         return [
             str(await browser.evaluate(script)) for script in ("document.querySelector('#count').textContent", texts)
         ]
 
-    count, vote = in_browser(chromium, work)
+    count, judgement = in_browser(chromium, work)
     assert count == "1 of 120 items"
-    assert vote == 'Judge rating by strict steeringevidence: [{"reason": "<b>Too short.</b>"}]'
+    assert judgement == 'Judge rating by strict prompt-injectionevidence: [{"reason": "<b>Too short.</b>"}]'
 
 
 def test_questions_of_a_benchmark() -> None:

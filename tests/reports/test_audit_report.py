@@ -175,7 +175,7 @@ def test_disagreement_puts_questions_in_order(source: AuditSource, summary: Repo
     item = data["items"][0]
     assert item["references"] == [["Usual.", "frequency 3, completeness 0.5"], ["Rare.", ""]]
     first = item["answers"][0]
-    assert [len(mark) for mark in first["rated"]] == [4] * len(first["rated"])
+    assert [len(score) for score in first["rated"]] == [4] * len(first["rated"])
     assert first["rated"][0][2][2] == 1.0  # the constant's score is shown,
     assert first["rated"][0][3][2] is None  # and has no gap
 

@@ -1,4 +1,4 @@
-"""A condition has one colour and one shape in every figure, and every mark can be told from the page."""
+"""A condition has one colour and one shape in every figure, and every score can be told from the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from proctor.reports.figures.canvas import COLOURS
 from proctor.reports.figures.marks import DARK, DARK_GREYS, LIGHT, LIGHT_GREYS, PLOT_SHAPES, SHAPES, series_colour
 from proctor.reports.figures.rows import _part
 from proctor.reports.headline import headline_section
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 
 ASSETS = Path(__file__).resolve().parents[2] / "src/proctor/reports/assets"
 STYLE = "".join((ASSETS / name).read_text("utf-8") for name in ("shared/tokens.css", "report.css"))
@@ -39,7 +40,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize(
     ("colours", "paper"), [(LIGHT, "#ffffff"), (LIGHT_GREYS, "#ffffff"), (DARK, "#14171b"), (DARK_GREYS, "#14171b")]
 )
-def test_marks_stand_out_from_the_page(colours: tuple[str, ...], paper: str) -> None:
+def test_scores_stand_out_from_the_page(colours: tuple[str, ...], paper: str) -> None:
     """WCAG 1.4.11 asks for 3."""
     assert {colour: round(contrast(colour, paper), 2) for colour in colours if contrast(colour, paper) < 3} == {}
     assert len(set(colours)) == len(colours)
@@ -53,12 +54,12 @@ def test_the_style_sheet_has_the_same_colours() -> None:
             assert f".f-{prefix}{number} {{" in STYLE
 
 
-def test_every_condition_has_its_own_mark_whatever_others_there_are() -> None:
+def test_every_condition_has_its_own_score_whatever_others_there_are() -> None:
     names = CONDITIONS.names()
     every = condition_numbers(names)
     assert {name: condition_numbers([name])[name] for name in names} == every
-    marks = {(LIGHT[number % len(LIGHT)], SHAPES[number % len(SHAPES)]) for number in every.values()}
-    assert len(marks) == len(names)
+    scores = {(LIGHT[number % len(LIGHT)], SHAPES[number % len(SHAPES)]) for number in every.values()}
+    assert len(scores) == len(names)
     more = condition_numbers([*names, "one of a package", "another"])
     assert len({*more.values()}) == len(names) + 2
     assert condition_numbers(["another", "text-only"]) == condition_numbers(["text-only", "another"])
@@ -95,7 +96,7 @@ def drawn(figure: Any) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_a_plot_has_the_marks_of_the_report(store: Store) -> None:
+def test_a_plot_has_the_scores_of_the_report(store: Store) -> None:
     """`text-only` was blue and `video` orange in a plot, and the other way round in the report."""
     numbers = Source(store, "toy", Options(draws=100)).numbers
     wanted = {name: plot_style(number) for name, number in numbers.items()}
@@ -107,7 +108,7 @@ def test_a_plot_has_the_marks_of_the_report(store: Store) -> None:
     assert (to_hex(line.get_color()), line.get_marker()) == wanted["text-only"]
 
 
-def test_the_first_screen_has_the_same_marks(store: Store) -> None:
+def test_the_first_screen_has_the_same_scores(store: Store) -> None:
     """Also where some conditions are left out, which changed all colours after them."""
     source = Source(store, "toy", Options(draws=100, conditions=("text-only", "shuffled")))
     chart = next(block for block in headline_section(source).blocks if isinstance(block, LeaderboardChart))

@@ -20,7 +20,7 @@ STYLES = {
     "challenge.css": files("proctor.challenges") / "pages" / "static" / "challenge.css",
 }
 TEXTS = ("ink", "faint", "link", "good", "bad")
-MARKS = (*(f"s{number}" for number in range(8)), *(f"m{number}" for number in range(4)), "edge")
+SCORES = (*(f"s{number}" for number in range(8)), *(f"m{number}" for number in range(4)), "edge")
 
 
 def tokens(scheme: str) -> dict[str, str]:
@@ -48,10 +48,10 @@ def test_the_formula_is_that_of_wcag() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marks_and_texts_stand_out_from_the_page(scheme: str) -> None:
+def test_scores_and_texts_stand_out_from_the_page(scheme: str) -> None:
     known = tokens(scheme)
     grounds = [known["paper"], known["tint"]]
-    faint = {name: contrast(known[name], ground) for name, ground in product(MARKS, grounds)}
+    faint = {name: contrast(known[name], ground) for name, ground in product(SCORES, grounds)}
     assert {name: ratio for name, ratio in faint.items() if ratio < 3} == {}
     texts = {name: contrast(known[name], ground) for name, ground in product(TEXTS, [*grounds, known["pick"]])}
     assert {name: ratio for name, ratio in texts.items() if ratio < 4.5} == {}
@@ -61,7 +61,7 @@ def test_marks_and_texts_stand_out_from_the_page(scheme: str) -> None:
 
 def test_both_schemes_have_the_same_colours() -> None:
     assert [*tokens("light")] == [*tokens("dark")]
-    assert set(MARKS) | set(TEXTS) <= tokens("light").keys()
+    assert set(SCORES) | set(TEXTS) <= tokens("light").keys()
 
 
 def test_files_outside_a_page_have_the_light_colours() -> None:
@@ -69,9 +69,9 @@ def test_files_outside_a_page_have_the_light_colours() -> None:
     drawn = {name: colour for name, colour in COLOURS.items() if name != "dark"}
     assert drawn == {name: {"#fff": "#ffffff"}.get(known[name], known[name]) for name in drawn}
     for scheme, series, greys in (("light", LIGHT, LIGHT_GREYS), ("dark", DARK, DARK_GREYS)):
-        marks = tokens(scheme)
-        assert [marks[f"s{number}"] for number in range(len(series))] == [*series]
-        assert [marks[f"m{number}"] for number in range(len(greys))] == [*greys]
+        scores = tokens(scheme)
+        assert [scores[f"s{number}"] for number in range(len(series))] == [*series]
+        assert [scores[f"m{number}"] for number in range(len(greys))] == [*greys]
 
 
 @pytest.mark.parametrize("name", STYLES)

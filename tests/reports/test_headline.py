@@ -13,8 +13,9 @@ from proctor.reports import LeaderboardChart, ReportSummary, Source
 from proctor.reports.comparisons import conditions_section
 from proctor.reports.completion import spent_words, statuses_section
 from proctor.reports.headline import headline_section
-from proctor.reports.story import story_of
-from proctor.runs import Consumption, Options, Store
+from proctor.reports.summary import story_of
+from proctor.results import Consumption, Options
+from proctor.runs import Store
 from tests.support.report_store import HELPFUL, SHARES, a_benchmark, fill
 
 FEW = Options(draws=100)
@@ -100,10 +101,10 @@ def test_what_no_judge_saw_is_not_flagged(tmp_path: Path, failed: FailedPolicy |
     run = store.start_run("toy", "one", "video", {})
     for item in benchmark.items:
         status = Status.FAILED if item.id == free[2] else Status.ANSWERED
-        marked = zip(free[:2], (1.0, 0.0), strict=True)
+        scored = zip(free[:2], (1.0, 0.0), strict=True)
         scores = [
             Score(item_id=item.id, metric="contradiction", value=value, scorer="judge")
-            for name, value in marked
+            for name, value in scored
             if name == item.id
         ]
         store.write(run, [(Answer(item_id=item.id, text="A", parsed="A", status=status), scores)])
@@ -141,8 +142,8 @@ def test_a_flag_of_the_judge_is_no_metric_and_what_waits_is_a_line(tmp_path: Pat
     assert isinstance(flags, Table)
     assert flags.texts == [["one", "video", "Inconsistent judge ratings", "1 of 1"]]
     lines = [getattr(block, "text", "") for block in headline_section(source).blocks]
-    assert [line for line in lines if "not marked" in line] == [
-        "Helpful (0–2): not marked yet are 2 answers of waits (proctor score marks them)."
+    assert [line for line in lines if "not scored" in line] == [
+        "Helpful (0–2): not scored yet are 2 answers of waits (proctor score scores them)."
     ]
 
 

@@ -74,7 +74,7 @@ def test_each_condition_has_its_colour_and_shape_and_the_others_unfold() -> None
     assert len(shapes) == 3
 
 
-def test_conditions_have_the_same_marks_in_every_report() -> None:
+def test_conditions_have_the_same_scores_in_every_report() -> None:
     assert condition_numbers(["video", "text-only"]) == {"video": 0, "text-only": 1}
     assert condition_numbers(["text-only"]) == {"text-only": 1}  # blue stays the video's
 

@@ -16,13 +16,13 @@ LIMIT = 10**9
 
 
 def unpacked(data: BrowserData) -> tuple[list[Any], dict[int, Any]]:
-    """The items and votes of all blocks, as the page's script reads them."""
-    items, votes = [json.loads(one) for one in data.items], dict(data.votes)
+    """The items and judgements of all blocks, as the page's script reads them."""
+    items, judgements = [json.loads(one) for one in data.items], dict(data.judgements)
     for block in data.blocks:
         part = json.loads(gzip.decompress(base64.b64decode(block)))
         items += part["items"]
-        votes |= {int(number): vote for number, vote in part["votes"].items()}
-    return items, votes
+        judgements |= {int(number): judgement for number, judgement in part["judgements"].items()}
+    return items, judgements
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def test_few_items_are_plain() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_blocks_hold_all_items_in_order_and_each_vote_once() -> None:
+def test_blocks_hold_all_items_in_order_and_each_judgement_once() -> None:
     data = pack({}, TEXTS, VOTES, VOTES_OF, limit=LIMIT)
     assert len(data.blocks) > 3
     assert (data.items, data.kept) == ((), 100)
-    items, votes = unpacked(data)
+    items, judgements = unpacked(data)
     assert [item["id"] for item in items] == [f"q{number}" for number in range(100)]
-    assert votes == VOTES
+    assert judgements == VOTES
     assert "�" in items[0]["text"] or "?" in items[0]["text"]  # half of a pair is no text
     assert data == pack({}, TEXTS, VOTES, VOTES_OF, limit=LIMIT)
 

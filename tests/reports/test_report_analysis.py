@@ -35,7 +35,8 @@ from proctor.reports.figures import (
     plain_axis,
     ratio_axis,
 )
-from proctor.runs import Analysis, Contest, Options, Store, analyse
+from proctor.results import Analysis, Contest, Options, analyse
+from proctor.runs import Store
 from proctor.stats import Resampling
 from tests.support.chromium import open_page
 from tests.support.many_systems import BASE, many_systems
@@ -165,7 +166,7 @@ def texts(svg: str) -> list[str]:
     return ["".join(one.itertext()) for one in ElementTree.fromstring(svg).iter("text")]
 
 
-def test_a_filled_dot_is_an_interval_without_the_mark_and_long_ones_end_in_arrows() -> None:
+def test_a_filled_dot_is_an_interval_without_the_score_and_long_ones_end_in_arrows() -> None:
     axis = ratio_axis(0.5, 2.0)
     assert axis.labels == ("0.1", "0.2", "0.5", "1", "2", "5", "10")
     dots = [Dot(0.3, 0.1, 0.5), Dot(0.1, -0.1, 0.3), Dot(0.5, -2.0, 3.0), Dot()]

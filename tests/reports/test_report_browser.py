@@ -42,7 +42,7 @@ FILTERS = {
     "#status=refused&system=looker": "0 of 48 items",
     "#flagged=1": "1 of 48 items",
     "#flagged=1&system=random": "0 of 48 items",
-    "#system=looker&condition=video&outcome=unmarked": "1 of 48 items",
+    "#system=looker&condition=video&outcome=unscored": "1 of 48 items",
     "#q=nowhere+to+be+found": "0 of 48 items",
     "#status=nonsense": "48 of 48 items",
     "#leaderboard": "48 of 48 items",
@@ -62,18 +62,18 @@ def test_the_address_restores_the_filters(chromium: str, report: Path) -> None:
 
 
 def test_counts_of_the_browser_are_those_of_the_tables(chromium: str, report: Path) -> None:
-    """Right and wrong under one condition, asked of the browser, add up to what was marked."""
+    """Right and wrong under one condition, asked of the browser, add up to what was scored."""
 
     async def work(page: Page) -> list[int]:
         found = []
-        for outcome in ("right", "partly", "wrong", "unmarked"):
+        for outcome in ("right", "partly", "wrong", "unscored"):
             await page.open("about:blank")
             await page.open(f"{report.as_uri()}#system=looker&condition=video&outcome={outcome}")
             found.append(int((await page.evaluate(text("#count"))).split()[0]))
         return found
 
-    right, partly, wrong, unmarked = in_browser(chromium, work)
-    assert (partly, unmarked, right + wrong) == (0, 1, 47)
+    right, partly, wrong, unscored = in_browser(chromium, work)
+    assert (partly, unscored, right + wrong) == (0, 1, 47)
 
 
 def test_systems_disagree_under_the_chosen_condition(chromium: str, report: Path) -> None:
@@ -108,8 +108,8 @@ def test_the_most_failed_come_first_and_the_list_shows_what_differs(chromium: st
 
     def wrong(item: dict[str, Any]) -> float:
         ends = [one["outcome"] for one in item["answers"] if not data["runs"][one["run"]]["baseline"]]
-        marked = [end for end in ends if end != "unmarked"]
-        return float(sum(end == "wrong" for end in marked)) / len(marked)
+        scored = [end for end in ends if end != "unscored"]
+        return float(sum(end == "wrong" for end in scored)) / len(scored)
 
     async def work(page: Page) -> list[list[str]]:
         await page.open(f"{report.as_uri()}#sort=failed")

@@ -9,11 +9,9 @@ import pytest
 from proctor.core import ACCURACY, NO_ANSWER, Answer, Item, Metric, Reference, Score, Status, Timing, Usage
 from proctor.core.formats import AnswerFormat, BinaryFormat, ChoiceFormat, CountFormat, FreeTextFormat
 from proctor.metrics import chance_level
-from proctor.runs import (
+from proctor.results import (
     Consumption,
     ItemTable,
-    Run,
-    Store,
     load_answers,
     load_consumption,
     load_items,
@@ -21,6 +19,7 @@ from proctor.runs import (
     newest_run,
     status_counts,
 )
+from proctor.runs import Run, Store
 from tests.support.report_store import a_benchmark
 
 
@@ -95,14 +94,14 @@ def test_every_item_ends_one_way(empty: tuple[Store, Run, ItemTable]) -> None:
     }
 
 
-def test_scores_come_by_place_with_their_votes(empty: tuple[Store, Run, ItemTable]) -> None:
+def test_scores_come_by_place_with_their_judgements(empty: tuple[Store, Run, ItemTable]) -> None:
     store, run, items = empty
-    marks = [
-        Score(item_id="q002", metric="helpful", value=1, scorer="b", label="1", vote_key="k"),
+    scores = [
+        Score(item_id="q002", metric="helpful", value=1, scorer="b", label="1", judgement_key="k"),
         Score(item_id="q002", metric="accuracy", value=0),
     ]
-    store.write(run, [(answered(2), marks)])
-    assert load_scores(store, run, items, 6) == {2: [marks[1], marks[0]]}
+    store.write(run, [(answered(2), scores)])
+    assert load_scores(store, run, items, 6) == {2: [scores[1], scores[0]]}
 
 
 def test_only_the_first_items_are_read(empty: tuple[Store, Run, ItemTable]) -> None:
@@ -127,12 +126,12 @@ def item(form: AnswerFormat, *, options: int = 0, accepted: tuple[str, ...] = ()
     return Item(id="q", group="g", question="?", answer=form, options=named, reference=reference)
 
 
-def test_chance_is_the_mean_over_what_is_marked() -> None:
+def test_chance_is_the_mean_over_what_is_scored() -> None:
     choice, binary = item(ChoiceFormat(), options=4), item(BinaryFormat())
     assert chance_level(ACCURACY, [choice]) == 0.25
     assert chance_level(ACCURACY, [choice, binary]) == pytest.approx(0.375)
     assert chance_level(ACCURACY, [choice, item(ChoiceFormat(), options=4, accepted=("B",))]) == pytest.approx(0.375)
-    assert chance_level(ACCURACY, [choice, item(FreeTextFormat())]) == 0.25  # free text is not marked by it
+    assert chance_level(ACCURACY, [choice, item(FreeTextFormat())]) == 0.25  # free text is not scored by it
     assert chance_level(ACCURACY, [choice, item(CountFormat())]) is None
     assert chance_level(ACCURACY, []) is None
     assert chance_level(Metric("overlap", "Overlap"), [choice]) is None

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.reports import write_report
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 from tests.reports.test_report_browser import in_browser
 from tests.support.chromium import Page
 from tests.support.report_store import a_benchmark, fill
@@ -42,7 +43,7 @@ def test_a_phone_shows_a_systems_score_with_its_interval_and_the_rest_on_a_tap(c
     assert wide == [[True] * 4] * 2
 
 
-def test_the_contents_stay_and_mark_what_is_read(chromium: str, report: Path) -> None:
+def test_the_contents_stay_and_score_what_is_read(chromium: str, report: Path) -> None:
     where = "document.querySelector('.contents').getBoundingClientRect().top"
     current = "(document.querySelector('.contents [aria-current]') || {}).hash"
 

@@ -1,4 +1,4 @@
-"""Every text is hostile: names, questions, answers, votes. None of them may run, load, or rearrange the page."""
+"""Every text is hostile: names, questions, answers, judgements. None of them may run, load, or rearrange the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from proctor.core import ACCURACY, Answer, Benchmark, Item, Judgement, Reference
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
 from proctor.reports.renderers import embedded_json
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 from tests.support.chromium import open_page
 from tests.support.report_store import JPEG
 
@@ -76,10 +77,10 @@ def hostile_store(folder: Path) -> Store:
 
 
 def _answered(store: Store, item: Item, text: str) -> tuple[Answer, list[Score]]:
-    key = f"vote-{item.id[:20].encode().hex()}"
+    key = f"judgement-{item.id[:20].encode().hex()}"
     store.put(Judgement(key=key, judge=text[:90], item_id=item.id, reply={text[:50]: text}, flags=(text[:30],)))
     answer = Answer(item_id=item.id, text=text, problem=text[:200], extra={"said": text}, timing=Timing(model_s=1))
-    return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], vote_key=key)]
+    return answer, [Score(item_id=item.id, metric="accuracy", value=0, label=text[:30], judgement_key=key)]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from proctor.core import ACCURACY
 from proctor.metrics import AccuracyScorer
 from proctor.reports import write_pictures
 from proctor.reports.figures import value_axis
-from proctor.runs import Analysis, Store, analyse, import_answers, write_tables
+from proctor.results import Analysis, analyse, write_tables
+from proctor.runs import Store, import_answers
 from proctor.stats import Resampling
 from proctor.tasks.focus import READER
 

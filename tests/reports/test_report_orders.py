@@ -13,9 +13,10 @@ from proctor.core.formats import BinaryFormat, OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, overall_score
 from proctor.reports.blocks import Figure
-from proctor.reports.source import Source
+from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import orders_section
-from proctor.runs import Options, Store, chosen_runs
+from proctor.results import Options
+from proctor.runs import Store, chosen_runs
 
 LABELS = ("A", "B", "C", "D")
 SAID = {"q1": "ABCD", "q2": "BACD", "q3": "ABC", "q4": "ABDC"}
@@ -45,14 +46,14 @@ def ordered(folder: Path) -> Store:
     store = Store(str(folder / "runs.db"))
     store.add_benchmark(Benchmark("frames", "Frames", items, (ACCURACY, *RUN_METRICS), "accuracy"))
     run = store.start_run("frames", "mine", "video", {})
-    marked: list[tuple[Answer, list[Score]]] = []
+    scored: list[tuple[Answer, list[Score]]] = []
     for item in items[:-1]:
         answer = Answer(item_id=item.id, text=SAID[item.id], parsed=[*SAID[item.id]])
         scores = [one for scorer in code_scorers() for one in asyncio.run(scorer.score(item, answer))]
         f1 = Score(item_id=item.id, metric="rationale_f1", value=F1[item.id], scorer=SCORER)
-        marked.append((answer, [*scores, f1]))
-    marked.append((Answer(item_id="q5", status=Status.FAILED, problem="the server is down"), []))
-    store.write(run, marked)
+        scored.append((answer, [*scores, f1]))
+    scored.append((Answer(item_id="q5", status=Status.FAILED, problem="the server is down"), []))
+    store.write(run, scored)
     assert chosen_runs(store, "frames")
     return store
 

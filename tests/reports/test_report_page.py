@@ -17,7 +17,8 @@ from proctor.core import Answer, InputError, Item, Status
 from proctor.media import CONDITIONS
 from proctor.reports import ReportSummary, write_report
 from proctor.reports.leaderboard import condition_line
-from proctor.runs import Options, Store, leaderboard
+from proctor.results import Options, leaderboard
+from proctor.runs import Store
 from tests.support.browser_items import data_of
 from tests.support.report_store import JPEG, a_benchmark, fill
 
@@ -197,7 +198,7 @@ def test_every_table_row_has_as_many_cells_as_its_head(report: Path) -> None:
 
 def test_chance_is_drawn_where_options_give_it(page: Page) -> None:
     said = page.text_of("section", id="leaderboard")
-    assert said.count("chance 25.0 %") == 1  # one chart for all conditions; the judge's marks have no chance level
+    assert said.count("chance 25.0 %") == 1  # one chart for all conditions; the judge's scores have no chance level
 
 
 def test_looking_and_guessing_are_told_apart(page: Page) -> None:
@@ -225,11 +226,11 @@ def test_the_browser_has_every_answer(page: Page) -> None:
     assert len(data["items"]) == 48
     assert len(data["runs"]) == 12
     assert all(len(item["answers"]) == 12 for item in data["items"])
-    assert sum(vote["flags"] == ["contradiction"] for vote in data["votes"]) == 4
+    assert sum(judgement["flags"] == ["contradiction"] for judgement in data["judgements"]) == 4
     first = data["items"][3]
     assert (first["keys"], first["options"][3]) == (["D"], "clip applier")
     outcomes = Counter(answer["outcome"] for item in data["items"] for answer in item["answers"])
-    assert outcomes["unmarked"] == 4  # the failed ones, and nothing else
+    assert outcomes["unscored"] == 4  # the failed ones, and nothing else
     assert [name for name, _, _ in data["facets"]] == ["phase", "length", "guessable", "format"]
     assert data["facets"][1][2] == ["0-5 s", "5-10 s", "10-20 s"]
 
@@ -306,7 +307,7 @@ def test_real_answers_give_the_published_counts(data: Path, tmp_path: Path) -> N
     assert found.bytes < 4_000_000
     totals = [row[-1] for row in page.rows if row[0] in {"correct", "incorrect"}]
     assert {"165", "138"} <= set(totals)
-    flagged = [vote for vote in page.data()["votes"] if vote["flags"]]
+    flagged = [judgement for judgement in page.data()["judgements"] if judgement["flags"]]
     assert len(flagged) == 14  # 11, 1 and 2
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from proctor.core import clock_text
 from proctor.reports import write_public_report, write_report
-from proctor.runs import Options, Store, pseudonyms_of, public_copy, rank_runs
-from proctor.runs.export import hidden_judges
+from proctor.results import Options, pseudonyms_of, public_copy, rank_runs
+from proctor.results.export import hidden_judges
+from proctor.runs import Store
 from proctor.stats import RankingPlan
 from tests.support.panelled_store import JUDGES, PANEL, panelled
 from tests.support.report_store import a_store

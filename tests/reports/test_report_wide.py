@@ -11,7 +11,8 @@ import pytest
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Status, generator
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 from tests.reports.test_report_browser import in_browser
 from tests.support.browser_items import blocks_of, data_of
 from tests.support.chromium import Page
@@ -175,8 +176,8 @@ def test_a_leader_is_held_against_ranked_systems_alone(tmp_path: Path, third: bo
             if place >= 16 - failed:
                 store.write(run, [(Answer(item_id=item.id, status=Status.FAILED, reason="connection reset"), [])])
                 continue
-            mark = Score(item_id=item.id, metric="accuracy", value=float(place < right))
-            store.write(run, [(Answer(item_id=item.id, parsed="A" if place < right else "B"), [mark])])
+            score = Score(item_id=item.id, metric="accuracy", value=float(place < right))
+            store.write(run, [(Answer(item_id=item.id, parsed="A" if place < right else "B"), [score])])
     said = written(store, tmp_path / "report.html").story.answers[0].answer
     if third:
         assert "It is significantly better than every other ranked system; over none +100.0 pts" in said

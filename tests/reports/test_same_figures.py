@@ -18,7 +18,8 @@ import pytest
 import proctor
 from proctor.core import ACCURACY, HEADS, Metric, difference, interval, p_value, rank_range, value
 from proctor.reports import write_report
-from proctor.runs import Options, Store
+from proctor.results import Options
+from proctor.runs import Store
 from tests.support import report_store
 from tests.support.program import proctor as shell
 from tests.support.report_store import CONDITIONS, HELPFUL

@@ -37,7 +37,7 @@ from proctor.reports.metric_profile import bias_section, calibration_section
 from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.ranking import ranking_section
 from proctor.reports.subgroups import facets_section, orders_section
-from proctor.runs import Options
+from proctor.results import Options
 from tests.reports.test_report_orders import ordered
 from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.many_systems import BASE, many_systems

@@ -13,19 +13,8 @@ from sqlalchemy import update
 from proctor.core import Status
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
-from proctor.runs import (
-    BASELINES,
-    Limits,
-    Options,
-    PlanOptions,
-    Run,
-    Store,
-    add_baselines,
-    execute,
-    plan,
-    results,
-    schema,
-)
+from proctor.results import Options, results
+from proctor.runs import BASELINES, Limits, PlanOptions, Run, Store, add_baselines, execute, plan, schema
 from proctor.systems import build_system
 from tests.support.ledger import LEDGER, ledger_benchmark
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from proctor.core import Answer, InputError, Judgement, Score
-from proctor.runs import Options, Store, check_store, compare, load_answers, load_items, load_scores, rank_runs, results
+from proctor.results import Options, compare, load_answers, load_items, load_scores, rank_runs, results
+from proctor.runs import Store, check_store
 from proctor.stats import RankingPlan
 from tests.runs.test_store import a_benchmark, a_run
 from tests.support.program import proctor
@@ -26,11 +27,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, system in enumerate(("one", "two")):
         run = a_run(store, benchmark, system)
         answers = [Answer(item_id=item.id, text="1", parsed=1) for item in benchmark.items]
-        marks = [
+        scores = [
             [Score(item_id=item.id, metric="accuracy", value=float((place + number) % 2))]
             for place, item in enumerate(benchmark.items)
         ]
-        store.write(run, list(zip(answers, marks, strict=True)))
+        store.write(run, list(zip(answers, scores, strict=True)))
     store.put(VOTE)
     store.set_flags("toy", "guessable", {"q0": "yes"})
     store.close()
@@ -65,7 +66,7 @@ def read_everything(file: Path) -> None:
         for run in store.runs("toy"):
             load_answers(store, run, items, 8)
             load_scores(store, run, items, 8)
-        store.votes([VOTE.key])
+        store.judgements([VOTE.key])
         results(store, "toy", Options(draws=100, by=("half",)))
         compare(store, "toy", Options(draws=100))
         rank_runs(store, "toy", by=("half",), plan=RankingPlan(draws=100))
@@ -82,18 +83,20 @@ def test_a_whole_store_is_found_whole(file: Path) -> None:
 
 def test_of_many_damaged_rows_a_hundred_are_named_and_the_rest_counted(file: Path) -> None:
     connection = sqlite3.connect(file)
-    columns = [column for _, column, *_ in connection.execute("pragma table_info(votes)")]
+    columns = [column for _, column, *_ in connection.execute("pragma table_info(judgements)")]
     copied = ", ".join(
-        {"key": "key || number", "body": "'yes'"}.get(column, f"votes.{column}") for column in columns if column != "id"
+        {"key": "key || number", "body": "'yes'"}.get(column, f"judgements.{column}")
+        for column in columns
+        if column != "id"
     )
     named = ", ".join(column for column in columns if column != "id")
     numbers = "with recursive n(number) as (select 1 union all select number + 1 from n where number < 100)"
-    connection.execute(f"insert into votes ({named}) {numbers} select {copied} from votes, n")
+    connection.execute(f"insert into judgements ({named}) {numbers} select {copied} from judgements, n")
     connection.commit()
     told = proctor("store", "check", "--store", file)
     assert (told.returncode, len(told.stdout.splitlines())) == (1, 101)
     assert "more" not in told.stdout
-    connection.execute("update votes set body = 'yes'")
+    connection.execute("update judgements set body = 'yes'")
     connection.commit()
     connection.close()
     told = proctor("store", "check", "--store", file)
@@ -140,7 +143,7 @@ DAMAGE: dict[str, tuple[str, str]] = {
         "update scores set value = 9e999 where item = 3",
         "table scores, row with run 1, metric 'accuracy', scorer 'code', item 3: ValueError: a value that is no finite",
     ),
-    "a judgement that is no JSON": ("update votes set body = 'yes'", "table votes, row with key 'aaaa"),
+    "a judgement that is no JSON": ("update judgements set body = 'yes'", "table judgements, row with key 'aaaa"),
     "an answer to no item": (
         "update answers set item = 999 where item = 3",
         "table answers: a row that belongs to no row of table items",

@@ -26,10 +26,11 @@ from proctor.core import (
     aside,
 )
 from proctor.metrics import AccuracyScorer
-from proctor.runs import Limits, Store, Tally, ask, load_items
+from proctor.results import load_items
+from proctor.results.arrays import load_labels
+from proctor.results.run_scores import load_run_scores
+from proctor.runs import Limits, Store, Tally, ask
 from proctor.runs.engine import Job, ask_all
-from proctor.runs.run_scores import load_run_scores
-from proctor.runs.table import load_labels
 from tests.support.failures import failed_items
 from tests.support.toy_run import BlindView, toy
 from tests.support.virtual_time import run_in_virtual_time
@@ -93,7 +94,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "runs.db")
 
 
-def test_every_item_is_asked_once_and_marked(store: Store) -> None:
+def test_every_item_is_asked_once_and_scored(store: Store) -> None:
     system = Scripted(right)
     first = job(store, system)
     tally = asyncio.run(ask_all([first], store, limits=Limits(concurrency=3)))
@@ -101,7 +102,7 @@ def test_every_item_is_asked_once_and_marked(store: Store) -> None:
     assert tally.by_status[Status.ANSWERED] == 10
     assert tally.remaining == 0
     assert tally.usage.cost_usd == pytest.approx(0.10)
-    assert store.marked(first.run, "code") == store.settled(first.run)
+    assert store.scored(first.run, "code") == store.settled(first.run)
     again = asyncio.run(ask_all([job(store, system)], store))
     assert again.total == 0
     assert len(system.asked) == 10
@@ -197,11 +198,11 @@ def test_failed_is_never_scored_and_is_asked_again(store: Store) -> None:
     first = job(store, system)
     asyncio.run(ask_all([first], store))
     assert failed_items(store, first.run) == {"q001", "q004"}
-    assert store.marked(first.run, "code") == store.settled(first.run)
+    assert store.scored(first.run, "code") == store.settled(first.run)
     broken.clear()
     asyncio.run(ask_all([job(store, system)], store))
     assert failed_items(store, first.run) == set()
-    assert len(store.marked(first.run, "code")) == 10
+    assert len(store.scored(first.run, "code")) == 10
     assert len(system.asked) == 12
 
 

@@ -17,7 +17,8 @@ from proctor.core.formats import CountFormat
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
-from proctor.runs import BOTH, Limits, Options, Outcome, Result, Run, Store, execute, plan, results
+from proctor.results import BOTH, Options, Result, results
+from proctor.runs import Limits, Outcome, Run, Store, execute, plan
 from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.failures import failed_items
@@ -125,7 +126,7 @@ def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Pat
         assert set(answers) == {item.id for item in benchmark.items}
         assert set(by_status(answers)) == {Status.ANSWERED, Status.FAILED}
         assert outcome.failed == len(failed) > 0
-        assert store.marked(run, "code") == store.settled(run) == set(answers) - failed
+        assert store.scored(run, "code") == store.settled(run) == set(answers) - failed
         assert_failed_is_said(answers, failed)
         assert_numbers_of_an_incomplete_run(store, len(benchmark.items), len(failed))
 

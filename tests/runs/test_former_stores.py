@@ -12,7 +12,8 @@ import pytest
 
 from proctor.core import ACCURACY, Benchmark, InputError, Item, Reference, VideoClip
 from proctor.core.formats import BinaryFormat, FreeTextFormat
-from proctor.runs import ORACLE, Options, Store, check_store, compare, results
+from proctor.results import Options, compare, results
+from proctor.runs import ORACLE, Store, check_store
 from tests.support.program import proctor
 
 TABLES = """
@@ -32,10 +33,10 @@ create table answers (run integer, item integer, status varchar(12) not null, re
   model_s float, media_s float, queue_s float, retry_s float, extra text not null, primary key (run, item))
   without rowid;
 create table scores (run integer, metric varchar(120), scorer varchar(200), item integer, value float not null,
-  label text not null, vote_key varchar(64) not null, primary key (run, metric, scorer, item)) without rowid;
-create table votes (id integer primary key, key varchar(64) not null unique, judge text not null, item text not null,
+  label text not null, judgement_key varchar(64) not null, primary key (run, metric, scorer, item)) without rowid;
+create table judgements (id integer primary key, key varchar(64) not null unique, judge text not null, item text not null,
   body text not null);
-create index votes_by_item on votes (item);
+create index judgements_by_item on judgements (item);
 insert into meta values ('version', '1');
 """
 FIELDS = ("low", "high", "higher_is_better", "percent", "chance", "formats", "levels")
@@ -107,9 +108,14 @@ def first_edition(file: Path) -> Path:
     for number, one in enumerate(map(item, range(12)), start=1):
         row = (number, 1, number - 1, one["id"], one["group"], one["answer"]["kind"], json.dumps(one["tags"]))
         connection.execute("insert into items values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, _compact(one)))
-    models = {"system": {"model": "m", "prompt_sha256": "b" * 64}, "seed": 0, "budget_s": None, "told_the_key": False}
+    models = {
+        "system": {"model": "m", "prompt_sha256": "b" * 64},
+        "seed": 0,
+        "budget_s": None,
+        "oracle_baseline": False,
+    }
     majority = {"system": {"learned_from": "the references of the same items"}, "media": {}, "seed": 0}
-    majority |= {"budget_s": None, "told_the_key": True}
+    majority |= {"budget_s": None, "oracle_baseline": True}
     runs = [
         ("a-model", "video", models | {"media": MEDIA}, 2),
         ("a-model", "text-only", models | {"media": {}}, 11),
@@ -133,7 +139,7 @@ def first_edition(file: Path) -> Path:
             if number < 11:
                 connection.execute("insert into scores values (?, ?, ?, ?, ?, ?, '')", score)
     connection.execute("insert into scores values (1, 'rubric', 'a-judge', 12, 2.0, '2', ?)", (VOTE["key"],))
-    connection.execute("insert into votes values (1, ?, 'a-judge', 'q11', ?)", (VOTE["key"], json.dumps(VOTE)))
+    connection.execute("insert into judgements values (1, ?, 'a-judge', 'q11', ?)", (VOTE["key"], json.dumps(VOTE)))
     connection.commit()
     connection.close()
     return file
@@ -175,7 +181,7 @@ def test_a_store_of_the_first_edition_has_the_numbers_that_it_had(file: Path) ->
     assert [one.difference.value for one in found.comparisons] == [pytest.approx(9 / 11)]
     assert [bool(run.settings[ORACLE]) for run in store.runs("clips")] == [False, False, True]
     assert store.items("clips") == list(benchmark().items)
-    assert store.votes([str(VOTE["key"])])[str(VOTE["key"])].reply == VOTE["reply"]
+    assert store.judgements([str(VOTE["key"])])[str(VOTE["key"])].reply == VOTE["reply"]
 
 
 def test_every_command_reads_a_store_of_the_first_edition(file: Path, tmp_path: Path) -> None:
@@ -220,11 +226,11 @@ def test_other_items_are_refused_with_what_to_do(file: Path) -> None:
 
 
 def test_judgements_without_answers_name_the_command_that_brings_them(tmp_path: Path) -> None:
-    """What `judge mediqa-eval --votes FILE` wrote."""
-    file = tmp_path / "mine.votes.db"
+    """What `judge mediqa-eval --judgements FILE` wrote."""
+    file = tmp_path / "mine.judgements.db"
     connection = sqlite3.connect(file)
     connection.executescript(TABLES)
-    connection.execute("insert into votes values (1, ?, 'a-judge', 'E1', ?)", (VOTE["key"], json.dumps(VOTE)))
+    connection.execute("insert into judgements values (1, ?, 'a-judge', 'E1', ?)", (VOTE["key"], json.dumps(VOTE)))
     connection.commit()
     connection.close()
     done = proctor("results", "mediqa-eval", "--store", file)

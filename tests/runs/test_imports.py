@@ -23,7 +23,7 @@ HEAVY = {
 }  # fmt: skip
 LAZY = (
     "audits", "core", "judges", "media", "metrics", "metrics.ordering", "metrics.text", "models",
-    "reports", "runs", "stats", "systems",
+    "reports", "results", "runs", "stats", "systems",
 )  # fmt: skip
 
 
@@ -76,9 +76,9 @@ def test_all_that_a_package_exports_is_there(room: str) -> None:
 
 
 def test_a_name_that_a_module_has_too_stays_what_is_exported() -> None:
-    for order in ("import proctor.runs.results", "from proctor.runs import results"):
-        code = f"{order}\nfrom proctor.runs import results\nassert results.__name__ == 'results', results\n"
-        code += "from proctor.runs.results import Options\nimport proctor.runs\nproctor.runs.results.__call__"
+    for order in ("import proctor.results.results", "from proctor.results import results"):
+        code = f"{order}\nfrom proctor.results import results\nassert results.__name__ == 'results', results\n"
+        code += "from proctor.results.results import Options\nfrom proctor import results\nresults.__call__"
         subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -121,7 +121,7 @@ def test_results_load_what_they_print_and_nothing_of_reports_media_or_another_da
     loaded = loaded_by_commands(f"results toy --store {tmp_path / 'runs.db'} --by half")
     assert "proctor.reports.leaderboard" in loaded
     assert libraries(loaded) & HEAVY == {"scipy", "typer"}
-    rest = ("proctor.reports.source", "proctor.metrics.corpus", "proctor.media.", "proctor.runs.analyses")
+    rest = ("proctor.reports.report_numbers", "proctor.metrics.corpus", "proctor.media.", "proctor.results.analyses")
     assert [name for name in loaded if name.startswith((*rest, "sqlalchemy.dialects.postgresql"))] == []
 
 

@@ -13,7 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from proctor.core import Answer, InputError, Status, generator
-from proctor.runs import BASELINES, Options, Run, Store, results
+from proctor.results import Options, results
+from proctor.runs import BASELINES, Run, Store
 from tests.support.faulty_server import FaultyServer
 from tests.support.forked import Program
 from tests.support.program import start_proctor, wait_for
@@ -106,7 +107,7 @@ def assert_all_are_answered_once(store: Store) -> None:
     assert store.count_answers(run) == (ITEMS, 0)
     assert {answer.status for answer in store.answers(run).values()} == {Status.ANSWERED}
     (row,) = results(store, "simulated", Options(systems=("local",), draws=200)).rows
-    assert (row.value, row.n, row.answered, row.unmarked, row.missing) == (1.0, ITEMS, ITEMS, 0, 0)
+    assert (row.value, row.n, row.answered, row.unscored, row.missing) == (1.0, ITEMS, ITEMS, 0, 0)
     floor = [one for one in store.runs("simulated") if one.system in BASELINES]
     assert {one.system for one in floor} >= {"random", "majority"}
     assert [store.count_answers(one) for one in floor] == [(ITEMS, 0)] * len(floor)

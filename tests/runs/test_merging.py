@@ -48,7 +48,7 @@ def fill(
         value = float(len(text) % 2)
         reply: dict[str, JsonValue] = {"score": value}
         store.put(Judgement(key=key, judge="j", item_id=item, reply=reply, usage=Usage(requests=1, cost_usd=cost)))
-        score = Score(item_id=item, metric="accuracy", value=value, scorer="j", vote_key=key)
+        score = Score(item_id=item, metric="accuracy", value=value, scorer="j", judgement_key=key)
         store.write(run, [(Answer(item_id=item, text=text, parsed=1, usage=Usage(cost_usd=cost)), [score])])
     store.write(run, [(Answer(item_id=item, status=Status.FAILED, reason=f"at {cost}"), []) for item in failed])
 
@@ -137,14 +137,14 @@ def test_a_judgement_that_contradicts_takes_its_scores_with_it(tmp_path: Path, o
     first, second, target = stores(tmp_path, 3)
     for store, value in ((first, 1.0), (second, 0.0)):
         fill(store, "one", {"q1": "a"})
-        vote = Judgement(key="k" * 64, judge="j", item_id="q2", reply={"score": value})
-        store.put(vote)
-        score = Score(item_id="q2", metric="accuracy", value=1.0, scorer="j", vote_key=vote.key)
+        judgement = Judgement(key="k" * 64, judge="j", item_id="q2", reply={"score": value})
+        store.put(judgement)
+        score = Score(item_id="q2", metric="accuracy", value=1.0, scorer="j", judgement_key=judgement.key)
         store.write(store.runs("toy")[0], [(Answer(item_id="q2", text="b", parsed=1), [score])])
     found = {one.what: one for one in merge_stores(target, [first, second][::order])}
     assert (found["judgements"].taken, found["judgements"].refused) == (1, 2)
     assert (found["scores"].taken, found["scores"].refused) == (1, 2)
-    assert target.votes(["k" * 64]) == {}
+    assert target.judgements(["k" * 64]) == {}
 
 
 def test_foreign_items_settings_and_stores_are_refused(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_damaged_source_is_named_and_nothing_is_taken(tmp_path: Path) -> None:
     fill(second, "one", {"q2": "b"})
     second.close()
     with sqlite3.connect(tmp_path / "part1.db") as connection:
-        connection.execute("UPDATE votes SET body = '{'")
+        connection.execute("UPDATE judgements SET body = '{'")
     with pytest.raises(InputError, match=r"part1\.db"):
         merge_stores(target, [first, Store(tmp_path / "part1.db")])
     assert target.benchmark_names() == []

@@ -20,7 +20,7 @@ from tests.support.text_folder import write_text_folder
 
 
 def asked(folder: Path) -> tuple[Store, Benchmark, Run]:
-    """Guesses at ten questions, marked."""
+    """Guesses at ten questions, scored."""
     benchmark = READER.load(write_text_folder(folder, 10))
     store, system = Store(folder / "runs.db"), build_system("random", seed=0)
     planned = plan(store, benchmark, [system], ["text-only"], MediaLibrary(None), scorers=code_scorers(benchmark))
@@ -36,9 +36,9 @@ def changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> Benchmark
     return READER.load(folder)
 
 
-def test_what_was_marked_by_the_former_reference_goes(tmp_path: Path) -> None:
+def test_what_was_scored_by_the_former_reference_goes(tmp_path: Path) -> None:
     store, benchmark, run = asked(tmp_path)
-    answers, marks = store.answers(run), {row.item_id for row in store.score_rows(run)}
+    answers, scores = store.answers(run), {row.item_id for row in store.score_rows(run)}
     assert revise_benchmark(store, benchmark) == 0
     new = changed(tmp_path, lambda one: one.update(answer=one["answer"] + 1))
     with pytest.raises(InputError, match="changed: 1 item, first q003"):
@@ -47,16 +47,16 @@ def test_what_was_marked_by_the_former_reference_goes(tmp_path: Path) -> None:
     assert store.fingerprint("simulated") == new.fingerprint
     assert store.items("simulated") == list(new.items)
     assert store.answers(run) == answers
-    assert marks - {row.item_id for row in store.score_rows(run)} == {"q003"}
+    assert scores - {row.item_id for row in store.score_rows(run)} == {"q003"}
     store.add_benchmark(new)
     store.close()
 
 
 def test_another_question_is_refused(tmp_path: Path) -> None:
     store, benchmark, run = asked(tmp_path)
-    marks = len(store.score_rows(run))
+    scores = len(store.score_rows(run))
     with pytest.raises(InputError, match="found another question 'q003', or none"):
         revise_benchmark(store, changed(tmp_path, lambda one: one.update(question="How many?", answer=9)))
     assert store.fingerprint("simulated") == benchmark.fingerprint
-    assert len(store.score_rows(run)) == marks
+    assert len(store.score_rows(run)) == scores
     store.close()

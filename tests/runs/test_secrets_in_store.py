@@ -22,7 +22,7 @@ FORMS = [*forms(KEY).values(), KEY[3:], KEY[:-4], KEY[6:-5]]
 
 
 def leaks(content: bytes) -> list[str]:
-    """The forms of the key, and pieces of twelve of its letters, that stand in a file, seen without marks and case."""
+    """The forms of the key, and pieces of twelve of its letters, that stand in a file, seen without scores and case."""
     plain = re.sub(rb"[\W_]+", b"", content).lower()
     short = "".join(filter(str.isalnum, KEY)).lower()
     wanted = [short[start : start + 12] for start in range(len(short) - 11)]

@@ -87,7 +87,7 @@ def test_an_answer_comes_back_as_it_was(url: str) -> None:
     again = Store(url, create=False)
     assert again.answers(run)["q1"] == answer.model_copy(update={"text": "Zwölf \ufffd clips 🧷"})
     assert again.settled(run) == {"q1"}
-    assert again.marked(run, "code") == {"q1"}
+    assert again.scored(run, "code") == {"q1"}
     assert again.items("toy") == list(a_benchmark().items)
     again.close()
 
@@ -140,16 +140,16 @@ def test_only_a_failed_answer_is_replaced(url: str) -> None:
     store.close()
 
 
-def test_a_vote_is_kept_once(url: str) -> None:
+def test_a_judgement_is_kept_once(url: str) -> None:
     store = Store(url)
-    store.put(Judgement(key="k", judge="j", item_id="q0", reply={"score": 2}, flags=("steering",)))
+    store.put(Judgement(key="k", judge="j", item_id="q0", reply={"score": 2}, flags=("prompt-injection",)))
     store.put(Judgement(key="k", judge="j", item_id="q0", reply={"score": 0}))
-    vote = store.get("k")
-    assert vote is not None
-    assert vote.reply == {"score": 2}
-    assert vote.flags == ("steering",)
+    judgement = store.get("k")
+    assert judgement is not None
+    assert judgement.reply == {"score": 2}
+    assert judgement.flags == ("prompt-injection",)
     assert store.get("other") is None
-    assert set(store.votes(["k", "other"])) == {"k"}
+    assert set(store.judgements(["k", "other"])) == {"k"}
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""A team that attacks the boards of a real challenge: files of random answers, marked as a worker marks them, then what can be
+"""A team that attacks the boards of a real challenge: files of random answers, scored as a worker scores them, then what can be
 made of the rounded figures that a team is shown."""
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
+from proctor.challenges.board_pages import shown_figures
 from proctor.challenges.boards import HiddenQuestions, given_away
 from proctor.challenges.challenge import SealedPart
 from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.marking import Entrant, board_maker, mark_entrant
-from proctor.challenges.publishing import shown_figures
+from proctor.challenges.scoring import Entrant, board_maker, score_entrant
 from proctor.challenges.settings import read_challenge
 from proctor.core import Item
 from tests.support.challenge_data import focus_data
@@ -67,7 +67,7 @@ class Attack:
         else:
             lines = [f"{item.id},{text}" for item, text in zip(self.items, texts, strict=True)]
             file.write_text("\n".join(["id,answer", *lines]) + "\n")
-        figures = mark_entrant(self.sealed, PHASE, Entrant(f"A#{number}", file, file.suffix, self.best))
+        figures = score_entrant(self.sealed, PHASE, Entrant(f"A#{number}", file, file.suffix, self.best))
         seen = shown_figures(figures, self.phase)
         if seen is not None:
             self.best = f"A#{number}"

@@ -38,9 +38,9 @@ SYSTEM = """class S:
 
 JUDGE = """class J:
     metrics = (Metric("tone", "Tone", formats=("free_text",)),)
-    def __init__(self, client, votes, *, prompt=None):
+    def __init__(self, client, judgements, *, prompt=None):
         self.name = f"mine[{{client.name}}]"
-        self.asked = CachedModel(self.name, client, votes)
+        self.asked = CachedModel(self.name, client, judgements)
     def applies(self, item): return True
     async def score(self, item, answer):
         from pydantic import BaseModel

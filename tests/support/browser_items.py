@@ -15,15 +15,15 @@ def blocks_of(page: str) -> list[str]:
 
 
 def data_of(page: str) -> Any:
-    """The data of a page with all items and votes, as its script reads them."""
+    """The data of a page with all items and judgements, as its script reads them."""
     (head,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
     data = json.loads(head)
-    votes = dict(enumerate(data["votes"]))
+    judgements = dict(enumerate(data["judgements"]))
     for block in blocks_of(page):
         part = json.loads(gzip.decompress(base64.b64decode(block)))
         data["items"] += part["items"]
-        own = {int(number): vote for number, vote in part["votes"].items()}
-        assert not own.keys() & votes.keys(), "each vote stands in one block"
-        votes |= own
-    data["votes"] = [votes[number] for number in range(len(votes))]
+        own = {int(number): judgement for number, judgement in part["judgements"].items()}
+        assert not own.keys() & judgements.keys(), "each judgement stands in one block"
+        judgements |= own
+    data["judgements"] = [judgements[number] for number in range(len(judgements))]
     return data

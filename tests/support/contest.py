@@ -79,7 +79,7 @@ def write_run(
 ) -> None:
     """A run of one answer a question: right or wrong, ended with a status, None for not asked. A text is that answer to
     free text; the judge's verdict on it is its first word: right, wrong or none (it was asked, and gave none). For
-    "unmarked" it was not asked. An
+    "unscored" it was not asked. An
     `oracle` uses the reference answers."""
     items = {item.id: item for item in store.items(NAME)}
     run = store.start_run(NAME, system, condition, {"budget_s": budget_s, ORACLE: oracle})
@@ -94,20 +94,20 @@ def write_run(
             answer = Answer(item_id=name, status=one, timing=timing)
         elif isinstance(one, str):
             answer = Answer(item_id=name, text=one, parsed=one, timing=timing)
-            verdicts += [] if one == "unmarked" else [(name, one.split()[0])]
+            verdicts += [] if one == "unscored" else [(name, one.split()[0])]
         else:
             answer = Answer(item_id=name, text="yes" if one else "no", parsed=bool(one), timing=timing)
         answers.append(answer)
     store.write(run, asyncio.run(_scored(items, answers)))
     for name, verdict in verdicts:
         store.declare_metrics(NAME, (PANEL_ACCURACY, UNRESOLVED))
-        marks = [(UNRESOLVED.name, float(verdict == "none"), "no verdict")]
-        marks += [] if verdict == "none" else [("accuracy", float(verdict == "right"), verdict)]
+        scores = [(UNRESOLVED.name, float(verdict == "none"), "no verdict")]
+        scores += [] if verdict == "none" else [("accuracy", float(verdict == "right"), verdict)]
         store.add_scores(
             run,
             [
                 Score(item_id=name, metric=metric, value=value, scorer=JUDGE, label=label)
-                for metric, value, label in marks
+                for metric, value, label in scores
             ],
         )
 

@@ -1,4 +1,4 @@
-"""Cases for judges of dimensions, a book of votes in memory, and a judge run against a scripted server."""
+"""Cases for judges of dimensions, a book of judgements in memory, and a judge run against a scripted server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.support.judgements import Judgements
 
 from proctor.core import JudgementCache
 from proctor.judges import JUDGES
@@ -22,7 +24,6 @@ from proctor.judges.dimensions import (
 from proctor.models import ModelSpec
 from proctor.tasks.mediqa_eval import READER, SCHEME, dimensions
 from tests.support.faulty_server import FaultyServer
-from tests.support.votes import Votes
 
 ENGLISH = {
     "disagree_flag": 0,
@@ -71,9 +72,11 @@ def rating(scores: Mapping[str, Any] = ENGLISH, /, reason: str | None = "because
     return json.dumps(start | {name: value for name, value in said.items() if value is not None})
 
 
-def setup(pool: ClientPool, votes: JudgementCache, options: Mapping[str, str] | None = None, **more: Any) -> JudgeSetup:
+def setup(
+    pool: ClientPool, judgements: JudgementCache, options: Mapping[str, str] | None = None, **more: Any
+) -> JudgeSetup:
     """What a judge of MEDIQA-EVAL's dimensions is made from, with the task's own prompts."""
-    return JudgeSetup(pool, votes, options or {}, prompts=READER.judge_prompts, own="mediqa-judge", **more)
+    return JudgeSetup(pool, judgements, options or {}, prompts=READER.judge_prompts, own="mediqa-judge", **more)
 
 
 def built_from(name: str, given: JudgeSetup) -> DimensionJudge:
@@ -87,7 +90,7 @@ def judged(
     name: str,
     server: FaultyServer,
     cases: Sequence[Case],
-    votes: Votes | None = None,
+    judgements: Judgements | None = None,
     *,
     models: Sequence[str] = ("openai:judge",),
     options: Mapping[str, str] | None = None,
@@ -100,7 +103,7 @@ def judged(
     async def run() -> list[DimensionScores]:
         pool = ClientPool(specs)
         try:
-            judge = built_from(name, setup(pool, Votes() if votes is None else votes, options or {}))
+            judge = built_from(name, setup(pool, Judgements() if judgements is None else judgements, options or {}))
             return await asyncio.gather(*(judge.judge(one) for one in cases))
         finally:
             await pool.aclose()

@@ -15,7 +15,7 @@ from tests.support.lamp_benchmark import lamps
 
 
 def by_inspect(folder: Path, place: Path) -> dict[str, Any]:
-    """Replies of a model that says "yes" to all, marked by the task's own scorer; and the log, read by Proctor."""
+    """Replies of a model that says "yes" to all, scored by the task's own scorer; and the log, read by Proctor."""
     from inspect_ai import eval as run_eval
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 

@@ -181,7 +181,7 @@ def _write(store: Store, system: str, condition: str, asked: list[Item], given: 
         )
         key = content_hash([system, condition, item.id]) if one.unresolved in {RESOLVED, TIE} else ""
         scores = [
-            Score(item_id=item.id, metric=metric, value=value, scorer=scorer, label=label, vote_key=key)
+            Score(item_id=item.id, metric=metric, value=value, scorer=scorer, label=label, judgement_key=key)
             if scorer == JUDGE
             else Score(item_id=item.id, metric=metric, value=value, scorer=scorer, label=label)
             for (metric, scorer), (value, label) in one.scores.items()

@@ -405,7 +405,8 @@ def _store(folder: Path) -> list[Path]:
 
 
 def _read_store(folder: Path) -> object:
-    from proctor.runs import Options, Store, check_store, results
+    from proctor.results import Options, results
+    from proctor.runs import Store, check_store
 
     store = Store(folder / "runs.db", create=False)
     try:

@@ -1,4 +1,4 @@
-"""What workers of tests need: a challenge with FOCUS questions, programs in place of images, and simple marking."""
+"""What workers of tests need: a challenge with FOCUS questions, programs in place of images, and simple scoring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.challenges.boards import BoardFigure, Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased
 from proctor.challenges.schema import boards, scorers
-from proctor.challenges.scorer import Marking, ScorerError, ScorerProcess
+from proctor.challenges.scorer import ScorerError, ScorerProcess, Scoring
 from proctor.challenges.settings import Kind
 from proctor.challenges.submissions import HandIn, hand_in, settle
 from proctor.containers import BoxLimits, ProcessExecutor
@@ -105,8 +105,8 @@ class TrustingExecutor(ProcessExecutor):
         return await super().start(str(self._loaded[image]), limits, label=label)
 
 
-def mark_by_count(challenge: Challenge, leased: Leased) -> Figures:
-    """The share of right answers. Each call leaves a line in `marks.log` of the folder."""
+def score_by_count(challenge: Challenge, leased: Leased) -> Figures:
+    """The share of right answers. Each call leaves a line in `scores.log` of the folder."""
     benchmark = challenge.sealed.benchmark(leased.phase)
     if leased.kind == "file":
         recorded = reader_of("focus", "procedure").read_recorded(challenge.uploads / leased.upload, benchmark)
@@ -116,7 +116,7 @@ def mark_by_count(challenge: Challenge, leased: Leased) -> Figures:
             run = next(one for one in store.runs(benchmark.name) if one.system == leased.system)
             answers = store.answers(run)
     keys = {item.id: item.reference.answer for item in benchmark.items if item.reference is not None}
-    with (challenge.folder / "marks.log").open("a") as log:
+    with (challenge.folder / "scores.log").open("a") as log:
         log.write(f"{leased.submission} {leased.fence}\n")
     mean = sum(name in answers and answers[name].parsed == key for name, key in keys.items()) / len(keys)
     board = BoardFigure(name="all", title="All", mean=mean, low=None, high=None, questions=len(answers))
@@ -136,21 +136,21 @@ def same_code(challenge: Challenge) -> str:
     return "f" * 64
 
 
-COUNTING = Marking(mark_by_count, publish_count, same_code)
+COUNTING = Scoring(score_by_count, publish_count, same_code)
 
 
 @dataclass
 class DirectScorer(ScorerProcess):
-    """Marks in this process; what is in `faults` fails to be marked."""
+    """Scores in this process; what is in `faults` fails to be scored."""
 
     challenge: Challenge
     version: str = "f" * 64
     faults: set[int] = field(default_factory=set)
 
-    async def mark(self, leased: Leased) -> tuple[Figures, str]:
+    async def score(self, leased: Leased) -> tuple[Figures, str]:
         if leased.submission in self.faults:
             raise ScorerError("the judge is away")
-        return mark_by_count(self.challenge, leased), self.version
+        return score_by_count(self.challenge, leased), self.version
 
     async def publish(self, phase: str) -> None:
         publish_count(self.challenge, phase)

@@ -25,10 +25,10 @@ from sqlalchemy.exc import OperationalError
 
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Access, Challenge
-from proctor.challenges.marking import rerun_all
 from proctor.challenges.queue import Leased, expire
 from proctor.challenges.schema import events, submissions
-from proctor.challenges.scorer import Marking, ScorerProcess
+from proctor.challenges.scorer import ScorerProcess, Scoring
+from proctor.challenges.scoring import rerun_all
 from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import HandIn, HandInError, hand_in, settle
 from proctor.challenges.worker import Worker
@@ -36,7 +36,7 @@ from proctor.core import InputError, generator
 from tests.support.challenge_counts import ENDS, check_counts, times_scored
 from tests.support.forked import _context
 from tests.support.hosted import team
-from tests.support.hosted_work import TrustingExecutor, image, mark_by_count, publish_count, same_code
+from tests.support.hosted_work import TrustingExecutor, image, publish_count, same_code, score_by_count
 
 LEASE_S = 1.0
 QUESTIONS = 10
@@ -45,22 +45,22 @@ WORKERS = 2
 TARGETS = ("worker", "box", "scorer", "server")
 
 
-def mark_slowly(challenge: Challenge, leased: Leased) -> Figures:
-    """Says who marks, and takes a while about it, so that it can be killed."""
+def score_slowly(challenge: Challenge, leased: Leased) -> Figures:
+    """Says who scores, and takes a while about it, so that it can be killed."""
     (challenge.folder / "scorers" / str(os.getpid())).touch()
     time.sleep(0.03)
-    return mark_by_count(challenge, leased)
+    return score_by_count(challenge, leased)
 
 
-SLOW = Marking(mark_slowly, publish_count, same_code)
+SLOW = Scoring(score_slowly, publish_count, same_code)
 
 
 class StandbyScorer(ScorerProcess):
     """Its processes are forked beforehand, while this one has a single thread: a fork beside other threads may inherit
     a lock that nobody opens."""
 
-    def __init__(self, folder: Path, store: str | None, marking: Marking, ready: int = 12) -> None:
-        super().__init__(folder, store, marking, context="fork")
+    def __init__(self, folder: Path, store: str | None, scoring: Scoring, ready: int = 12) -> None:
+        super().__init__(folder, store, scoring, context="fork")
         self._ready = []
         for _ in range(ready):
             super()._started()
@@ -166,7 +166,7 @@ class Storm:
         self.seconds = time.monotonic() - begun
 
     def check(self) -> None:
-        """Nothing is stuck, no quota is lost, nothing is marked twice, no question is asked again without need."""
+        """Nothing is stuck, no quota is lost, nothing is scored twice, no question is asked again without need."""
         self.states = check_counts(self.challenge)
         assert set(self.states) <= ENDS - {"scorer_fault"}, self.states
         with self.challenge.reading() as connection:
@@ -209,7 +209,7 @@ class Storm:
         self._start_server()
 
     def _strike_child(self, target: str) -> bool:
-        """Kills one of the containers, or of the scorers that mark; whether there was one."""
+        """Kills one of the containers, or of the scorers that score; whether there was one."""
         if target == "box":
             pids = [pid for pid, label in labelled().items() if label.startswith(f"{self.challenge.label}/")]
         else:
@@ -245,7 +245,7 @@ class Storm:
             self.desk[1].send(HandIn(of, 1, "test", "image", upload, 1, "entry"))
 
     def _finish(self) -> None:
-        """What a killed server left is cancelled after a quarter of an hour; what could not be marked is marked; what
+        """What a killed server left is cancelled after a quarter of an hour; what could not be scored is scored; what
         the dead left on the machine is removed."""
         with self.challenge.writing() as connection:
             expire(connection, self.challenge.now() + timedelta(hours=1))
@@ -303,12 +303,12 @@ class Storm:
 
 def labelled() -> dict[int, str]:
     """The label of each program that runs as a box on this machine."""
-    found, mark = dict[int, str](), b"PROCTOR_BOX="
+    found, score = dict[int, str](), b"PROCTOR_BOX="
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             for one in (process / "environ").read_bytes().split(b"\0"):
-                if one.startswith(mark):
-                    found[int(process.name)] = one.removeprefix(mark).decode().partition(" ")[0]
+                if one.startswith(score):
+                    found[int(process.name)] = one.removeprefix(score).decode().partition(" ")[0]
     return found
 
 

@@ -16,7 +16,7 @@ HOSTILE = '=HYPERLINK("http://evil.example","…")\n"quoted", 2 lines'
 
 @dataclass(frozen=True)
 class Line:
-    """One item and what became of it; `score` is None where nobody marked it."""
+    """One item and what became of it; `score` is None where nobody scored it."""
 
     item: str
     group: str
@@ -44,7 +44,7 @@ LEDGER = (
 
 
 def ledger_benchmark() -> Benchmark:
-    """Its items, marked by code and, where they are free text, by a judge."""
+    """Its items, scored by code and, where they are free text, by a judge."""
     return Benchmark(
         name="ledger",
         title="Ledger",

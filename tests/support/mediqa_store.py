@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 from proctor.judges.dimensions import RatedCase
-from proctor.runs import Store, import_systems, rated_cases
+from proctor.results import rated_cases
+from proctor.runs import Store, import_systems
 from proctor.tasks.mediqa_eval import READER, SCHEME
 
 

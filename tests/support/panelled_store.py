@@ -1,4 +1,4 @@
-"""A store of FOCUS whose texts are all different, with free text marked by a panel of judges with names."""
+"""A store of FOCUS whose texts are all different, with free text scored by a panel of judges with names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PANEL = f"panel[{', '.join(sorted(JUDGES))}]"
 
 
 def panelled(path: Path) -> Store:
-    """Three teams on times and free text, of which no two texts are equal; the free text marked by a panel."""
+    """Three teams on times and free text, of which no two texts are equal; the free text scored by a panel."""
     requests: list[dict[str, object]] = []
     references: list[dict[str, object]] = []
     for number in range(80):
@@ -60,11 +60,11 @@ def panelled(path: Path) -> Store:
             import_answers(opened, benchmark, recorded, name=team, condition="video", scorers=[AccuracyScorer()])
         )
         (run,) = [one for one in opened.runs("focus") if one.system == team]
-        marks = [
+        scores = [
             Score(item_id=name, metric="accuracy", value=float(right[name]), scorer=PANEL)
             for name in (str(row["qID"]) for row in references if row["format"] == "open_ended")
         ]
-        opened.add_scores(run, marks)
+        opened.add_scores(run, scores)
     return opened
 
 

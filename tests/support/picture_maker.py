@@ -7,7 +7,7 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
-from proctor.media.entries import EncodedFrame, FrameSet, Key
+from proctor.media.frame_archive import EncodedFrame, FrameSet, Key
 from proctor.media.frame_store import FrameStore
 
 FRAMES = FrameSet("content", {"max_side": 64}, name="v")

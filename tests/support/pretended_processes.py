@@ -283,7 +283,7 @@ def pretended_world(path: Path, draws: np.random.Generator, *, skewed: bool, unc
             "proctor.runs.leases.this_process": lambda: world.current.who,  # type: ignore[union-attr]
             "proctor.runs.leases._status": world.status,
             "proctor.runs.leases.lease_time": world.read,
-            "proctor.runs.sharing.lease_time": world.read,
+            "proctor.runs.item_leases.lease_time": world.read,
             "proctor.runs.database.machine_time": world.clock,
             "proctor.runs.journal.ThreadPoolExecutor": _AtOnce,
             "time.monotonic": world.read,

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support.judgements import Judgements
+
 from proctor.core import generator
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.few_shot import (
@@ -18,13 +20,12 @@ from proctor.judges.dimensions.few_shot import (
     FewShotExamples,
     RatedPool,
     SearchPlan,
-    case_mark,
+    case_score,
     search_examples,
 )
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
-from tests.support.votes import Votes
 
 CHINESE = {"factual-consistency-wgold": 0.4, "writing-style": 0.85}
 
@@ -118,10 +119,14 @@ def scores(request: Request, **changes: Any) -> dict[str, Any]:
 
 
 def built(
-    name: str, pool: ClientPool, votes: Votes, options: Mapping[str, str] | None = None, rated: Sequence[RatedCase] = ()
+    name: str,
+    pool: ClientPool,
+    judgements: Judgements,
+    options: Mapping[str, str] | None = None,
+    rated: Sequence[RatedCase] = (),
 ) -> DimensionJudge:
     """A judge of this name."""
-    return built_from(name, setup(pool, votes, options, rated=rated))
+    return built_from(name, setup(pool, judgements, options, rated=rated))
 
 
 def one_judged(
@@ -129,7 +134,7 @@ def one_judged(
     reply: Callable[[Request], str] | str,
     what: Case | None = None,
     *,
-    votes: Votes | None = None,
+    judgements: Judgements | None = None,
     options: Mapping[str, str] | None = None,
     rated: Sequence[RatedCase] = (),
     **server_options: Any,
@@ -145,7 +150,7 @@ def one_judged(
         async def run() -> DimensionScores:
             pool = ClientPool([spec])
             try:
-                judge = built(name, pool, Votes() if votes is None else votes, options, rated)
+                judge = built(name, pool, Judgements() if judgements is None else judgements, options, rated)
                 return await judge.judge(what or case())
             finally:
                 await pool.aclose()
@@ -177,9 +182,9 @@ class ByLength:
     async def judge(self, what: Case) -> DimensionScores:
         if what.id in self._missing:
             return DimensionScores.none(what, "no reply")
-        marks = [case_mark(one.case) for one in self._exemplars.of(what)]
+        scores = [case_score(one.case) for one in self._exemplars.of(what)]
         values = {
-            one.name: int(case_mark(what)[:4] + marks[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
+            one.name: int(case_score(what)[:4] + scores[0][:2], 16) % 100 / 100 if not one.is_flag else 1.0
             for one in what.dimensions
         }
         return DimensionScores(values=values)

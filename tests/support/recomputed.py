@@ -31,7 +31,7 @@ def is_free(item: Item) -> bool:
     return item.answer.kind == "free_text"
 
 
-def marked_by(part: tuple[str, str], item: Item) -> bool:
+def scored_by(part: tuple[str, str], item: Item) -> bool:
     """Whether a metric by a scorer is about an item."""
     if part == ("accuracy", "code"):
         return not is_free(item)
@@ -53,7 +53,7 @@ def state_of(part: tuple[str, str], one: Given, *, baseline: bool) -> str:
     if one.status is Status.FAILED:
         return "failed"
     judged = part[1] == JUDGE and one.unresolved in OPEN
-    return "unresolved" if judged else "unmarked"
+    return "unresolved" if judged else "unscored"
 
 
 LACKING = {"missing", "failed", "unresolved"}
@@ -118,7 +118,7 @@ def counts(part: tuple[str, str], given: Sequence[Given], *, baseline: bool) -> 
         "not_submitted": sum(not one.submitted for one in unread),
         "unresolved": states.count("unresolved"),
         "decided": sum(part[1] == JUDGE and one.unresolved.startswith("decided by") for one in given),
-        "unmarked": states.count("unmarked"),
+        "unscored": states.count("unscored"),
         "missing": states.count("missing"),
         "unsupported": states.count("unsupported"),
     }
@@ -151,10 +151,10 @@ def results(
                 continue
             metric = METRICS[part[0]]
             for facets, inside in cells_of([made.items[place] for place in places], by):
-                here = [place for at in inside if marked_by(part, made.items[place := places[at]])]
+                here = [place for at in inside if scored_by(part, made.items[place := places[at]])]
                 own, items = [given[place] for place in here], [made.items[place] for place in here]
                 said = counts(part, own, baseline=baseline)
-                asked = [at for at in places if given[at].status is not None and marked_by(part, made.items[at])]
+                asked = [at for at in places if given[at].status is not None and scored_by(part, made.items[at])]
                 if not said["answered"] + said["failed"] and not (by and asked and said["missing"]):
                     continue
                 ends = {
@@ -206,7 +206,7 @@ def _pair(
     plan: Any,
 ) -> dict[str, Any]:
     metric = METRICS[part[0]]
-    here = [place for place, item in enumerate(items) if marked_by(part, item)]
+    here = [place for place, item in enumerate(items) if scored_by(part, item)]
     bases = [system == "random" for system, _, _ in sides]
     lacking = any(
         lacks(part, given[place], baseline=base)

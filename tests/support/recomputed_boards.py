@@ -1,7 +1,7 @@
 """Boards and analyses of a made-up store (`fuzzed_store`) worked out again from its raw answers.
 
 Who takes part, which question is in which bucket, and what each answer counts, is decided here anew; the ranks that a
-table of marks has are those of `proctor.stats.rank_buckets`, which has oracles of its own.
+table of scores has are those of `proctor.stats.rank_buckets`, which has oracles of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PART = ("accuracy", JUDGE)
 
 
 @dataclass
-class Marked:
-    """Who is compared on which items: `right` by system (NaN: no mark)."""
+class Scored:
+    """Who is compared on which items: `right` by system (NaN: no score)."""
 
     places: list[int]
     given: dict[str, list[Given]]
@@ -38,7 +38,7 @@ class Marked:
         return [name for name in sorted(self.right) if name not in self.baselines]
 
 
-def marked(
+def scored(
     made: Fuzzed,
     *,
     condition: str = "video",
@@ -47,8 +47,8 @@ def marked(
     failed: str = "wrong",
     all_items: bool = False,
     **_: Any,
-) -> Marked:
-    """The marks of everybody who takes part, on all items that count."""
+) -> Scored:
+    """The scores of everybody who takes part, on all items that count."""
     bases = [] if list(baselines) == ["none"] else list(baselines) or ["random"]
     names = [name for name in SYSTEMS if (name in systems if systems else name != "random")]
     under = {name: (name, condition) for name in names if (name, condition) in made.runs}
@@ -65,7 +65,7 @@ def marked(
         )
         for name, answers in given.items()
     }
-    return Marked(places, given, bases, right, [made.items[place].group for place in places], judged)
+    return Scored(places, given, bases, right, [made.items[place].group for place in places], judged)
 
 
 def buckets(made: Fuzzed, places: Sequence[int], by: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -95,7 +95,7 @@ def lacking(given: Sequence[Given], *, baseline: bool) -> dict[str, int]:
         "not_asked": states.count("missing"),
         "failed": states.count("failed"),
         "unresolved": states.count("unresolved"),
-        "unmarked": states.count("unmarked"),
+        "unscored": states.count("unscored"),
         "unsupported": states.count("unsupported"),
         "untimed": 0,
     }
@@ -105,7 +105,7 @@ def lacking(given: Sequence[Given], *, baseline: bool) -> dict[str, int]:
 class Ranked:
     """One board: what it was made from, the standings, and its rows."""
 
-    marks: Marked
+    scores: Scored
     codes: NDArray[np.int64]
     names: list[str]
     standings: Standings
@@ -129,7 +129,7 @@ STANDING = (
 
 def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (), **way: Any) -> Ranked:
     """The one board of a benchmark, whose systems `unranked` are left out of the ranking."""
-    found = marked(made, **way)
+    found = scored(made, **way)
     names, codes = buckets(made, found.places, by or ("level",))
     inside = np.array(codes) >= 0
     code = np.array(codes)[inside]
@@ -151,7 +151,7 @@ def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (),
         ends = {
             f"mean_if_{told}": _mean(_means(made_right, code, len(names)))
             for told, made_right in (
-                (told, marked(made, **way | {"failed": policy}).right[name][inside])
+                (told, scored(made, **way | {"failed": policy}).right[name][inside])
                 for told, policy in (("wrong", "wrong"), ("excluded", "exclude"))
             )
         }
@@ -161,7 +161,7 @@ def board(made: Fuzzed, *, by: Sequence[str] = (), unranked: Sequence[str] = (),
     everywhere = buckets(made, counting, by or ("level",))[1]
     left = sum(code >= 0 and place not in found.places for place, code in zip(counting, everywhere, strict=True))
     return Ranked(
-        Marked(found.places, own, bases, right, groups, found.judged),
+        Scored(found.places, own, bases, right, groups, found.judged),
         code,
         names,
         standings,

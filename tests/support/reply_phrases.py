@@ -1,4 +1,4 @@
-"""Phrases and marks around the answers of drawn replies, as models write them."""
+"""Phrases and scores around the answers of drawn replies, as models write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small store with everything that a report shows: four conditions, several ways to fail, votes."""
+"""A small store with everything that a report shows: four conditions, several ways to fail, judgements."""
 
 from __future__ import annotations
 
@@ -129,16 +129,21 @@ def _accuracy(item: Item, value: float) -> Score:
 def _judged(store: Store, run: Run, item: Item, right: bool, base: Answer) -> tuple[Answer, list[Score]]:
     text = "A clip is placed." if right else "Nothing happens."
     value = 2 if right else 0
-    vote = Judgement(
+    judgement = Judgement(
         key=content_hash({"run": f"{run.system}/{run.condition}", "item": item.id}),
         judge="the-judge",
         item_id=item.id,
         reply={"score": value, "explanation": "Both halves hold." if right else "Neither half holds."},
         flags=("contradiction",) if (run.system, item.id) == ("guesser", "q007") else (),
     )
-    store.put(vote)
+    store.put(judgement)
     score = Score(
-        item_id=item.id, metric="helpful", value=value, scorer="the-judge", label=str(value), vote_key=vote.key
+        item_id=item.id,
+        metric="helpful",
+        value=value,
+        scorer="the-judge",
+        label=str(value),
+        judgement_key=judgement.key,
     )
     return base.model_copy(update={"text": text, "parsed": text}), [score]
 

@@ -11,13 +11,13 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.marking import mark, scorer_fingerprint
-from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
 from proctor.challenges.scorer import ScorerProcess
+from proctor.challenges.scoring import score_submission, scorer_fingerprint
 from proctor.containers import ProcessExecutor
 from proctor.containers.images import own_image
 from proctor.core import generator
@@ -156,12 +156,12 @@ def archive_of(source: Path, *, podman: bool) -> Path:
 
 @dataclass
 class OwnScorer(ScorerProcess):
-    """Marks and publishes as the scorer's process does, in this one."""
+    """Scores and publishes as the scorer's process does, in this one."""
 
     challenge: Challenge
 
-    async def mark(self, leased: Leased) -> tuple[Figures, str]:
-        figures = await asyncio.to_thread(mark, self.challenge, leased)
+    async def score(self, leased: Leased) -> tuple[Figures, str]:
+        figures = await asyncio.to_thread(score_submission, self.challenge, leased)
         return figures, await self.fingerprint()
 
     async def publish(self, phase: str) -> None:

@@ -54,7 +54,7 @@ class Careful:
         )
 
     def given(self, item: Item, value: float, key: str = "") -> Score:
-        return Score(item_id=item.id, metric="same", value=value, scorer=self.name, vote_key=key)
+        return Score(item_id=item.id, metric="same", value=value, scorer=self.name, judgement_key=key)
 
 
 class OneName(Careful):
@@ -165,7 +165,11 @@ FAULTS: list[tuple[Any, str, str]] = [
     ),
     (ForgetsTheModel, "the_model_belongs_to_the_key", "found the judgement of another model, expected a call"),
     (WithoutFences, "answers_stand_between_fences", "expected <<<ANSWER: an answer stands between fences"),
-    (WithoutFences, "hostile_answers_are_flagged", "found no flag, expected 'steering' in the flags of its judgement"),
+    (
+        WithoutFences,
+        "hostile_answers_are_flagged",
+        "found no flag, expected 'prompt-injection' in the flags of its judgement",
+    ),
     (
         WithoutFences,
         "hostile_answers_are_flagged",

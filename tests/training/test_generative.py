@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import t
+from tests.support.judgements import Judgements
 
 from proctor.api.judge_training import _generative_agreement
 from proctor.core import InputError
@@ -29,7 +30,6 @@ from tests.support.dimension_cases import setup
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import make_tiny_lm
 from tests.support.trained_judge import short_prompts, told_by_a_word
-from tests.support.votes import Votes
 
 pytestmark = [pytest.mark.training, pytest.mark.usefixtures("one_thread")]
 with_the_judge = pytest.mark.xdist_group("training-judge")
@@ -85,7 +85,7 @@ def judged(plan: GenerativePlan, folder: Path, cases: list[Case], **options: str
 
 
 def opened(pool: ClientPool, plan: GenerativePlan, folder: Path, **options: str) -> DimensionJudge:
-    given = setup(pool, Votes(), {"folder": str(folder), "device": "cpu", **options})
+    given = setup(pool, Judgements(), {"folder": str(folder), "device": "cpu", **options})
     return generative(replace(given, prompts=plan.prompts))
 
 
@@ -140,13 +140,13 @@ def test_the_judge_gives_what_was_measured(trained: TrainedGenerative, plan: Gen
 
 @with_the_judge
 def test_a_second_run_asks_nothing(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:
-    """Votes are found again by the weights' content."""
+    """Judgements are found again by the weights' content."""
     (folder / MANIFEST).write_text(trained.manifest.model_dump_json())
-    votes = Votes()
+    judgements = Judgements()
 
     async def run(*, twice: bool) -> DimensionScores:
         pool = ClientPool([])
-        given = replace(setup(pool, votes, {"folder": str(folder), "device": "cpu"}), prompts=plan.prompts)
+        given = replace(setup(pool, judgements, {"folder": str(folder), "device": "cpu"}), prompts=plan.prompts)
         judge = generative(given)
         if twice:
             pool.opened[0].use(Weights("gone", "/nowhere"))  # which fails when it is asked

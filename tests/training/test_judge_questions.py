@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError
 from proctor.judges.dimensions import ClientPool, DimensionScores
@@ -20,7 +21,6 @@ from proctor.training.judge_questions import judge_questions
 from tests.support.dimension_cases import case, picture, setup
 from tests.support.tiny_vlm import make_tiny_lm
 from tests.support.trained_judge import told_by_a_word
-from tests.support.votes import Votes
 
 pytestmark = pytest.mark.xdist_group("weights")
 
@@ -51,7 +51,7 @@ class Recorded(Weights):
 def test_training_asks_what_judging_asks(sees: bool, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     picture(tmp_path)
-    prompts = setup(ClientPool([]), Votes()).prompts
+    prompts = setup(ClientPool([]), Judgements()).prompts
     rated = [replace(one, case=case(images=("rash.png",), image_root=tmp_path)) for one in told_by_a_word(1)[:1]]
     (question,) = judge_questions(tmp_path, rated, prompts, sees)
     manifest = GenerativeManifest(
@@ -74,7 +74,7 @@ def test_training_asks_what_judging_asks(sees: bool, tmp_path: Path) -> None:
         client = pool.client(generative_client(str(tmp_path)))
         client.use(weights)
         try:
-            return await GenerativeJudge(client, Votes(), manifest, prompts=prompts).judge(rated[0].case)
+            return await GenerativeJudge(client, Judgements(), manifest, prompts=prompts).judge(rated[0].case)
         finally:
             await pool.aclose()
 
@@ -93,7 +93,7 @@ def test_zero_shot_weights_give_the_probabilities_of_levels(tmp_path: Path) -> N
     async def judged() -> DimensionScores:
         pool = ClientPool([ModelSpec(name=f"transformers:{base}")])
         try:
-            given = replace(setup(pool, Votes()), prompts=None)
+            given = replace(setup(pool, Judgements()), prompts=None)
             return await logprob(given).judge(told_by_a_word(1)[0].case)
         finally:
             await pool.aclose()
@@ -110,7 +110,7 @@ def test_a_form_that_can_not_be_filled_in_is_refused(tmp_path: Path) -> None:
     async def judged() -> DimensionScores:
         pool = ClientPool([ModelSpec(name=f"transformers:{base}", settings={"fill_form": True})])
         try:
-            given = replace(setup(pool, Votes()), prompts=None)
+            given = replace(setup(pool, Judgements()), prompts=None)
             return await rating(given).judge(told_by_a_word(1)[0].case)
         finally:
             await pool.aclose()

@@ -65,7 +65,7 @@ def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, l
 
 
 def dies_at(number: int) -> Callable[[Weights], CheckpointEvaluation]:
-    """An evaluation that is killed: the checkpoint is written by then, and not marked as complete."""
+    """An evaluation that is killed: the checkpoint is written by then, and not scored as complete."""
     left = iter(range(number))
 
     def evaluate(weights: Weights) -> CheckpointEvaluation:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import InputError
-from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswer, encounter_marks
+from proctor.judges.dimensions import Case, Dimension, RatedCase, ReferenceAnswer, encounter_scores
 from proctor.training import encounter_folds, refuse_leaks
 
 LONG = "For three weeks I have had an itching red patch behind my left knee; what could it be, and what helps?"
@@ -35,9 +35,9 @@ def test_an_encounter_on_both_sides_is_refused_by_name_text_and_picture(tmp_path
     refuse_leaks([first, case("e1", LONG)], [case("e2"), case("e3", LONG.replace("knee", "ear"))])
 
 
-def test_a_short_question_is_no_mark_without_its_references() -> None:
-    assert not encounter_marks(case("e1")) & encounter_marks(case("e2"))
-    assert encounter_marks(case("e1", reference="Wart.")) == encounter_marks(case("e2", reference="wart"))
+def test_a_short_question_is_no_score_without_its_references() -> None:
+    assert not encounter_scores(case("e1")) & encounter_scores(case("e2"))
+    assert encounter_scores(case("e1", reference="Wart.")) == encounter_scores(case("e2", reference="wart"))
 
 
 def test_folds_hold_every_encounter_out_once_with_its_copies() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.judgements import Judgements
 
 from proctor import api
 from proctor.core import InputError
@@ -18,7 +19,6 @@ from proctor.training.generative import GenerativePlan, part_encounters, train_g
 from proctor.training.grpo import GrpoSettings
 from tests.support.dimension_cases import setup
 from tests.support.ordinal_task import PROMPT, OrdinalJudge, rated_cases, rated_prompts
-from tests.support.votes import Votes
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]
 
@@ -57,7 +57,7 @@ def test_the_whole_way_from_ratings_to_an_export(plan: GenerativePlan, tmp_path:
 
     async def judged() -> list[dict[str, float]]:
         pool = ClientPool([])
-        given = setup(pool, Votes(), {"folder": str(out), "device": "cpu"})
+        given = setup(pool, Judgements(), {"folder": str(out), "device": "cpu"})
         judge = generative(replace(given, prompts=plan.prompts))
         try:
             return [dict((await judge.judge(one.case)).values) for one in trained.held]

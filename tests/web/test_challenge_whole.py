@@ -16,11 +16,11 @@ import pytest
 
 from proctor.challenges import check_process, uploads
 from proctor.challenges.admission import Admission
+from proctor.challenges.board_pages import visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import open_phase
 from proctor.challenges.pages import open_challenge
 from proctor.challenges.pages.site import ChallengeSite, challenge_accounts
-from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import verify_receipt
 from proctor.challenges.settings import Phase
 from proctor.challenges.submissions import submissions_of

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Engine, select
 
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, ProblemsError, Reference, Score
 from proctor.core.formats import FreeTextFormat
-from proctor.runs import Store, compared
+from proctor.results import compared
+from proctor.runs import Store
 from proctor.stats import Resampling
 from proctor.web import schema
 from proctor.web.agreement import agreement_tables, study_agreement

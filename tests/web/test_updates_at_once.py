@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from proctor.challenges.marking import scorer_version
+from proctor.challenges.scoring import scorer_version
 from proctor.runs import reading
 from proctor.web import review as reviews
 from proctor.web import studies

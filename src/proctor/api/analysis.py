@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.metrics import FunctionOverItems
     from proctor.reports import ReportSummary
-    from proctor.runs import Options, Store
+    from proctor.results import Options
+    from proctor.runs import Store
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 
@@ -57,7 +58,7 @@ def results(
     store has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
     `proctor results`.
     """
-    from proctor.runs import results as compute
+    from proctor.results import results as compute
 
     given = filled("results", ResultOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
@@ -97,7 +98,7 @@ def compare(
     `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` if nothing can be compared. The command is
     `proctor compare`.
     """
-    from proctor.runs import compare as compute
+    from proctor.results import compare as compute
 
     given = filled("compare", CompareOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
@@ -116,7 +117,7 @@ def rank(
 
     Raises `InputError` if nothing can be ranked. The command is `proctor rank`.
     """
-    from proctor.runs import Contest, rank_runs
+    from proctor.results import Contest, rank_runs
     from proctor.stats import RankingPlan
 
     given = filled("rank", RankOptions, options)
@@ -140,7 +141,7 @@ def leaderboard(
     The metric may be one over many items, such as "balanced_accuracy" or "class_f1:clip". Raises `InputError` for an
     unknown metric, and if several scorers gave it and `scorer` names none. The command is `proctor rank --metric`.
     """
-    from proctor.runs import leaderboard as compute
+    from proctor.results import leaderboard as compute
 
     given = filled("leaderboard", LeaderboardOptions, options)
     where = stored(source, benchmark, given["systems"])
@@ -161,7 +162,7 @@ def analyze(
 ) -> AnalysisTables:
     """Analyze the systems that `rank` ranks: accuracy by capability, regression, gaps, variation between videos, paired
     tests, ensembles and causes of failure. The command is `proctor analyze`."""
-    from proctor.runs import Contest, analyse
+    from proctor.results import Contest, analyse
     from proctor.stats import Resampling
 
     given = filled("analyze", AnalyzeOptions, options)
@@ -187,7 +188,7 @@ def audit(
     that names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings, PowerPlan
-    from proctor.runs import compared
+    from proctor.results import compared
 
     given = filled("audit", AuditOptions, options)
     settings = CorrelationSettings(draws=given["draws"], level=given["level"], seed=given["seed"])
@@ -225,7 +226,7 @@ def report(
     `out` can't be written or would replace anything but an earlier page. The command is `proctor report`.
     """
     from proctor.reports import write_public_report, write_report
-    from proctor.runs import audit_stored, derive_guessable, pseudonyms_of
+    from proctor.results import audit_stored, derive_guessable, pseudonyms_of
 
     given = filled("report", ReportOptions, options)
     where = stored(source, benchmark)
@@ -316,7 +317,7 @@ def _metric_names(given: Any) -> tuple[str, ...]:
 
 def options_of(where: Stored, given: Any) -> Options:
     """The options of `proctor.runs` for these arguments."""
-    from proctor.runs import Options
+    from proctor.results import Options
 
     names = ("all_items", "draws", "level", "seed", "two_level")
     return Options(

@@ -148,7 +148,9 @@ async def import_answers_async(
     runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
     again = await score_changed(opened, loaded.name, loaded.scorers)
     await add_baselines(opened, loaded, scorers, seed=given["seed"])
-    kept = f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.votes), 'judgement')}"
+    kept = (
+        f"{core.count_of(len(recorded.answers), 'answer')} and {core.count_of(len(recorded.judgements), 'judgement')}"
+    )
     done = (f"{kept} as {name} / {under} in {opened.shown}",)
     notes = (*loaded.reading, *again, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded))
     remember(opened, loaded)
@@ -270,7 +272,8 @@ def _import_scores(
 ) -> Evaluation:
     """Store an automatic scorer's scores of rated answers, from the benchmark's own format or from a table."""
     from proctor.audits import read_scores
-    from proctor.runs import add_recorded_scores, answer_keys, people_ratings
+    from proctor.results import answer_keys, people_ratings
+    from proctor.runs import add_recorded_scores
 
     opened = open_store(store, create=False)
     name = benchmark.name if isinstance(benchmark, core.Benchmark) else name_in(opened, str(benchmark))
@@ -405,8 +408,9 @@ def export(
     earlier output of the same kind. The command is `proctor export`.
     """
     from proctor.interchange import FORMATS
-    from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
-    from proctor.runs import export as write
+    from proctor.results import export as write
+    from proctor.results import export_rows, group_sums, write_sums
+    from proctor.runs import chosen_runs, write_open
 
     given = filled("export", ExportOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])
@@ -444,7 +448,8 @@ def export(
 
 def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
     """Write a submission in the benchmark's format: the answers of one run, or the scores of one scorer."""
-    from proctor.runs import chosen_runs, scored_answers
+    from proctor.results import scored_answers
+    from proctor.runs import chosen_runs
 
     reader = core.reader_or_default(where.store.card(where.benchmark).read_by)
     if form in reader.score_formats:
@@ -480,7 +485,7 @@ def _check_form(where: Stored, out: Path, form: str, *, named: bool) -> None:
 
 
 def _judgements(where: Stored, out: Path, scorer: str) -> int:
-    from proctor.runs import judgements_of
+    from proctor.results import judgements_of
 
     found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
     core.write_whole(out, "".join(core.json_line(judgement.to_json()) for judgement in found))
@@ -489,7 +494,7 @@ def _judgements(where: Stored, out: Path, scorer: str) -> int:
 
 def _known_scorer(where: Stored, scorer: str) -> str:
     """The scorer's name. Raises `InputError` if it has scored nothing."""
-    from proctor.runs import judges_of
+    from proctor.results import judges_of
 
     known = judges_of(where.store, where.benchmark)
     if scorer not in known:

@@ -153,7 +153,7 @@ class PreparedRun:
     def _cost(self, outcome: Outcome) -> list[str]:
         """What this call cost, and what each run will cost that is not complete."""
         from proctor.reports import cost_lines
-        from proctor.runs import load_items, run_costs
+        from proctor.results import load_items, run_costs
 
         usage, loaded = outcome.tally.usage, self.arranged.benchmark
         if not usage.requests:

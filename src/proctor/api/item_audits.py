@@ -1,4 +1,4 @@
-"""Models that audit the options of items: the calls behind `proctor items audit --model`."""
+"""Models that audit the options of items (`proctor items audit --model`), and the facet that an audit of items gives."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from proctor.api.model_options import ModelOptions
 from proctor.api.options import filled
 
 if TYPE_CHECKING:
-    from proctor.audits.items import ModelReplies
+    from proctor.audits.items import ItemAudit, ModelReplies
     from proctor.core import Item
     from proctor.models import ModelSpec
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements, Store
 
 
 async def ask_option_auditors(
     items: Sequence[Item],
     models: Sequence[str | ModelSpec],
-    paid: PaidVotes,
+    paid: PaidJudgements,
     options: ModelOptions,
     *,
     seed: int = 0,
@@ -38,3 +38,11 @@ async def ask_option_auditors(
         for client in clients:
             found += await ask(items, client, paid, seed=seed, progress=progress)
     return found
+
+
+def flag_guessable(store: Store, benchmark: str, audit: ItemAudit) -> int:
+    """Stores the facet `guessable` of an audit, for `--by guessable`; returns the number of guessable items."""
+    from proctor.results import GUESSABLE, guessable_flags
+
+    store.set_flags(benchmark, GUESSABLE, guessable_flags(audit))
+    return sum(audit.guessable.values())

@@ -166,7 +166,7 @@ def judge_agreement(
     chooses the best of these for each dimension. Both are learned without the fold that they score. Raises `InputError`
     if there are no ratings, for unknown scorers, and for a judge's scores of encounters that it was trained on.
     """
-    from proctor.runs import compared, people_ratings
+    from proctor.results import compared, people_ratings
     from proctor.training import RunFolder
 
     given = filled("judge_agreement", AgreementOptions, options)
@@ -282,7 +282,7 @@ class _Comparison:
 
     def _texts(self) -> "list[MetricScores]":
         from proctor.metrics.text import text_metrics
-        from proctor.runs import similarity_scores
+        from proctor.results import similarity_scores
 
         def made(name: str) -> "MetricScores":
             return similarity_scores(self.table, self.rated, self.scheme, [name])[0]

@@ -193,7 +193,7 @@ def _scored_as(given: GridOptions, factors: Mapping[str, str], judge: str) -> An
 def _refuse_gaps(scorer: str, done: Scored, limit: int | None) -> None:
     """Raises `InputError` if answers have no scores: combinations are compared on the same answers."""
     tally = done.tally
-    gaps = 0 if tally is None else tally.left if limit is None else tally.unmarked + tally.awaiting
+    gaps = 0 if tally is None else tally.left if limit is None else tally.unscored + tally.awaiting
     if tally is not None and gaps:
         found = f"{count_of(gaps, 'answer')} without scores ({tally.last_reason or 'stopped'})"
         raise InputError(scorer, found=found, expected="scores of all: the same call asks again for these alone")
@@ -207,7 +207,7 @@ def _cost(done: Scored) -> "tuple[int, Usage]":
 
 def _compared(store: "Store", benchmark: str, cells: Sequence[GridCell], given: GridOptions) -> JudgeGrid:
     from proctor.audits import CorrelationSettings, leads
-    from proctor.runs import compared
+    from proctor.results import compared
 
     table, scores = compared(
         store, benchmark, [cell.scorer for cell in cells], allow_missing=given["limit"] is not None
@@ -387,7 +387,7 @@ async def prepare_probes(
     """The first step of `perturb_async`: check everything before a call is paid."""
     from proctor.audits import PERTURBATIONS
     from proctor.core import one_of
-    from proctor.runs import BASELINES, AnswersOf, SecondVotes, chosen_runs
+    from proctor.runs import BASELINES, AnswersOf, SecondJudgements, chosen_runs
 
     scorers, names = listed(given["scorer"]), listed(given["perturbations"]) or list(PERTURBATIONS)
     if not scorers:
@@ -408,7 +408,7 @@ async def prepare_probes(
         how = _as_scored(given, scorer)
         first = second = await prepare_alone(where, scorer, how, where.store)
         if given["model"]:
-            second = await prepare_alone(where, scorer, how, SecondVotes(where.store))
+            second = await prepare_alone(where, scorer, how, SecondJudgements(where.store))
         both += zip(first, second, strict=True)
     return PreparedProbes(tuple(both), tuple(answers.probes(drawn, names, given["seed"])), given, tuple(names))
 

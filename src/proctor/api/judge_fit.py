@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import DimensionJudge, FewShotExamples, RatedCase
     from proctor.judges.embedded import TrainingMaterial
-    from proctor.runs import PaidVotes, Store
+    from proctor.runs import PaidJudgements, Store
 
 FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
 
@@ -108,7 +108,7 @@ class PreparedFit:
     make: Callable[[asyncio.Event | None, Callable[[Any], None]], Awaitable[FittedJudge]]
     notes: tuple[str, ...] = ()
     calls: int = 0
-    paid: "PaidVotes | None" = None
+    paid: "PaidJudgements | None" = None
 
 
 def prepare_fit(
@@ -180,7 +180,7 @@ def _refuse_unwritable(out: Path) -> None:
 
 def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.judges.dimensions import fit_calibration, rated_scores
-    from proctor.runs import compared
+    from proctor.results import compared
 
     scorers, folds = tuple(listed(given["scorer"])), given["folds"]
     if len(scorers) != 1:
@@ -198,7 +198,7 @@ def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -
 def _choice(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.audits import CorrelationSettings
     from proctor.judges.dimensions import choose_judges
-    from proctor.runs import compared
+    from proctor.results import compared
 
     folds, seed = given["folds"], given["seed"]
     table, scores = compared(store, benchmark, tuple(listed(given["scorer"])))
@@ -240,7 +240,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
         few_shot_judge,
         search_examples,
     )
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     pool = RatedPool(list(ratings_in(store, benchmark)[1].values()))
     clients = ClientPool(ModelAccess(given).specs([given["model"]]))
@@ -252,7 +252,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
     before = (
         f"at most {count_of(calls, 'answer')} to rate ({parts}); those that {store.shown} has are not asked for again"
     )
-    paid, prompts = PaidVotes(store), judge_prompts_of(store.card(benchmark).read_by)
+    paid, prompts = PaidJudgements(store), judge_prompts_of(store.card(benchmark).read_by)
     how: Any = {"allow_missing": given["allow_missing"], "concurrency": given["concurrency"]}
 
     def judge(chosen: "FewShotExamples") -> "DimensionJudge":
@@ -279,7 +279,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
 
 def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
     from proctor.judges import embedded
-    from proctor.runs import people_ratings, similarity_scores
+    from proctor.results import people_ratings, similarity_scores
 
     embedded.refuse_taken(out)
     scheme, rated = ratings_in(store, benchmark)
@@ -300,7 +300,7 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     from proctor.audits import MetricScores
     from proctor.judges import SignalReader
     from proctor.judges.dimensions import look
-    from proctor.runs import people_ratings, similarity_scores
+    from proctor.results import people_ratings, similarity_scores
     from proctor.training import fit_pipeline
 
     media = media_at(given["media"])
@@ -361,7 +361,7 @@ def _material(
     a judge that itself learned from ratings of these encounters."""
     from proctor.judges import embedded
     from proctor.judges.dimensions import RatedCase
-    from proctor.runs import scored_cases
+    from proctor.results import scored_cases
 
     stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
     for name in (*stack, *([weak] if weak else [])):

@@ -36,7 +36,7 @@ from proctor.core import (
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import RatedCase
-    from proctor.runs import PaidVotes, Store
+    from proctor.runs import PaidJudgements, Store
     from proctor.training import (
         ClassifierRecipe,
         GenerativePlan,
@@ -191,7 +191,7 @@ def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str,
 
 async def _captions(
     store: "Store", benchmark: str, cases: "Sequence[RatedCase]", given: ClassifierOptions
-) -> tuple[list[str], str, "PaidVotes | None"]:
+) -> tuple[list[str], str, "PaidJudgements | None"]:
     """A caption for each answer ('' without a model), the model's name, and the cost. Raises `InfrastructureError` if
     the model fails; captions that were written are kept for the next call."""
     if not given["caption_model"]:
@@ -199,11 +199,11 @@ async def _captions(
     from proctor.judges.classifier import write_captions
     from proctor.judges.dimensions import ClientPool
     from proctor.models import reachable
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     if given["media"] is None:
         raise InputError("--caption-model needs the folder of the pictures: --media FOLDER")
-    paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
+    paid, pool = PaidJudgements(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
     client = pool.client(
         pool.only(_CLASSIFIER), {"temperature": 0.0}
     )  # as the judge asks it, or all would be asked twice
@@ -280,7 +280,10 @@ def _classifier_agreement(
 
 
 def _classifier_notes(
-    trained: "TrainedClassifier", recipe: "ClassifierRecipe", cases: "Sequence[RatedCase]", paid: "PaidVotes | None"
+    trained: "TrainedClassifier",
+    recipe: "ClassifierRecipe",
+    cases: "Sequence[RatedCase]",
+    paid: "PaidJudgements | None",
 ) -> tuple[str, ...]:
     from proctor.judges.classifier import CUT_RULE
 

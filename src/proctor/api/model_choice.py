@@ -32,7 +32,8 @@ from proctor.core import (
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.media import MediaLibrary
-    from proctor.runs import ModelChoice, Tally
+    from proctor.results import ModelChoice
+    from proctor.runs import Tally
 
 TRAINING, VALIDATION = "training", "validation"
 
@@ -136,7 +137,7 @@ class PreparedChoice:
     async def ask(self, stop: asyncio.Event | None, on_change: "Callable[[Tally], None]") -> ChosenModel:
         """Ask what is not answered yet, and choose. Raises `InputError` if an answer is missing, since an
         infrastructure error must not decide."""
-        from proctor.runs import Contest, choose_run
+        from proctor.results import Contest, choose_run
         from proctor.stats import RankingPlan
 
         made, given = await self.run.ask(stop, on_change), self.given

@@ -119,7 +119,7 @@ def write_shown(
 
     Raises `InputError` as `reproduce` does, and if the folder can't be written.
     """
-    from proctor.runs import item_history
+    from proctor.results import item_history
 
     given = filled("write_shown", ReproduceOptions, options)
     where = stored(source, benchmark, given["systems"], given["conditions"])

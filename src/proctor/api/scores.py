@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from proctor.media import Excerpts
     from proctor.metrics.text import BertScoreSettings
     from proctor.models import ModelClient
-    from proctor.runs import JudgeTally, PaidVotes, Run, Store
+    from proctor.runs import JudgeTally, PaidJudgements, Run, Store
 
 BERTSCORE = "bertscore"
 """Given as `judge`, compares rationales with those of the references, without a model."""
@@ -52,7 +52,7 @@ class Scored:
 
     by: dict[str, int]
     tally: JudgeTally | None = None
-    paid: PaidVotes | None = None
+    paid: PaidJudgements | None = None
     notes: tuple[str, ...] = field(default=())
     there: dict[str, int] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class PreparedScorer:
     runs: tuple[Run, ...]
     scorer: Scorer
     asked: Scorer
-    paid: PaidVotes
+    paid: PaidJudgements
     options: ScoreOptions
     models: Sequence[ModelClient | ClientPool] = ()
     dimensions: bool = False
@@ -84,7 +84,7 @@ class PreparedScorer:
         from proctor.runs import JudgeLimits, declare_scorer, judge_all
 
         given, store = self.options, self.where.store
-        there = {self.scorer.name: sum(len(store.marked(run, self.scorer.name)) for run in self.runs)}
+        there = {self.scorer.name: sum(len(store.scored(run, self.scorer.name)) for run in self.runs)}
         limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
         try:
             declare_scorer(store, self.where.benchmark, self.scorer, self.scheme)
@@ -98,9 +98,9 @@ class PreparedScorer:
         finally:
             for model in self.models:
                 await model.aclose()
-        unmarked = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
-        left = (unmarked,) if tally.left else ()
-        return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left), there)
+        unscored = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
+        left = (unscored,) if tally.left else ()
+        return Scored({self.scorer.name: tally.scored}, tally, self.paid, (*self.notes, *left), there)
 
 
 async def score_async(
@@ -152,38 +152,38 @@ async def prepare_scorers(
 
 
 async def prepare_alone(
-    where: Stored, scorer: str | Scorer | JudgeFunction, given: ScoreOptions, votes: JudgementCache
+    where: Stored, scorer: str | Scorer | JudgeFunction, given: ScoreOptions, judgements: JudgementCache
 ) -> list[PreparedScorer]:
-    """A judge or metrics to score texts that are no stored answers. Models' replies are cached in `votes`; nothing else
+    """A judge or metrics to score texts that are no stored answers. Models' replies are cached in `judgements`; nothing else
     is stored."""
     from proctor.judges import JUDGES, JudgeFunction
     from proctor.metrics import SCORERS
     from proctor.metrics.text import SimilarityScorer, text_metrics
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     judging = isinstance(scorer, str) and scorer.partition(":")[0] in JUDGES.names()
     in_file = isinstance(scorer, str) and is_file_address(scorer)
     asks = isinstance(scorer, JudgeFunction) or judging or (in_file and bool(listed(given["model"])))
     if isinstance(scorer, str | JudgeFunction) and asks:
-        return [await _judging(where, scorer, given, votes)]
+        return [await _judging(where, scorer, given, judgements)]
     by: list[Any] = [scorer]
     if isinstance(scorer, str):
         rating = where.store.card(where.benchmark).rating
         known = in_file or scorer in SCORERS.names()
         by = [_named(scorer)] if known else [SimilarityScorer(metric, rating) for metric in text_metrics([scorer])]
-    return [PreparedScorer(where, (), one, one, PaidVotes(votes), given) for one in by]
+    return [PreparedScorer(where, (), one, one, PaidJudgements(judgements), given) for one in by]
 
 
 async def _judging(
-    where: Stored, named: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None = None
+    where: Stored, named: str | JudgeFunction, given: ScoreOptions, judgements: JudgementCache | None = None
 ) -> PreparedScorer:
-    """A judge whose judgements are cached in the store, or in `votes` for texts that are no stored answers."""
+    """A judge whose judgements are cached in the store, or in `judgements` for texts that are no stored answers."""
     from proctor.judges import judge_in_file, rates_dimensions
     from proctor.judges.dimensions import RatesDimensions
 
     judge = judge_in_file(named) if isinstance(named, str) and is_file_address(named) else named
     if isinstance(judge, RatesDimensions) or (isinstance(judge, str) and rates_dimensions(judge.partition(":")[0])):
-        return await _by_dimensions(where, judge, given, votes)
+        return await _by_dimensions(where, judge, given, judgements)
     refused = next((one for one in ("options", "dimensions", "rated") if given[one]), None)
     if refused is not None:
         raise UsageError(
@@ -196,16 +196,16 @@ async def _judging(
             f"{judge.address or judge.name} asks a model. Give one: --model PROVIDER:NAME. A function that asks none is a "
             "metric: --metric"
         )
-    return await _by_judge(where, judge, given, votes)
+    return await _by_judge(where, judge, given, judgements)
 
 
 async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions) -> list[PreparedScorer | Scored]:
     from proctor.metrics import SCORERS, refuse_over_items
     from proctor.metrics.text import SimilarityScorer, text_metrics
-    from proctor.runs import PaidVotes, score_answers
+    from proctor.runs import PaidJudgements, score_answers
 
     made: list[PreparedScorer | Scored] = []
-    runs, paid = _runs(where), PaidVotes(where.store)
+    runs, paid = _runs(where), PaidJudgements(where.store)
     for one in metrics:
         if isinstance(one, str) and not is_file_address(one) and one not in SCORERS.names():
             for metric in text_metrics([one]):
@@ -229,7 +229,7 @@ def _named(metric: str) -> Scorer:
 
 def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     from proctor.metrics.text import RationaleScorer, load_bertscore
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
     if given["prompt"]:
         raise UsageError(f"BERTScore asks no model. Leave --prompt {given['prompt']} out.")
@@ -242,16 +242,16 @@ def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     for run in runs:
         answers = where.store.answers(run)
         scorer.prepare([(item, answers[item.id]) for item in items if item.id in answers])
-    return PreparedScorer(where, runs, scorer, scorer, PaidVotes(where.store), given, notes=notes)
+    return PreparedScorer(where, runs, scorer, scorer, PaidJudgements(where.store), given, notes=notes)
 
 
 async def _by_judge(
-    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None
+    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, judgements: JudgementCache | None
 ) -> PreparedScorer:
     from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
-    paid, media, access = PaidVotes(votes or where.store), given["media"], ModelAccess(given)
+    paid, media, access = PaidJudgements(judgements or where.store), given["media"], ModelAccess(given)
     excerpts = excerpts_as(where.store.card(where.benchmark).excerpts, given["media_as"])
     frames = None if media is None else frames_of(media, excerpts)
     prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] else None
@@ -278,18 +278,19 @@ async def _by_judge(
 
 
 async def _by_dimensions(
-    where: Stored, judge: str | RatesDimensions, given: ScoreOptions, votes: JudgementCache | None
+    where: Stored, judge: str | RatesDimensions, given: ScoreOptions, judgements: JudgementCache | None
 ) -> PreparedScorer:
     from proctor.judges import build_dimension_judge
     from proctor.judges.dimensions import ClientPool, JudgeSetup
     from proctor.models import reachable
-    from proctor.runs import NoVotes, PaidVotes, scored_cases
+    from proctor.results import scored_cases
+    from proctor.runs import NoJudgements, PaidJudgements
 
     if given["fallback"]:
         raise UsageError("A judge of dimensions has no fallback. Leave --fallback-model out.")
     store, benchmark = where.store, where.benchmark
     scheme, prompts = _scheme(where, given["dimensions"])
-    paid, pool = PaidVotes(votes or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
+    paid, pool = PaidJudgements(judgements or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
     name, _, folder = judge.partition(":") if isinstance(judge, str) else ("", "", "")
     images = media_at(given["media"])
     rated = open_store(given["rated"], create=False) if given["rated"] else store
@@ -308,7 +309,7 @@ async def _by_dimensions(
     )
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
-    book = store if votes is None else NoVotes()
+    book = store if judgements is None else NoJudgements()
     scorer = build_dimension_judge(name or judge, setup, scheme, book, images)
     await reachable(url for client in pool.opened for url in client.servers)
     of_file = scheme if given["dimensions"] else None
@@ -330,7 +331,7 @@ def ratings_in(
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
     """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if
     there are none."""
-    from proctor.runs import no_ratings, rated_cases
+    from proctor.results import no_ratings, rated_cases
 
     scheme = scheme or store.card(benchmark).rating
     found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
@@ -343,7 +344,7 @@ def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> No
     """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too
     good."""
     from proctor.judges.embedded import TRAINED_ON
-    from proctor.runs import judgements_behind
+    from proctor.results import judgements_behind
 
     for name in scorers:
         said = judgements_behind(store, benchmark, [name])
@@ -414,7 +415,7 @@ def score_predictions(
     given = dict(options or {})
     weights = {name: float(given.pop(name)) for name in reader.prediction_weights if name in given}
     how = checked(FileScoring, **given)
-    return reader.mark_predictions(
+    return reader.prediction_report(
         Path(predictions),
         Path(references),
         weights=weights,
@@ -440,7 +441,7 @@ def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...]
 
     kept = tuple(run for run in runs if gives_rationales(store.answers(run).values()))
     without = [f"{run.system} / {run.condition}" for run in runs if run not in kept]
-    return kept, (f"No mark for {', '.join(without)}: no rationale was asked for or kept.",) if without else ()
+    return kept, (f"No score for {', '.join(without)}: no rationale was asked for or kept.",) if without else ()
 
 
 def _own_judge(where: Stored) -> str:

@@ -126,7 +126,7 @@ class Evaluation:
         """The number of answers by status: a row for each run, a column for each status."""
         import pandas as pd
 
-        from proctor.runs import load_items, status_counts
+        from proctor.results import load_items, status_counts
 
         items = load_items(self.store, self.store.card(self.benchmark), all_items=True)
         rows = [

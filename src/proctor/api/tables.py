@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.core import Table
-    from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
+    from proctor.results import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
 
 Record = dict[str, Any]
 R = TypeVar("R", "Result", "Comparison")
@@ -111,7 +111,7 @@ class DrawnTable(FrameLike):
 @dataclass(frozen=True, repr=False)
 class ResultsTable(DrawnTable):
     """A row for each metric of each run, split by facets. `data` are the results of `proctor.runs`; the columns are
-    documented at `proctor.runs.Result`."""
+    documented at `proctor.results.Result`."""
 
     data: Results
 
@@ -161,7 +161,7 @@ class ResultsTable(DrawnTable):
         rows = _of_metric([row for row in self.data.rows if row.scorer], metric, card.headline, "one with values")
         declared = card.metric(rows[0].metric)
         several = len({row.scorer for row in rows}) > 1
-        marks = [
+        scores = [
             Mark(
                 ", ".join([row.system, *row.facets.values(), *([row.scorer] if several else [])]),
                 row.condition,
@@ -176,8 +176,8 @@ class ResultsTable(DrawnTable):
         chance = None if self.data.options.by or several else card.chance.get(declared.name)
         known = [name for name in card.conditions if any(row.condition == name for row in self.data.rows)]
         numbers = condition_numbers([*known, *sorted({row.condition for row in self.data.rows} - set(known))])
-        marks.sort(key=lambda mark: list(numbers).index(mark.group))  # as in a report
-        return draw_intervals(marks, Scale.of(declared, chance), title=self.title, ax=ax, numbers=numbers)
+        scores.sort(key=lambda score: list(numbers).index(score.group))  # as in a report
+        return draw_intervals(scores, Scale.of(declared, chance), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,7 +185,7 @@ class ComparisonTable(DrawnTable):
     """A row for each metric of each pair of runs: the paired difference (first minus second), its interval, p and p
     adjusted by Holm, with what it is adjusted for. `right_wrong` counts items that the first run has right and the second
     wrong, and so on (None for metrics that are not right or wrong); `scored_only_first` items with a score of the first
-    run only, which are left out. `data` is what `proctor.runs` computes (see `proctor.runs.Comparison`)."""
+    run only, which are left out. `data` is what `proctor.runs` computes (see `proctor.results.Comparison`)."""
 
     data: Comparisons
 
@@ -256,7 +256,7 @@ class ComparisonTable(DrawnTable):
         card = self.data.card
         found = _of_metric(self.data.comparisons, metric, card.headline, "one that was compared")
         declared = card.metric(found[0].metric)
-        marks = [
+        scores = [
             Mark(
                 ", ".join([f"{comparison.first} minus {comparison.second}", *comparison.facets.values()]),
                 comparison.scorer if len({other.scorer for other in found}) > 1 else "",
@@ -268,20 +268,20 @@ class ComparisonTable(DrawnTable):
         ]
         unit = " in percentage points" if declared.percent else ""
         scale = Scale(f"Difference in {declared.label}{unit}", 100.0 if declared.percent else 1.0, line=0.0)
-        return draw_intervals(marks, scale, title=self.title, ax=ax)
+        return draw_intervals(scores, scale, title=self.title, ax=ax)
 
 
 @dataclass(frozen=True, repr=False)
 class RankingTable(DrawnTable):
     """A row for each system of each leaderboard, best first; unranked systems and baselines last. `boards` are the
-    leaderboards of `proctor.runs` (see `proctor.runs.Board`)."""
+    leaderboards of `proctor.runs` (see `proctor.results.Board`)."""
 
     boards: tuple[Board, ...]
 
     @cached_property
     def rows(self) -> list[Record]:
         """The board, the system, its place, score, mean and rank, and what is missing."""
-        from proctor.runs import board_rows
+        from proctor.results import board_rows
 
         return [row for board in self.boards for row in board_rows(board)]
 
@@ -313,17 +313,17 @@ class RankingTable(DrawnTable):
         if chosen is None:
             raise InputError("board", found=repr(board), expected=f"one of {', '.join(named)}")
         standings = [run.standing for run in chosen.runs]
-        marks = [
+        scores = [
             Mark(standing.name, "", standing.mean_rank, standing.rank_low, standing.rank_high) for standing in standings
         ]
         scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)
-        return draw_intervals(marks, scale, title=chosen.title, ax=ax)
+        return draw_intervals(scores, scale, title=chosen.title, ax=ax)
 
 
 @dataclass(frozen=True, repr=False)
 class LeaderboardTable(DrawnTable):
     """A row for each system, best first; unranked systems last. `data` is the leaderboard of `proctor.runs` (see
-    `proctor.runs.LeaderboardRow`)."""
+    `proctor.results.LeaderboardRow`)."""
 
     data: Leaderboard
     benchmark: str
@@ -355,16 +355,16 @@ class LeaderboardTable(DrawnTable):
 
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the values with their intervals."""
-        marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
+        scores = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
         from proctor.reports import condition_numbers
 
         numbers = {"": condition_numbers([self.data.condition])[self.data.condition]}
-        return draw_intervals(marks, Scale.of(self.data.metric), title=self.title, ax=ax, numbers=numbers)
+        return draw_intervals(scores, Scale.of(self.data.metric), title=self.title, ax=ax, numbers=numbers)
 
 
 @dataclass(frozen=True)
 class AnalysisTables:
-    """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.runs.Analysis`)."""
+    """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.results.Analysis`)."""
 
     data: Analysis
     where: Stored | None = None
@@ -389,19 +389,19 @@ class AnalysisTables:
     def plot(self, *, ax: Any = None) -> Figure:
         """Plot the accuracy by capability with intervals: a line for each capability, a colour for each system."""
         rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
-        marks = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
-        return draw_intervals(marks, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
+        scores = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
+        return draw_intervals(scores, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write a CSV file for each table, as `proctor analyze --out` does. Returns the files."""
-        from proctor.runs import write_tables
+        from proctor.results import write_tables
 
         return write_tables(self.data, Path(folder))
 
     def write_pictures(self, folder: str | Path, form: Literal["svg", "png", "pdf"] = "svg") -> list[Path]:
         """Write a file for each figure. Returns the files."""
         from proctor.reports import Source, write_pictures
-        from proctor.runs import Options
+        from proctor.results import Options
 
         source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
         return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance, form)

@@ -101,7 +101,8 @@ _MAX_LENGTHS = 5
 class Bias:
     """The mean residual of the score given the rating, in standard deviations of the score, for one kind of answer (`facet`
     "dataset", "system", "length" or "language", and its `value`). Above 0: over-scored, also where a lower rating is
-    better (`RatingsTable.lower_is_better`).
+    better (`RatingsTable.lower_is_better`). The difference of standardised score and rating would call every noisy metric
+    biased.
 
     `dimension` is '' for the mean over a language's dimensions. `language` is '' for the facet "language", which is given
     for each dimension that several languages share. `n` counts ratings (of one dimension), `groups` their groups. The

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.challenges.board_pages import board_lines, board_tables, seen_boards, write_boards
     from proctor.challenges.challenge import Challenge
     from proctor.challenges.copying import CopiedStore, copy_store
     from proctor.challenges.demonstration import demonstrate
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
     from proctor.challenges.prizes import prize_tables, prizes_of
-    from proctor.challenges.publishing import board_lines, board_tables, seen_boards, write_boards
     from proctor.challenges.receipts import verify_commitment, verify_receipt
     from proctor.challenges.uploads import submit_file
     from proctor.challenges.worker import WorkPlan, rerun, work_on

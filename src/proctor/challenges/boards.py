@@ -17,21 +17,20 @@ from proctor.challenges.schema import results, submissions, team_charges
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.core import FrozenModel
 from proctor.metrics import chance_level, chance_of
-from proctor.runs import (
+from proctor.results import (
     Board,
     Contest,
     Leaderboard,
     LeaderboardRow,
-    Marks,
     Options,
-    Store,
+    RankedScores,
     board_rows,
-    chosen_runs,
     compare_runs,
     leaderboard,
     load_items,
     rank_runs,
 )
+from proctor.runs import Store, chosen_runs
 from proctor.stats import (
     Estimate,
     Floats,
@@ -139,8 +138,8 @@ class BoardMaker:
         """The difference between two systems on the first board (positive: the first one is better) on the questions
         that both have a score for, with its interval over whole groups."""
         if self._in_buckets:
-            marks = self._ranked((system, other), RankingPlan(draws=1))[0].marks
-            return self._mean(marks.right[system] - marks.right[other], marks, (-1.0, 1.0))
+            scores = self._ranked((system, other), RankingPlan(draws=1))[0].scores
+            return self._mean(scores.right[system] - scores.right[other], scores, (-1.0, 1.0))
         runs = {run.system: run for run in chosen_runs(self.store, self.benchmark, (), (self.phase.condition,))}
         card = self.store.card(self.benchmark)
         options = Options(seed=self.ranking.seed, draws=_INTERVAL_DRAWS)
@@ -158,11 +157,11 @@ class BoardMaker:
         answers; None without a score."""
         items = load_items(self.store, self.store.card(self.benchmark))
         if self._in_buckets:
-            marks = [board.marks for board in self._ranked((system,), RankingPlan(draws=1)) if board.items]
-            if not marks:
+            scores = [board.scores for board in self._ranked((system,), RankingPlan(draws=1)) if board.items]
+            if not scores:
                 return None
-            right, group = marks[0].right[system], marks[0].group
-            used, weights = np.unique(np.concatenate([one.item for one in marks])), _weights(marks)
+            right, group = scores[0].right[system], scores[0].group
+            used, weights = np.unique(np.concatenate([one.item for one in scores])), _weights(scores)
         else:
             ranked = self._leaderboard((system,))
             run = chosen_runs(self.store, self.benchmark, (system,), (self.phase.condition,))[0]
@@ -200,7 +199,7 @@ class BoardMaker:
         stability = {run.standing.name: run.standing.stability for run in board.runs}
         rows = []
         for row in board_rows(board):
-            mean = self._mean(board.marks.right[row["system"]], board.marks, (0.0, 1.0))
+            mean = self._mean(board.scores.right[row["system"]], board.scores, (0.0, 1.0))
             places = stability.get(row["system"])
             more = {"low": mean.ci_low, "high": mean.ci_high, "chances": None if places is None else [*places.chances]}
             rows.append(row | more)
@@ -211,33 +210,33 @@ class BoardMaker:
             "buckets": list(standings.buckets),
             "shares": True,
             "percent": True,
-            "chance": self._chance(board.marks) if board.items else None,
+            "chance": self._chance(board.scores) if board.items else None,
             "rule": standings.rule,
             "ties": standings.ties,
             "tie_orders": [asdict(order) for order in standings.tie_orders],
             "removals": [asdict(one) for one in standings.removals],
             "alpha": board.alpha,
-            "marked_by": board.judge,
+            "scored_by": board.judge,
             "left_out": board.left_out,
             "too_few_groups": list(board.powerless),
         }
         return MadeBoard(board.name, board.title, facts, tuple(rows))
 
-    def _chance(self, marks: Marks) -> float | None:
+    def _chance(self, scores: RankedScores) -> float | None:
         """The mean over the buckets of the chance level in each; None if a question has none."""
         known = {item.id: chance_of(item) for item in self.store.items(self.benchmark)}
         ids = load_items(self.store, self.store.card(self.benchmark)).ids
-        levels = [known[ids[place]] for place in marks.item.tolist()]
+        levels = [known[ids[place]] for place in scores.item.tolist()]
         if not levels or None in levels:
             return None
-        _, bucket, size = np.unique(marks.bucket, return_inverse=True, return_counts=True)
+        _, bucket, size = np.unique(scores.bucket, return_inverse=True, return_counts=True)
         return float(np.mean(np.bincount(bucket, weights=np.array(levels, dtype=float)) / size))
 
-    def _mean(self, right: NDArray[np.float64], marks: Any, bounds: tuple[float, float]) -> Estimate:
+    def _mean(self, right: NDArray[np.float64], scores: Any, bounds: tuple[float, float]) -> Estimate:
         """The mean over the buckets of the mean in each bucket, with its interval."""
-        n_buckets = int(marks.bucket.max(initial=-1)) + 1
+        n_buckets = int(scores.bucket.max(initial=-1)) + 1
         plan = Resampling(draws=_INTERVAL_DRAWS, seed=self.ranking.seed).within(*bounds)
-        return bucket_mean_interval(right, marks.bucket, marks.group.tolist(), n_buckets, plan)
+        return bucket_mean_interval(right, scores.bucket, scores.group.tolist(), n_buckets, plan)
 
     def _headline_board(self, systems: Sequence[str]) -> MadeBoard:
         ranked = self._leaderboard(systems)
@@ -253,7 +252,7 @@ class BoardMaker:
         facts = {
             "questions": ranked.items,
             "left_out": ranked.left_out,
-            "marked_by": ranked.scorer,
+            "scored_by": ranked.scorer,
             "metric": ranked.metric.name,
             "higher_is_better": ranked.metric.higher_is_better,
             "percent": ranked.metric.percent,
@@ -279,11 +278,11 @@ def _options_at(chance: float | None) -> int:
     return 2 if not chance else max(2, round(1 / chance))
 
 
-def _weights(marks: Sequence[Marks]) -> Floats:
+def _weights(scores: Sequence[RankedScores]) -> Floats:
     """The weight of each item in the mean over the buckets of each board: boards × items in use."""
-    places = np.unique(np.concatenate([one.item for one in marks]))
-    weights = np.zeros((len(marks), len(places)))
-    for row, one in zip(weights, marks, strict=True):
+    places = np.unique(np.concatenate([one.item for one in scores]))
+    weights = np.zeros((len(scores), len(places)))
+    for row, one in zip(weights, scores, strict=True):
         _, bucket, size = np.unique(one.bucket, return_inverse=True, return_counts=True)
         row[np.searchsorted(places, one.item)] = 1 / (len(size) * size[bucket])
     return weights

@@ -128,7 +128,7 @@ class SealedPart:
         rules: Any = {"condition": True, "budget": True, "counts": True, "gate": True, "results": {"rule"}}
         return self._keyed(phase, self.settings.phase(phase).model_dump(mode="json", include=rules))
 
-    def marking_hash(self, phase: str) -> str:
+    def scoring_hash(self, phase: str) -> str:
         """A keyed hash of what the figures of a phase depend on besides code and judge: questions, references,
         condition, budget, the rule by which results are shown, and the names of baselines."""
         baselines = sorted(baseline.name for baseline in self.settings.baselines if phase in baseline.answers)

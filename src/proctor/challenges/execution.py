@@ -275,7 +275,7 @@ def _trial_report(
     lines += _resource_lines(phase.budget, box, answers)
     if score is not None:
         metric = next((one for one in benchmark.metrics if one.name == benchmark.headline), core.ACCURACY)
-        lines.append(f"{metric.label}: {core.value(metric, score)} of {core.count_of(len(scores), 'marked answer')}")
+        lines.append(f"{metric.label}: {core.value(metric, score)} of {core.count_of(len(scores), 'scored answer')}")
     lines += [f"error: {name}, {core.count_of(times, 'time')}" for name, times in box.errors.items()]
     lines += [problem] if problem else []
     if failed:

@@ -94,7 +94,7 @@ def new_challenge(folder: Path, plan: NewChallenge) -> dict[str, int]:
     benchmark = load(plan.benchmark, plan.data, plan.media, track=plan.track)
     blank = next((item.id for item in benchmark.items if item.reference is None), None)
     if blank is not None:
-        raise InputError(plan.data, f"question {blank}", found="no reference", expected="one: a challenge marks")
+        raise InputError(plan.data, f"question {blank}", found="no reference", expected="one: a challenge scores")
     dealt = plan.dealt({item.group for item in benchmark.items})
     counts, phases = {}, []
     with whole_folder(folder) as half:
@@ -155,14 +155,14 @@ def write_public_questions(folder: Path, phase: str) -> tuple[str, int]:
         )
     place = rules.questions or f"public/{phase}"
     sealed, reader = SealedPart(folder, settings), reader_of(settings.benchmark, settings.track)
-    marked = sealed.benchmark(phase)
+    scored = sealed.benchmark(phase)
     with whole_folder(folder / place) as half:
-        ids = {item.id for item in marked.items}
+        ids = {item.id for item in scored.items}
         reader.write_questions(folder / rules.sealed, half, ids, references=False)
         given = load(settings.benchmark, half, folder / (rules.media or rules.sealed), track=settings.track)
-        if problems := list(handed_out_problems(marked, given)):
+        if problems := list(handed_out_problems(scored, given)):
             raise ProblemsError(folder / place, problems)
-    return place, len(marked.items)
+    return place, len(scored.items)
 
 
 def _copy_media(library: MediaLibrary, sources: Collection[str], out: Path) -> None:
@@ -234,30 +234,30 @@ def _described(sealed: SealedPart, phase: Phase) -> str:
 
 
 def _phase_problems(sealed: SealedPart, phase: Phase) -> Iterator[str]:
-    marked = sealed.benchmark(phase.name)
-    yield from _named([item.id for item in marked.items if item.reference is None], "no reference", "one to mark by")
+    scored = sealed.benchmark(phase.name)
+    yield from _named([item.id for item in scored.items if item.reference is None], "no reference", "one to score by")
     if CONDITIONS.get(phase.condition).sees:
-        yield from _named(MediaLibrary(marked.media_root).missing(marked.items), "no file of this name", "its media")
-    free = sum(item.answer.kind == "free_text" for item in marked.items)
+        yield from _named(MediaLibrary(scored.media_root).missing(scored.items), "no file of this name", "its media")
+    free = sum(item.answer.kind == "free_text" for item in scored.items)
     if free and sealed.settings.judge is None and reader_or_default(sealed.settings.benchmark).rubric_judge:
         yield f"found {count_of(free, 'question')} in free text and no judge, expected one with its models (judge: …)"
     if phase.hidden:
         given = sealed.handed_out(phase.name)
-        yield from _not_exposed(sealed.folder, phase, marked) if given is None else handed_out_problems(marked, given)
+        yield from _not_exposed(sealed.folder, phase, scored) if given is None else handed_out_problems(scored, given)
     yield from _baselines(sealed, phase)
 
 
-def handed_out_problems(marked: Benchmark, given: Benchmark) -> Iterator[str]:
+def handed_out_problems(scored: Benchmark, given: Benchmark) -> Iterator[str]:
     """The differences between the questions that participants have and those that are scored, and references among
     the former."""
-    scored, public = {item.id: item for item in marked.items}, {item.id: item for item in given.items}
-    yield from _named(sorted(scored.keys() - public.keys()), "it not handed out", "each question that is marked")
-    yield from _named(sorted(public.keys() - scored.keys()), "it handed out alone", "each question that is marked")
-    both = sorted(scored.keys() & public.keys())
+    secret, public = {item.id: item for item in scored.items}, {item.id: item for item in given.items}
+    yield from _named(sorted(secret.keys() - public.keys()), "it not handed out", "each question that is scored")
+    yield from _named(sorted(public.keys() - secret.keys()), "it handed out alone", "each question that is scored")
+    both = sorted(secret.keys() & public.keys())
     revealed = [name for name in both if public[name].reference is not None]
     yield from _named(revealed, "its reference handed out", "none")
-    different = [name for name in both if _visible(scored[name]) != _visible(public[name])]
-    yield from _named(different, "other words, options, format or media handed out", "the same as are marked")
+    different = [name for name in both if _visible(secret[name]) != _visible(public[name])]
+    yield from _named(different, "other words, options, format or media handed out", "the same as are scored")
 
 
 def _visible(item: Item) -> tuple[object, ...]:
@@ -265,13 +265,13 @@ def _visible(item: Item) -> tuple[object, ...]:
     return item.question, item.options, item.answer.kind, item.media, item.group
 
 
-def _not_exposed(folder: Path, phase: Phase, marked: Benchmark) -> Iterator[str]:
+def _not_exposed(folder: Path, phase: Phase, scored: Benchmark) -> Iterator[str]:
     """The hidden media and questions of a phase without public questions that are in the public part."""
     public: dict[int, list[Path]] = {}
     for file in (folder / "public").rglob("*"):
         if file.is_file() and file.stat().st_size:
             public.setdefault(file.stat().st_size, []).append(file)
-    media, ids = folder / phase.media if phase.media else None, [item.id.encode() for item in marked.items]
+    media, ids = folder / phase.media if phase.media else None, [item.id.encode() for item in scored.items]
     for hidden in sorted(path for path in (folder / phase.sealed).rglob("*") if path.is_file()):
         for file in public.get(hidden.stat().st_size, []):
             if file_hash(file) == file_hash(hidden) and _reveals(hidden, media, ids):

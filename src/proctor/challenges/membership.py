@@ -2,7 +2,10 @@
 
 Submissions stay with their team. For quotas they also count for everybody who was a member: a member who leaves
 takes them along into the next team, where they stay counted after the next leaving, too. So nobody gains a submission
-by changing teams (decision 0092).
+by changing teams.
+
+Other platforms let nobody leave (Codabench, AIcrowd, EvalAI), and people are stuck. A quota of each person would multiply
+a team's by its size.
 """
 
 from __future__ import annotations

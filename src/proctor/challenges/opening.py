@@ -15,14 +15,14 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from proctor.api import results
+from proctor.challenges.board_pages import passed_gate, visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.execution import ONE_AT_A_TIME, boxed_system, plan_phase
 from proctor.challenges.folder import check_challenge
-from proctor.challenges.marking import scorer_fingerprint
-from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import results as figures
 from proctor.challenges.schema import scorers, submissions
+from proctor.challenges.scoring import scorer_fingerprint
 from proctor.challenges.settings import CHALLENGE_FILE, Phase
 from proctor.challenges.states import PhaseState, opening_of, phase_state, set_phase
 from proctor.challenges.teams import all_teams
@@ -75,7 +75,7 @@ def open_phase(
     key = write_public_key(challenge.sealed)
     checks.append(f"receipts are signed with the key {key}")
     if stale := _scored_otherwise(challenge):
-        checks.append(f"{stale} marked otherwise than now: workers wait for proctor challenge rerun")
+        checks.append(f"{stale} scored otherwise than now: workers wait for proctor challenge rerun")
     commitment = challenge.sealed.commitment(phase)
     _set(challenge, one, PhaseState.OPEN, checks, commitment=commitment)
     return (*checks, f"commitment {commitment}")
@@ -103,8 +103,8 @@ def _scored_otherwise(challenge: Challenge) -> str:
     with challenge.reading() as connection:
         newest = select(scorers.c.fingerprint).order_by(scorers.c.version.desc()).limit(1)
         known = connection.execute(newest).scalar()
-        marked = connection.execute(select(func.count(figures.c.submission.distinct()))).scalar_one()
-    return count_of(marked, "submission") if marked and known != scorer_fingerprint(challenge.sealed) else ""
+        scored = connection.execute(select(func.count(figures.c.submission.distinct()))).scalar_one()
+    return count_of(scored, "submission") if scored and known != scorer_fingerprint(challenge.sealed) else ""
 
 
 def close_phase(challenge: Challenge, phase: str) -> None:

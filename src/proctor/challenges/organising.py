@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
+from proctor.challenges.board_pages import passed_gate
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import (
     describe,
@@ -22,7 +23,6 @@ from proctor.challenges.descriptions import (
     rule_on_description,
 )
 from proctor.challenges.membership import members_of, new_join_secret, place_member, remove_member
-from proctor.challenges.publishing import passed_gate
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.states import SubmissionState

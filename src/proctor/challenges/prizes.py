@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from proctor.challenges.awards import Contender, announced_teams, prize_shares
+from proctor.challenges.board_pages import Visitor, visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import described, description_fault
-from proctor.challenges.publishing import Visitor, visible_boards
 from proctor.challenges.settings import CHALLENGE_FILE, Phase, Prizes
 from proctor.core import InputError, Table, one_of, plain_table
 

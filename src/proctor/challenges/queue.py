@@ -37,7 +37,7 @@ _HELD = (_S.LEASED, _S.RUNNING, _S.SCORING)
 
 @dataclass(frozen=True)
 class Leased:
-    """A submission that a worker has leased. `marking` says that all its answers are there and only have to be
+    """A submission that a worker has leased. `scoring` says that all its answers are there and only have to be
     scored."""
 
     submission: int
@@ -52,7 +52,7 @@ class Leased:
     seed: int
     worker: str
     fence: int
-    marking: bool
+    scoring: bool
 
     @property
     def system(self) -> str:
@@ -99,8 +99,8 @@ def claim(
 def _leased(connection: Connection, row: RowMapping) -> Leased:
     name = connection.execute(select(teams.c.name).where(teams.c.id == row["team"])).scalar_one()
     kept = ("team", "phase", "number", "kind", "upload", "suffix", "image_digest", "seed", "worker", "fence")
-    marking = row["state"] == _S.SCORING.value
-    return Leased(row["id"], team_name=name, marking=marking, **{field: row[field] for field in kept})
+    scoring = row["state"] == _S.SCORING.value
+    return Leased(row["id"], team_name=name, scoring=scoring, **{field: row[field] for field in kept})
 
 
 def beat(

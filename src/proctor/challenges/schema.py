@@ -151,7 +151,7 @@ scorers = sa.Table(
     metadata,
     sa.Column("version", sa.Integer, primary_key=True),
     time_column("at"),
-    sa.Column("fingerprint", sa.String(64), nullable=False),  # of the code, judge and references that mark
+    sa.Column("fingerprint", sa.String(64), nullable=False),  # of the code, judge and references that score
     sa.Column("why", sa.Text, nullable=False),
 )
 

@@ -14,14 +14,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from proctor.challenges.board_pages import publish
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import mark, scorer_fingerprint
-from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
+from proctor.challenges.scoring import score_submission, scorer_fingerprint
 from proctor.core import ProctorError, error_line
 
-MARKING_S = 6 * 3600.0
+SCORING_S = 6 * 3600.0
 """The time limit for scoring one submission; a longer one is a fault of the scorer."""
 
 _TRIES = 2
@@ -29,11 +29,11 @@ _POLL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Marking:
+class Scoring:
     """The functions that score a submission, publish the boards of a phase, and give the fingerprint of code, judge and
     references. They are functions of modules, since another process imports them."""
 
-    mark: Callable[[Challenge, Leased], Figures]
+    score: Callable[[Challenge, Leased], Figures]
     publish: Callable[[Challenge, str], None]
     fingerprint: Callable[[Challenge], str]
 
@@ -42,7 +42,7 @@ def _fingerprint(challenge: Challenge) -> str:
     return scorer_fingerprint(challenge.sealed)
 
 
-OWN = Marking(mark, publish, _fingerprint)
+OWN = Scoring(score_submission, publish, _fingerprint)
 """Proctor's own."""
 
 
@@ -54,8 +54,8 @@ class ScorerProcess:
     """A process that is started when it is needed. A request during which it dies is repeated once, in a new process.
     Close it, or the program waits for it."""
 
-    def __init__(self, folder: Path, store: str | None, marking: Marking = OWN, *, context: str = "spawn") -> None:
-        self._arguments = (folder, store, marking)
+    def __init__(self, folder: Path, store: str | None, scoring: Scoring = OWN, *, context: str = "spawn") -> None:
+        self._arguments = (folder, store, scoring)
         self._context = multiprocessing.get_context(context)
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection
@@ -66,9 +66,9 @@ class ScorerProcess:
         """The id of the process; None when there is none."""
         return None if self._process is None else self._process.pid
 
-    async def mark(self, leased: Leased) -> tuple[Figures, str]:
+    async def score(self, leased: Leased) -> tuple[Figures, str]:
         """The figures of a submission, and the fingerprint of the scorer. Raises `ScorerError`."""
-        figures, fingerprint = await self._request("mark", leased)
+        figures, fingerprint = await self._request("score", leased)
         return figures, fingerprint
 
     async def publish(self, phase: str) -> None:
@@ -111,9 +111,9 @@ class ScorerProcess:
         waited = 0.0
         while not pipe.poll(_POLL_S):
             waited += _POLL_S
-            if waited > MARKING_S:
+            if waited > SCORING_S:
                 self.close()
-                raise ScorerError(f"marking took longer than {MARKING_S / 3600:g} h")
+                raise ScorerError(f"scoring took longer than {SCORING_S / 3600:g} h")
             if not process.is_alive() and not pipe.poll():
                 raise EOFError
         try:
@@ -133,7 +133,7 @@ class ScorerProcess:
         return self._process, self._pipe
 
 
-def _serve(pipe: Connection, folder: Path, store: str | None, marking: Marking) -> None:
+def _serve(pipe: Connection, folder: Path, store: str | None, scoring: Scoring) -> None:
     """The process: replies to requests until its worker is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     challenge = Challenge.open(folder, "worker", store=store, create=False)
@@ -142,7 +142,7 @@ def _serve(pipe: Connection, folder: Path, store: str | None, marking: Marking) 
             action, argument = pipe.recv()
         except EOFError:
             return
-        pipe.send(_perform(challenge, marking, action, argument))
+        pipe.send(_perform(challenge, scoring, action, argument))
 
 
 def _end_with_parent() -> None:
@@ -151,15 +151,15 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _perform(challenge: Challenge, marking: Marking, action: str, argument: Any) -> tuple[bool, Any]:
+def _perform(challenge: Challenge, scoring: Scoring, action: str, argument: Any) -> tuple[bool, Any]:
     try:
         match action:
-            case "mark":
-                return True, (marking.mark(challenge, argument), marking.fingerprint(challenge))
+            case "score":
+                return True, (scoring.score(challenge, argument), scoring.fingerprint(challenge))
             case "publish":
-                marking.publish(challenge, argument)
+                scoring.publish(challenge, argument)
                 return True, None
             case _:
-                return True, marking.fingerprint(challenge)
+                return True, scoring.fingerprint(challenge)
     except Exception as error:  # noqa: BLE001 - the edge of a process: the reply names whatever failed in a judge
         return False, error_line(error)[:500]

@@ -21,9 +21,9 @@ from pathlib import Path
 from sqlalchemy import Connection, and_, or_, select
 
 from proctor.challenges.admission import Admission
+from proctor.challenges.board_pages import passed_gate
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import is_member
-from proctor.challenges.publishing import passed_gate
 from proctor.challenges.schema import submissions
 from proctor.challenges.settings import Kind, Phase, size_of
 from proctor.challenges.states import SubmissionState

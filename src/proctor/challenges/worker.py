@@ -26,10 +26,10 @@ from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.descriptions import DESCRIBED, RULED
 from proctor.challenges.execution import ALL_GPUS, EndedError, StoppedError, run_submission
-from proctor.challenges.marking import ScorerChangedError, keep_result, known_scorer, rerun_all
 from proctor.challenges.queue import KINDS, LEASE_S, Leased, advance, beat, claim, expire, give_back, held_by
 from proctor.challenges.schema import boards, events, results, submissions
 from proctor.challenges.scorer import ScorerError, ScorerProcess
+from proctor.challenges.scoring import ScorerChangedError, keep_result, known_scorer, rerun_all
 from proctor.challenges.settings import Kind
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import StaleError
@@ -133,9 +133,9 @@ class Worker:
 
     async def _steps(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
         try:
-            if not leased.marking:
+            if not leased.scoring:
                 await self._collect_answers(leased, stop, pulse)
-            figures, fingerprint = await self.scorer.mark(leased)
+            figures, fingerprint = await self.scorer.score(leased)
             clock = self.challenge.clock
             await self._write(
                 lambda connection: keep_result(connection, leased, figures, fingerprint, clock(connection))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from proctor.audits.items import ItemAudit, ModelReplies
     from proctor.core import Item, VideoClip
-    from proctor.runs import GivenAnswer, ItemHistory
+    from proctor.results import GivenAnswer, ItemHistory
 
 
 def fetch(
@@ -104,7 +104,7 @@ def show_item(
     """
     from proctor import api
     from proctor.reports import outside_line, records_table
-    from proctor.runs import composition, item_history, items_outside
+    from proctor.results import composition, item_history, items_outside
 
     opened = api.open_store(store, create=False)
     benchmark = named_in(opened, benchmark)
@@ -200,9 +200,9 @@ def _say_answer(given_answer: GivenAnswer, sent: Sequence[str] = ()) -> None:
     for score in given_answer.scores:
         label = f" ({score.label})" if score.label else ""
         say(f"  {score.metric} {score.value:g}{label} by {score.scorer}")
-    for vote in given_answer.votes:
-        flags = f" flagged: {', '.join(vote.flags)}" if vote.flags else ""
-        say(f"  {vote.judge} replied{flags}: {_value(vote.reply)}")
+    for judgement in given_answer.judgements:
+        flags = f" flagged: {', '.join(judgement.flags)}" if judgement.flags else ""
+        say(f"  {judgement.judge} replied{flags}: {_value(judgement.reply)}")
 
 
 def _prompt(benchmark: str, item: Item) -> list[str]:
@@ -280,7 +280,7 @@ def audit_items(
     from proctor.audits.items import to_json
     from proctor.metrics.text import default_encoder
     from proctor.reports import audit_section
-    from proctor.runs import flag_guessable, items_to_audit
+    from proctor.results import items_to_audit
 
     if model and store is None:
         raise UsageError("--model keeps its replies in a store. Give one: --store FILE")
@@ -297,7 +297,7 @@ def audit_items(
         audit = compute(items, seed=seed, draws=draws, encode=encode, models=replies)
     if store is not None:
         opened = api.open_store(store, create=False)
-        flagged = flag_guessable(opened, benchmark, audit)
+        flagged = api.flag_guessable(opened, benchmark, audit)
         note(f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable")
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
@@ -312,9 +312,9 @@ def _option_auditors(
 ) -> list[ModelReplies]:
     """The replies of models about options, with a progress bar; a note says what they cost."""
     from proctor import api
-    from proctor.runs import PaidVotes
+    from proctor.runs import PaidJudgements
 
-    paid = PaidVotes(api.open_store(store, create=False))
+    paid = PaidJudgements(api.open_store(store, create=False))
     with show_steps("asking about options", 1) as progress:
         found = asyncio.run(api.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
     note(*spent(paid))

@@ -98,7 +98,7 @@ def verify(
     told = ["Signed by this challenge, and unchanged."]
     if published is not None:
         verify_commitment(found, published)
-        told.append("Questions, references and rules are those that it was marked by.")
+        told.append("Questions, references and rules are those that it was scored by.")
     lines = [f"{name}: {value}" for name, value in found.lines().items()]
     shown = (*told, *lines)
     show_plugin_report(PluginReport(found.model_dump(mode="json"), shown), output)

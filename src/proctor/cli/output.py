@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from proctor.judges.dimensions import SearchProgress
     from proctor.reports import Block
-    from proctor.runs import JudgeTally, PaidVotes, Store, Tally
+    from proctor.runs import JudgeTally, PaidJudgements, Store, Tally
 
 T = TypeVar("T")
 
@@ -225,12 +225,12 @@ def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
 
 
 @contextmanager
-def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally], None]]:
+def show_judging(total: int, paid: PaidJudgements) -> Iterator[Callable[[JudgeTally], None]]:
     """A progress bar of a judge, with the cost of new judgements."""
     with _line("judging", total) as line:
 
         def update(tally: JudgeTally) -> None:
-            parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
+            parts = [f"{tally.scored} scored", f"{tally.unscored} without a verdict"]
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
             parts += spent(paid)
             line.update(tally.done, tally.total, ", ".join(parts))
@@ -239,7 +239,7 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
 
 
 @contextmanager
-def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgress], None]]:
+def show_trials(total: int, paid: PaidJudgements) -> Iterator[Callable[[SearchProgress], None]]:
     """A progress bar of the search for few-shot examples, with the cost of new judgements."""
     with _line("trying", total) as line:
 
@@ -256,7 +256,7 @@ def cost_of(usage: Usage) -> str:
     return "cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
-def spent(paid: PaidVotes) -> list[str]:
+def spent(paid: PaidJudgements) -> list[str]:
     """What new judgements cost, and calls that gave none; empty if nothing was paid."""
     lost = f" and {count_of(paid.lost, 'call')} without one" if paid.lost else ""
     return [f"{count_of(paid.count, 'new judgement')}{lost}, {cost_of(paid.usage)}"] if paid.count or lost else []

@@ -42,7 +42,7 @@ def report(
     Example: proctor report rexsonovqa --store runs.db --media videos --out report.html
     """
     from proctor import api
-    from proctor.runs import pseudonyms_of
+    from proctor.results import pseudonyms_of
 
     opened, names = api.open_store(store, create=False), dict[str, str]()
     benchmark = named_in(opened, benchmark)
@@ -162,7 +162,7 @@ def pool(
     Example: proctor pool berlin.json oxford.json
     """
     from proctor.reports import p_words
-    from proctor.runs import pool_sums
+    from proctor.results import pool_sums
     from proctor.stats import Resampling
 
     with at_work("computing intervals"):

@@ -40,7 +40,8 @@ from proctor.core import Option, UsageError, count_of, plain_table, shell_word, 
 if TYPE_CHECKING:
     from proctor.api import DrawnTable
     from proctor.core import Table
-    from proctor.runs import Board, Results, Store
+    from proctor.results import Board, Results
+    from proctor.runs import Store
 
 
 class TablesFormat(StrEnum):
@@ -169,9 +170,12 @@ def _result_notes(found: Results, output: OutputFormat) -> None:
 
 def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
     from proctor.reports import records_table
-    from proctor.runs import flagged_votes
+    from proctor.results import flagged_judgements
 
-    found = [vote.to_json() for vote in flagged_votes(store, benchmark, chosen["systems"], chosen["conditions"])]
+    found = [
+        judgement.to_json()
+        for judgement in flagged_judgements(store, benchmark, chosen["systems"], chosen["conditions"])
+    ]
     names = ("system", "condition", "item", "judge", "flags", "reply", "text")
     shown = ({"flags": ", ".join(row["flags"]), "reply": json.dumps(row["reply"], ensure_ascii=False)} for row in found)
     cells = [{name: str((row | own)[name]) for name in names} for row, own in zip(found, shown, strict=True)]
@@ -307,7 +311,7 @@ def rank(
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
     from proctor import api
-    from proctor.runs import board_json, board_rows, lead_rows, public_copy
+    from proctor.results import board_json, board_rows, lead_rows, public_copy
     from proctor.stats import Resampling
 
     opened = api.open_store(store, create=False)
@@ -410,7 +414,7 @@ def analyze(
     """
     from proctor import api
     from proctor.reports import analysis_tables, board_notes
-    from proctor.runs import public_copy
+    from proctor.results import public_copy
 
     if output is OutputFormat.CSV and out is None:
         raise UsageError("Several tables don't fit one CSV. Give a folder for them: --out FOLDER")

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor.audits import AuditReport, MetricRanking, PowerTable
-    from proctor.runs import JudgeAgreement
+    from proctor.results import JudgeAgreement
 
-UNMARKED_EXIT = 3
+UNSCORED_EXIT = 3
 
 
 def score(
@@ -85,7 +85,7 @@ def score(
 
     if predictions is not None:
         if options["model"] or options["judge"]:
-            raise UsageError("A file of predictions is marked by code. Leave --model and --judge out.")
+            raise UsageError("A file of predictions is scored by code. Leave --model and --judge out.")
         how = options["options"]
         show_plugin_report(
             api.score_predictions(benchmark, predictions, references, options=how, draws=draws, seed=seed), output
@@ -130,23 +130,23 @@ def _tell_metrics(store: str, told: dict[str, int], there: dict[str, int], outpu
 
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    """Print the result; exit with `UNMARKED_EXIT` if answers have no score yet."""
+    """Print the result; exit with `UNSCORED_EXIT` if answers have no score yet."""
     tally, paid = scored.tally, scorer.paid
     if tally is None:
         raise ValueError("a judge without a tally")
     _tell_dimensions(scorer, scored, output) if scorer.dimensions else _tell_judge(scorer, scored, drawn, output)
     for line in spent(paid) if output is not OutputFormat.JSON else ():
         say(line)
-    left = tally.left if scorer.options["limit"] is None else tally.unmarked + tally.awaiting
+    left = tally.left if scorer.options["limit"] is None else tally.unscored + tally.awaiting
     if left:
         lack = "judgement" if tally.awaiting == left else "verdict"
         if scorer.dimensions:  # an ensemble's score may stand without one of its members
             lack = "member's score" if tally.awaiting == left else "score"
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
-        lasting = 0 < tally.unmarked == tally.rejected and not tally.awaiting
+        lasting = 0 < tally.unscored == tally.rejected and not tally.awaiting
         way = "the server rejects the same requests again: change the judge or its settings" if lasting else ""
         note(f"{count_of(left, 'answer')} without a {lack} ({reason}): {way or 'run the same command again'}.")
-        raise typer.Exit(UNMARKED_EXIT)
+        raise typer.Exit(UNSCORED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if scorer.dimensions else "results"
         note(
@@ -155,13 +155,13 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
 
 
 def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
-    from proctor.runs import rating_summary
+    from proctor.results import rating_summary
 
     store, tally, paid = scorer.where.store, scored.tally, scorer.paid
     rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, scorer.scorer.name)
     if output is OutputFormat.JSON and tally is not None:
-        counts = {"scored": tally.marked, "without_a_score": tally.unmarked, "left": tally.left}
-        cost = {"new_votes": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
+        counts = {"scored": tally.scored, "without_a_score": tally.unscored, "left": tally.left}
+        cost = {"new_judgements": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
         said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
         print_json({"judge": scorer.scorer.name, "store": store.shown, **counts, **cost, **said})
         return
@@ -182,22 +182,25 @@ def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputForma
 
 
 def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    from proctor.runs import flagged_votes
+    from proctor.results import flagged_judgements
 
     where, tally, paid = scorer.where, scored.tally, scorer.paid
     agreement, systems = _agreement(scorer, *drawn), {run.system for run in scorer.runs}
-    flagged = flagged_votes(where.store, where.benchmark, where.systems, where.conditions)
-    flagged = [vote for vote in flagged if vote.system in systems]
+    flagged = flagged_judgements(where.store, where.benchmark, where.systems, where.conditions)
+    flagged = [judgement for judgement in flagged if judgement.system in systems]
     if tally is None:
         return
     if output is OutputFormat.JSON:
-        counts = {"answers": tally.total, "marked": tally.marked, "unresolved": tally.unresolved}
-        counts |= {"unmarked": tally.total - tally.marked - tally.unresolved, "left": tally.left}
-        cost = {"new_votes": paid.count, "usage": paid.usage.model_dump(mode="json")}
-        said = {"agreement": agreement and agreement.to_json(), "flagged": [vote.to_json() for vote in flagged]}
+        counts = {"answers": tally.total, "scored": tally.scored, "unresolved": tally.unresolved}
+        counts |= {"unscored": tally.total - tally.scored - tally.unresolved, "left": tally.left}
+        cost = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
+        said = {
+            "agreement": agreement and agreement.to_json(),
+            "flagged": [judgement.to_json() for judgement in flagged],
+        }
         print_json({"judge": scorer.scorer.name, **counts, **cost, **said})
         return
-    say(f"{count_of(tally.marked, 'answer')} marked by {scorer.scorer.name} in {where.store.shown}")
+    say(f"{count_of(tally.scored, 'answer')} scored by {scorer.scorer.name} in {where.store.shown}")
     if tally.unresolved:
         say(
             f"{count_of(tally.unresolved, 'answer')} unresolved (no majority among its judges: neither right nor wrong)"
@@ -214,7 +217,7 @@ def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], 
 def _agreement(scorer: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
     """The agreement of the judges of a panel; None for a single judge."""
     from proctor.judges import Panel
-    from proctor.runs import judge_agreement
+    from proctor.results import judge_agreement
 
     if not isinstance(scorer.scorer, Panel) or len(scorer.scorer.judges) < 2:
         return None
@@ -347,8 +350,8 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
     note(
         *(
             line
-            for paid_votes in {id(paid_votes): paid_votes for paid_votes in paid}.values()
-            for line in spent(paid_votes)
+            for paid_judgements in {id(paid_judgements): paid_judgements for paid_judgements in paid}.values()
+            for line in spent(paid_judgements)
         )
     )
 
@@ -429,7 +432,7 @@ def _refuse_report(out: Path | None, read: Sequence[Path]) -> None:
 
 def _write_report(found: AuditReport, out: Path, images: Path | None, of: Any) -> None:
     from proctor.reports import AuditSource, asked, write_audit_report
-    from proctor.runs import judgements_behind
+    from proctor.results import judgements_behind
 
     if isinstance(of, Path):
         source = AuditSource(f"Metrics and the ratings of {of.name}", found)

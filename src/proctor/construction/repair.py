@@ -11,7 +11,7 @@ import numpy as np
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
 from proctor.construction.distractors import Bounds, OptionCosts, Texts, alike, looks_right, read_texts, right_answer
-from proctor.construction.exchange import Blocks, Exchange, Floats, exchange
+from proctor.construction.option_exchange import Blocks, Exchange, Floats, exchange
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder

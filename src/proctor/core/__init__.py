@@ -19,12 +19,7 @@ if TYPE_CHECKING:
         check_score,
         scored,
     )
-    from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
-    from proctor.core.child_process import ChildEndedError, ChildProcess, limit_resources
-    from proctor.core.clock import Stopwatch, aside, rebook
-    from proctor.core.code_identity import code_hash
-    from proctor.core.criteria import Criterion, read_criteria, share_of_points
-    from proctor.core.drafts import (
+    from proctor.core.atomic_files import (
         PAGES,
         is_database,
         output_file,
@@ -33,6 +28,20 @@ if TYPE_CHECKING:
         whole_file,
         whole_folder,
         write_whole,
+    )
+    from proctor.core.clock import Stopwatch, aside, rebook
+    from proctor.core.code_identity import code_hash
+    from proctor.core.criteria import Criterion, read_criteria, share_of_points
+    from proctor.core.csv_files import (
+        Arrays,
+        TableFault,
+        TableRow,
+        cell_number,
+        read_arrays,
+        read_safe_cell,
+        read_table,
+        safe_cell,
+        write_arrays,
     )
     from proctor.core.errors import (
         ConfigurationError,
@@ -83,14 +92,28 @@ if TYPE_CHECKING:
         first_fault,
         table_findings,
     )
-    from proctor.core.functions import (
-        PlainFunction,
-        contained,
-        instance_in_file,
-        is_file_address,
-        needed_parameters,
-        object_in_file,
-        unloadable,
+    from proctor.core.formatting import (
+        DASH,
+        clean,
+        count_of,
+        difference,
+        dollars,
+        interval,
+        number,
+        number_interval,
+        one_of,
+        p_value,
+        percent,
+        plain_name,
+        points,
+        rank_range,
+        seconds,
+        shell_word,
+        shorten,
+        signed,
+        store_word,
+        thousands,
+        value,
     )
     from proctor.core.hashes import content_hash, fingerprint, generator
     from proctor.core.item import (
@@ -157,8 +180,10 @@ if TYPE_CHECKING:
         reader_of_paths,
         reader_or_default,
     )
+    from proctor.core.sandbox import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
-    from proctor.core.sheets import (
+    from proctor.core.sources import DataSource, Download, read_source
+    from proctor.core.spreadsheets import (
         SHEET_SUFFIXES,
         Sheet,
         SheetRow,
@@ -169,45 +194,20 @@ if TYPE_CHECKING:
         plain_column,
         read_sheet,
     )
-    from proctor.core.sources import DataSource, Download, read_source
-    from proctor.core.tables import (
-        Arrays,
-        TableFault,
-        TableRow,
-        cell_number,
-        read_arrays,
-        read_safe_cell,
-        read_table,
-        safe_cell,
-        write_arrays,
-    )
+    from proctor.core.table import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.tokenizer import Units, tokens
+    from proctor.core.user_functions import (
+        PlainFunction,
+        contained,
+        instance_in_file,
+        is_file_address,
+        needed_parameters,
+        object_in_file,
+        unloadable,
+    )
     from proctor.core.validation import FrozenModel, kept_text, unfit
     from proctor.core.vocabulary import HEADS, head, heads
-    from proctor.core.words import (
-        DASH,
-        clean,
-        count_of,
-        difference,
-        dollars,
-        interval,
-        number,
-        number_interval,
-        one_of,
-        p_value,
-        percent,
-        plain_name,
-        points,
-        rank_range,
-        seconds,
-        shell_word,
-        shorten,
-        signed,
-        store_word,
-        thousands,
-        value,
-    )
     from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)

@@ -2,7 +2,7 @@
 
 Benchmarks, recorded answers, answers, scores and settings of functions and classes alike. An error names the package or
 the file, the place, what was found, and what was expected. Proctor's own scorers are exempt where they may do more than
-others: a panel also stores the votes of its judges.
+others: a panel also stores the judgements of its judges.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from proctor.core.errors import (
 )
 from proctor.core.field_problems import first_problem
 from proctor.core.formats import AnswerFormat
-from proctor.core.functions import contained
+from proctor.core.formatting import one_of
 from proctor.core.item import Item
 from proctor.core.metric import HUMAN, Metric
 from proctor.core.protocols import Benchmark, RecordedAnswers, Scorer, System, View
 from proctor.core.records import Answer, Score
 from proctor.core.registry import origin_of, package_of
-from proctor.core.words import one_of
+from proctor.core.user_functions import contained
 
 CODE = "code"
 """The name of Proctor's own scorers without a model."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from proctor.core.words import one_of
+from proctor.core.formatting import one_of
 
 
 class FieldProblem(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from proctor.core.blocks import Table
+from proctor.core.csv_files import TableFault
 from proctor.core.errors import InputError
+from proctor.core.formatting import count_of, thousands
 from proctor.core.registry import PluginReport
-from proctor.core.tables import TableFault
-from proctor.core.words import count_of, thousands
+from proctor.core.table import Table
 
 _SHOWN = 3
 

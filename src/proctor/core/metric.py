@@ -43,7 +43,7 @@ class Metric:
         """The worst possible value, which wrong answers get."""
         return self.low if self.higher_is_better else self.high
 
-    def marks(self, kind: str, language: object = None) -> bool:
+    def scores(self, kind: str, language: object = None) -> bool:
         """Whether the metric applies to answers of this format, to items in this language."""
         return (not self.formats or kind in self.formats) and (
             not self.languages or language is None or language in self.languages

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core.errors import InputError, ProctorError
 from proctor.core.files import read_json, read_model
+from proctor.core.formatting import count_of
 from proctor.core.protocols import Benchmark, BenchmarkReader
 from proctor.core.registry import BENCHMARKS, PluginReport, reader_of, reader_of_paths
-from proctor.core.words import count_of
 
 ABOUT = "about.json"
 VIDEOS = "videos"

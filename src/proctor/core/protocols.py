@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from pydantic import JsonValue
 
 from proctor.core.errors import InputError
+from proctor.core.formatting import count_of
 from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme, VerifiedFigure
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
 from proctor.core.sources import DataSource, read_source
-from proctor.core.words import count_of
 
 if TYPE_CHECKING:
     from proctor.core.registry import PluginReport
@@ -116,7 +116,7 @@ class JudgementCache(Protocol):
     def get(self, key: str) -> Judgement | None:
         """The judgement with this key, or None."""
 
-    def put(self, vote: Judgement) -> None:
+    def put(self, judgement: Judgement) -> None:
         """Store a judgement; it is on disk on return. Existing keys are not overwritten."""
 
 
@@ -222,12 +222,12 @@ class RecordedAnswers:
     and `repeated` the items with the same answer in several records, of which one was taken.
 
     >>> from proctor.core import Answer
-    >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
+    >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).judgements
     ()
     """
 
     answers: tuple[Answer, ...]
-    votes: tuple[Judgement, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     scores: tuple[Score, ...] = ()
     settings: dict[str, JsonValue] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -285,7 +285,7 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
     "ratings": ("read_ratings", "read_scores"),
     "submission_formats": ("write_submission",),
     "score_formats": ("write_scores",),
-    "prediction_weights": ("mark_predictions",),
+    "prediction_weights": ("prediction_report",),
     "corrections": ("figures",),
     "protocols": ("official_summary",),
     "audit_figures": ("official_audit",),
@@ -324,7 +324,7 @@ class BenchmarkReader(ABC):
     score_formats: tuple[str, ...] = ()
     """The formats that `write_scores` writes."""
     prediction_weights: Mapping[str, float] = MappingProxyType({})
-    """The default weights of the overall score, if predictions can be scored from two files (`mark_predictions`)."""
+    """The default weights of the overall score, if predictions can be scored from two files (`prediction_report`)."""
     corrections: tuple[str, ...] = ()
     """The corrections to the official program's summary (`figures`), in sentences."""
     protocols: tuple[str, ...] = ()
@@ -428,12 +428,12 @@ class BenchmarkReader(ABC):
     def write_scores(
         self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
     ) -> int:
-        """Write a scorer's scores (`proctor.runs.ScoredAnswer`) and return the number of rows; a template determines
+        """Write a scorer's scores (`proctor.results.ScoredAnswer`) and return the number of rows; a template determines
         rows and order. Raises `InputError` for a missing score unless `allow_missing`, and if the file can't be
         written."""
         raise NotImplementedError(self._without("score_formats"))
 
-    def mark_predictions(
+    def prediction_report(
         self,
         predictions: Path,
         references: Path,

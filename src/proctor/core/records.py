@@ -123,7 +123,7 @@ class Answer(FrozenModel):
 
 
 class Score(FrozenModel):
-    """The score of an answer by a metric and a scorer. `label` is the level in words; `vote_key` is the key of the
+    """The score of an answer by a metric and a scorer. `label` is the level in words; `judgement_key` is the key of the
     judgement on which it is based.
 
     >>> Score(item_id="q1", metric="accuracy", value=1.0, label="right").scorer
@@ -135,7 +135,7 @@ class Score(FrozenModel):
     value: float
     scorer: str = "code"
     label: KeptText = ""
-    vote_key: str = ""
+    judgement_key: str = ""
 
 
 class Judgement(FrozenModel):

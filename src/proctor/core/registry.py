@@ -17,11 +17,11 @@ from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
-from proctor.core.blocks import Table
 from proctor.core.errors import InputError, ProctorError, UsageError, error_at
+from proctor.core.formatting import one_of
 from proctor.core.protocols import Benchmark, BenchmarkReader
-from proctor.core.sheets import SHEET_SUFFIXES
-from proctor.core.words import one_of
+from proctor.core.spreadsheets import SHEET_SUFFIXES
+from proctor.core.table import Table
 
 T = TypeVar("T")
 M = TypeVar("M")

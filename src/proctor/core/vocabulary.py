@@ -5,7 +5,7 @@ Programs get the keys (JSON, CSV, pandas), people the heads. A figure that has n
 
 from __future__ import annotations
 
-from proctor.core.blocks import Column
+from proctor.core.table import Column
 
 HEADS = {
     "system": "System",

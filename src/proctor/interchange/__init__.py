@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from proctor.interchange.export_source import ORIGIN, ExportSource, Written, file_hash
     from proctor.interchange.formats import FORMATS, TABLE, ForeignFormat, is_export, recognised
     from proctor.interchange.recorded import read_reply
+    from proctor.interchange.recorded_results import results_of_recorded
     from proctor.interchange.tasks import LmmsTask, inspect_task
 else:
     export_lazily(__name__)
@@ -17,5 +18,5 @@ else:
 __all__ = [
     "DATASET_COLUMNS", "FORMATS", "ORIGIN", "TABLE", "Downloader", "ExportSource", "ForeignFormat", "LmmsTask",
     "RowForm", "Written", "content_sha256", "dataset_item", "dataset_row", "file_hash", "inspect_task", "is_archive",
-    "is_export", "read_reply", "recognised", "row_form", "unpack",
+    "is_export", "read_reply", "recognised", "results_of_recorded", "row_form", "unpack",
 ]  # fmt: skip

@@ -26,7 +26,8 @@ from proctor.interchange.export_source import (
     references_of,
     shown_text,
 )
-from proctor.runs import CODE, Result, Run
+from proctor.results import Result
+from proctor.runs import CODE, Run
 
 SCHEMA = "0.3.0"
 _SCHEMAS = Path(__file__).parent / "schemas"
@@ -158,7 +159,7 @@ class _SystemRecord:
             "groups": str(row.groups),
             "answered": str(row.answered),
             **{name: str(getattr(row, name)) for name in ("failed", "timed_out", "refused", "error", "missing")},
-            "not_scored": str(row.unresolved + row.unmarked),
+            "not_scored": str(row.unresolved + row.unscored),
             "policy": row.policy or "nothing is lacking",
             **{name: repr(value) for name in ("if_wrong", "if_excluded") if (value := getattr(row, name)) is not None},
         }
@@ -216,15 +217,15 @@ class _SystemRecord:
         known = {(row.condition, row.metric, row.scorer) for row in self.results}
         for run in self.runs:
             answers = self.source.store.answers(run)
-            for mark in self.source.store.score_rows(run):
-                answer = answers.get(mark.item_id)
-                if answer is None or answer.status is not Status.ANSWERED or mark.item_id not in items:
+            for score in self.source.store.score_rows(run):
+                answer = answers.get(score.item_id)
+                if answer is None or answer.status is not Status.ANSWERED or score.item_id not in items:
                     continue
-                if (run.condition, mark.metric, mark.scorer) in known:
-                    yield self._row(run, items[mark.item_id], answer, mark)
+                if (run.condition, score.metric, score.scorer) in known:
+                    yield self._row(run, items[score.item_id], answer, score)
 
-    def _row(self, run: Run, item: Item, answer: Answer, mark: Any) -> dict[str, Any]:
-        metric = self.source.card.metric(mark.metric)
+    def _row(self, run: Run, item: Item, answer: Answer, score: Any) -> dict[str, Any]:
+        metric = self.source.card.metric(score.metric)
         best = metric.high if metric.higher_is_better else metric.low
         right = references_of(item)
         read = "" if answer.parsed is None else item.answer.write(answer.parsed)
@@ -233,7 +234,7 @@ class _SystemRecord:
             "evaluation_id": self.id,
             "model_id": self.model,
             "evaluation_name": f"{run.benchmark} / {run.condition}",
-            "evaluation_result_id": _result_id(run.condition, mark.metric, mark.scorer),
+            "evaluation_result_id": _result_id(run.condition, score.metric, score.scorer),
             "sample_id": item.id,
             "sample_hash": sha256((item.question + "".join(right)).encode()).hexdigest(),
             "interaction_type": "single_turn",
@@ -241,8 +242,8 @@ class _SystemRecord:
             "output": {"raw": [answer.text]},
             "messages": None,
             "answer_attribution": [_attribution(read)] if read else [],
-            "evaluation": {"score": mark.value, "is_correct": mark.value == best},
-            "metadata": _metadata(self.source, run, item, answer, mark),
+            "evaluation": {"score": score.value, "is_correct": score.value == best},
+            "metadata": _metadata(self.source, run, item, answer, score),
         }
         use = answer.usage
         if use.requests:
@@ -275,11 +276,11 @@ def _attribution(read: str) -> dict[str, Any]:
     }
 
 
-def _metadata(source: ExportSource, run: Run, item: Item, answer: Answer, mark: Any) -> dict[str, str]:
+def _metadata(source: ExportSource, run: Run, item: Item, answer: Answer, score: Any) -> dict[str, str]:
     media = [medium.model_dump(mode="json", exclude_none=True) for medium in item.media]
-    found = {"condition": run.condition, "group": item.group, "metric": mark.metric, "scorer": mark.scorer}
-    if mark.label:
-        found["label"] = mark.label
+    found = {"condition": run.condition, "group": item.group, "metric": score.metric, "scorer": score.scorer}
+    if score.label:
+        found["label"] = score.label
     if media:
         found["media"] = json.dumps(media, ensure_ascii=False)
     if shown := shown_text(answer):

@@ -12,20 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from proctor.core import Answer, AudioClip, InputError, Item, Media, ParseError, Status, UsageError, VideoClip, one_of
-from proctor.runs import (
-    BASELINES,
-    CODE,
-    BenchmarkCard,
-    Options,
-    Result,
-    Run,
-    Store,
-    chosen_runs,
-    other_model,
-    recorded,
-    results,
-    stored_runs,
-)
+from proctor.results import Options, Result, results
+from proctor.runs import BASELINES, CODE, BenchmarkCard, Run, Store, chosen_runs, other_model, recorded, stored_runs
 
 ORIGIN = {
     "licence": "the licence of the data, by its SPDX name (CC-BY-4.0)",

@@ -14,7 +14,7 @@ from zipfile import BadZipFile, ZipFile
 from proctor.core import SHEET_SUFFIXES, Benchmark, InputError, RecordedAnswers, UsageError, one_of, read_sheet
 from proctor.interchange.export_source import ExportSource, Written
 from proctor.interchange.recorded import RecordedFile, mapped
-from proctor.runs import EXPORT_COLUMNS
+from proctor.results import EXPORT_COLUMNS
 
 TABLE = "table"
 """The format of a plain table of ids and answers."""

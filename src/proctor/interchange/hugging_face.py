@@ -22,7 +22,7 @@ from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_r
 from proctor.interchange.export_source import ExportSource, Written, check_origin, copy_media, model_of
 from proctor.interchange.licences import hub_licence
 from proctor.metrics import code_scorers
-from proctor.runs import Result
+from proctor.results import Result
 
 _PLAIN = re.compile(r"[^\w.-]+", re.ASCII)
 FRAMEWORK = "proctor"

@@ -354,7 +354,7 @@ def _results(source: ExportSource, samples: Sequence[EvalSample]) -> Any:
         }
         value = row.if_excluded  # Inspect's means are over the samples that have a score
         metric = EvalMetric(name="mean", value=0.0 if value is None else value, metadata=span)
-        scored = row.answered - row.unresolved - row.unmarked
+        scored = row.answered - row.unresolved - row.unscored
         found.append(
             EvalScore(
                 name=_score_name(row.metric, row.scorer),

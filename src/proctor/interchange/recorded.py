@@ -253,7 +253,7 @@ def _compared(
     """On how many items the file's own scores, of right and wrong, and its reference answers differ from ours."""
     scorer = AccuracyScorer()
     ours = {
-        answer.item_id: scorer.mark(items[answer.item_id], answer).value
+        answer.item_id: scorer.compute(items[answer.item_id], answer).value
         for answer in answers
         if answer.status is core.Status.ANSWERED and scorer.applies(items[answer.item_id])
     }

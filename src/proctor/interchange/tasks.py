@@ -82,7 +82,7 @@ def scored(item: Item, text: str) -> float | None:
         answer = Answer(item_id=item.id, text=text, parsed=item.answer.parse(text, item.options))
     except ParseError as error:
         answer = Answer(item_id=item.id, text=text, problem=str(error))
-    return scorer.mark(item, answer).value
+    return scorer.compute(item, answer).value
 
 
 def media_of(task_item: TaskItem, media: str | Path) -> list[tuple[str, str]]:

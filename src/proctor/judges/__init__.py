@@ -1,4 +1,4 @@
-"""Judges: scorers that ask a model, one module per way of marking."""
+"""Judges: scorers that ask a model, one module per way of scoring."""
 
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         judge_prompt,
         rates_dimensions,
     )
-    from proctor.judges.verdicts import (
+    from proctor.judges.verdict_metrics import (
         AWAITING_VOTES,
         CONTRADICTION,
         CONTRADICTION_FLAG,

@@ -199,7 +199,7 @@ async def ask_about_pictures(
     """Another model's answer to a question about a case's pictures. It sees the pictures and the patient's question, but
     neither candidate nor references. Each answer is a judgement. Raises `InfrastructureError` if no reply comes."""
     try:
-        reply, vote = await model.ask(
+        reply, judgement = await model.ask(
             as_said(VisualAnswer),
             case.id,
             {"query": sanitize(case.query), "question": sanitize(request.question), "images": pictures.hashes},
@@ -209,7 +209,7 @@ async def ask_about_pictures(
     except NoVerdictError as error:
         return ToolResult(f"no answer: {error}", failed=True, usage=error.usage or Usage())
     told: dict[str, JsonValue] = {"a model's answer, not a physician's": sanitize(reply.answer)}
-    return ToolResult(told, votes=(vote.key,), usage=vote.usage)
+    return ToolResult(told, judgements=(judgement.key,), usage=judgement.usage)
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class AgentJudge:
     def __init__(
         self,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         tools: Toolbox,
         limits: AgentLimits,
         prompts: Path | None = None,
@@ -279,7 +279,7 @@ class AgentJudge:
     ) -> None:
         self.name = f"agent-judge{f'/{variant}' if variant else ''}[{client.name}]"
         self._client, self._tools, self._limits = client, tools, limits
-        self._model = CachedModel(self.name, client, votes)
+        self._model = CachedModel(self.name, client, judgements)
         self._prompts = load_prompts("agent", prompts)
 
     @property
@@ -305,7 +305,7 @@ class AgentJudge:
             RATING.read(case, rated),
             flags=(*flags, *((TOOL_FAILED,) if failed else ())),
             evidence=({"judge": self.name, "reason": rated.reason, "steps": [*steps], **pictures.evidence},),
-            votes=(*(str(vote) for call in calls for vote in _listed(call.get("votes"))), key),
+            judgements=(*(str(judgement) for call in calls for judgement in _listed(call.get("judgements"))), key),
         )
 
     async def _ask(self, case: Case, pictures: Pictures, flags: tuple[str, ...]) -> tuple[Rated, list[JsonValue], str]:
@@ -324,7 +324,7 @@ class AgentJudge:
         }
         system, user = prompt.render(**filled, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
         agent = Agent(self._client, tools, _RATE, form, self._limits)
-        kept, vote = await self._model.keep(
+        kept, judgement = await self._model.keep(
             _transcript(form),
             lambda: agent.run([*pictures.frames, user], system),
             content={
@@ -340,7 +340,7 @@ class AgentJudge:
             item_id=case.id,
             flags=lambda kept: (*RATING.breaks(case, kept[0]), *flags),
         )
-        return kept[0], kept[1], vote.key
+        return kept[0], kept[1], judgement.key
 
 
 def _transcript(form: type[Rated]) -> StoredReply[tuple[Rated, list[JsonValue]]]:
@@ -391,9 +391,9 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     if options.fit is not None:
         learned.append(CombinedJudge(SignalReader(options.encoder, options.pictures), read_pipeline(options.fit)))
     visual = PromptedModel(
-        f"{name}/visual[{client.name}]", client, setup.votes, "visual", load_prompts("visual", setup.prompts)
+        f"{name}/visual[{client.name}]", client, setup.judgements, "visual", load_prompts("visual", setup.prompts)
     )
     limits = AgentLimits(**{name: getattr(options, name) for name in AgentLimits.model_fields})
     Agent.refuse(client)
     tools = Toolbox(similar, tuple(learned), visual)
-    return AgentJudge(client, setup.votes, tools, limits, options.prompts(setup, "agent"), options.prompt_name)
+    return AgentJudge(client, setup.judgements, tools, limits, options.prompts(setup, "agent"), options.prompt_name)

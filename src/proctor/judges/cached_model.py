@@ -70,7 +70,7 @@ class CountsCost(Protocol):
 
 
 class CachedModel:
-    """Asks `client` for replies of a given form and stores each in `votes`, under the name `judge`.
+    """Asks `client` for replies of a given form and stores each in `judgements`, under the name `judge`.
 
     The key of a judgement is the hash of the model, its server or weights, its settings, and `content` (the judge's
     kind, the hash of its prompt, and everything that the prompt was filled with). Tasks that ask for the same content
@@ -81,15 +81,15 @@ class CachedModel:
     """
 
     def __init__(
-        self, judge: str, client: ModelClient, votes: JudgementCache, *, give_up_after: int | None = None
+        self, judge: str, client: ModelClient, judgements: JudgementCache, *, give_up_after: int | None = None
     ) -> None:
         self.judge = judge
         self._give_up_after = give_up_after
         self._failures = 0
         self._client = client
-        self._votes = votes
+        self._judgements = judgements
         self._watch = RejectionWatch()
-        self._locks = _UNDER_WAY.setdefault(votes, WeakValueDictionary())
+        self._locks = _UNDER_WAY.setdefault(judgements, WeakValueDictionary())
 
     async def ask(
         self,
@@ -145,8 +145,8 @@ class CachedModel:
         """
         key = self._key(content)
         async with self._locks.setdefault(key, asyncio.Lock()):
-            vote = self._votes.get(key)
-            if vote is None:
+            judgement = self._judgements.get(key)
+            if judgement is None:
                 reply = await self._replied(make, item_id)
                 try:
                     kept = stored.dump(reply)
@@ -155,16 +155,16 @@ class CachedModel:
                     self._add_cost(reply.usage)
                     raise
                 new = Judgement(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
-                self._votes.put(new)
-                vote = self._votes.get(key) or new  # if another process was first, its judgement stays
-        return self._loaded(stored, vote.reply, key), vote
+                self._judgements.put(new)
+                judgement = self._judgements.get(key) or new  # if another process was first, its judgement stays
+        return self._loaded(stored, judgement.reply, key), judgement
 
     def _loaded(self, stored: StoredReply[T], kept: Mapping[str, JsonValue], key: str) -> T:
         try:
             return stored.load(kept)
         except ValidationError:
             pass  # the error contains the reply's text, which must not be in a message
-        raise InfrastructureError(f"{self.judge}: the recorded vote {key} is not a verdict")
+        raise InfrastructureError(f"{self.judge}: the recorded judgement {key} is not a verdict")
 
     async def _replied(self, make: Callable[[], Awaitable[Reply[Any]]], item_id: str) -> Reply[Any]:
         if self._give_up_after is not None and self._failures >= self._give_up_after:
@@ -202,8 +202,8 @@ class CachedModel:
         return reply
 
     def _add_cost(self, usage: Usage) -> None:
-        if usage.requests and isinstance(self._votes, CountsCost):
-            self._votes.add_cost(usage)
+        if usage.requests and isinstance(self._judgements, CountsCost):
+            self._judgements.add_cost(usage)
 
     def _key(self, content: Mapping[str, JsonValue]) -> str:
         asked = {name: value for name in _OF_THE_MODEL if (value := self._client.settings.get(name)) is not None}
@@ -221,14 +221,14 @@ class PromptedModel:
         self,
         judge: str,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         kind: str,
         prompts: Prompts,
         *,
         give_up_after: int | None = None,
     ) -> None:
         self._kind, self._prompts = kind, prompts
-        self._model = CachedModel(judge, client, votes, give_up_after=give_up_after)
+        self._model = CachedModel(judge, client, judgements, give_up_after=give_up_after)
 
     @property
     def prompt_hashes(self) -> dict[str, JsonValue]:

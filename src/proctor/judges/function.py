@@ -92,16 +92,16 @@ class JudgeFunction:
         self.address = ""  # path/to/file.py:name, if it was named so
         self.__doc__ = function.__doc__
 
-    def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
+    def __call__(self, client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer:
         """The scorer, with another `prompt` than its own if given. Raises `InputError` for a template that can't be read,
         or uses what it is not given, and for any template if the function writes its own prompt."""
         if self.prompt is None:
             if prompt is not None:
                 raise InputError(prompt, f"judge {self.name}", found="a prompt", expected="none: it writes its own")
-            return FunctionJudge(self, client, votes)
+            return FunctionJudge(self, client, judgements)
         chosen = chosen_prompt(self.prompt, prompt)
         self._check_variables(chosen, prompt or self.prompt)
-        return FunctionJudge(self, client, votes, chosen)
+        return FunctionJudge(self, client, judgements, chosen)
 
     def _check_variables(self, prompt: Prompt, file: Path) -> None:
         place = f"prompt of the judge {self.name}"
@@ -158,7 +158,7 @@ class FunctionJudge:
     """The scorer of a `JudgeFunction` and a model."""
 
     def __init__(
-        self, made: JudgeFunction, client: ModelClient, votes: JudgementCache, prompt: Prompt | None = None
+        self, made: JudgeFunction, client: ModelClient, judgements: JudgementCache, prompt: Prompt | None = None
     ) -> None:
         self.name = f"{made.name}{'' if prompt is None else prompt.mark}[{client.name}]"
         self.metrics = made.metrics
@@ -166,7 +166,7 @@ class FunctionJudge:
         self._prompt = prompt
         self.made_of = made.function.function
         self._client = client
-        self._asked = CachedModel(self.name, client, votes)
+        self._asked = CachedModel(self.name, client, judgements)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -179,7 +179,7 @@ class FunctionJudge:
         """To the declared formats, with a reference if the function or its prompt uses one."""
         prompted = self._prompt is not None and "reference" in self._prompt.variables
         known = item.has_answer or not (prompted or self._made.function.takes("reference"))
-        return known and any(metric.marks(item.answer.kind) for metric in self.metrics)
+        return known and any(metric.scores(item.answer.kind) for metric in self.metrics)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """A score of each metric that applies. An answer that never came gets the worst values without a call.
@@ -189,7 +189,7 @@ class FunctionJudge:
         """
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")
-        metrics, cause = [metric for metric in self.metrics if metric.marks(item.answer.kind)], cause_of(answer)
+        metrics, cause = [metric for metric in self.metrics if metric.scores(item.answer.kind)], cause_of(answer)
         if cause:
             return [
                 Score(item_id=item.id, metric=metric.name, value=metric.worst, scorer=self.name, label=cause)
@@ -224,7 +224,7 @@ class FunctionJudge:
                 metric=metric.name,
                 value=in_range(values[metric.name], metric, item, self._made.address),
                 scorer=self.name,
-                vote_key=question.last_vote,
+                judgement_key=question.last_judgement,
             )
             for metric in metrics
         ]
@@ -253,13 +253,13 @@ class _Question:
         self._item_id = item_id
         self._text = text
         self._system = system
-        self.last_vote = ""
+        self.last_judgement = ""
 
     async def ask(self, prompt: str, form: type[T]) -> T:
-        reply, vote = await self._asked.ask_about(
+        reply, judgement = await self._asked.ask_about(
             form, lambda _: prompt, item_id=self._item_id, answer=self._text, system=self._system
         )
-        self.last_vote = vote.key
+        self.last_judgement = judgement.key
         return reply
 
     def blocking(self, loop: asyncio.AbstractEventLoop) -> Callable[[str, type[T]], T]:

@@ -17,7 +17,7 @@ from proctor import core
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.registry import OfSeveral
 from proctor.judges.verdict_judges import PROMPTS, BinaryVote, RightOrWrong
-from proctor.judges.verdicts import (
+from proctor.judges.verdict_metrics import (
     BY_FALLBACK,
     JUDGE_VOTE,
     PANEL_ACCURACY,
@@ -73,13 +73,13 @@ class WithFallback:
         if _open(other):
             raise core.NoVerdictError(f"{self._fallback.name}: no verdict either")
         votes = [score for score in own if score.metric != UNRESOLVED.name and score.scorer != self.name]
-        marks = [
+        scores = [
             score.model_copy(update={"scorer": self.name}) if score.scorer == self._fallback.name else score
             for score in other
             if score.metric != UNRESOLVED.name
         ]
         how = core.Score(item_id=item.id, metric=UNRESOLVED.name, value=0.0, scorer=self.name, label=BY_FALLBACK)
-        return [*marks, *votes, how]
+        return [*scores, *votes, how]
 
 
 def _open(scores: list[core.Score]) -> bool:
@@ -111,11 +111,12 @@ def decide(verdicts: Sequence[RightOrWrong | None]) -> tuple[RightOrWrong | None
 
 
 class Panel:
-    """Marks free text by the majority of up to three judges.
+    """Scores free text by the majority of up to three judges.
 
     An answer that did not come in time or can't be read (too long) is wrong without a call, as in the challenge. Each
     judge's vote is cached and scored under that judge's own name, so that only a judge that joins later is asked. The
-    panel's name contains all models: another panel is another scorer.
+    panel's name contains all models: another panel is another scorer. Every judge is asked every time, also where two
+    agree, so that the agreement between judges is not of difficult answers alone.
     """
 
     metrics = (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE)
@@ -148,7 +149,7 @@ class Panel:
         Raises `InfrastructureError` where no vote came at all.
         """
         if answer.status is core.Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+            raise ValueError(f"item {item.id!r}: a failed answer is never scored")
         cause = cause_of(answer)
         if cause:
             return [self._accuracy(item, cause), self._unresolved(item, RESOLVED)]
@@ -182,8 +183,10 @@ async def _vote(judge: BinaryVote, item: core.Item, answer: core.Answer) -> core
 
 @OfSeveral
 def majority_panel(
-    clients: Sequence[ModelClient], votes: core.JudgementCache, prompt: Path | None, briefing: core.Briefing
+    clients: Sequence[ModelClient], judgements: core.JudgementCache, prompt: Path | None, briefing: core.Briefing
 ) -> core.Scorer:
     """Short answers right or wrong by the majority of up to three models (FOCUS)."""
     wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
-    return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])
+    return Panel(
+        [BinaryVote(client, judgements, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients]
+    )

@@ -22,9 +22,9 @@ import numpy as np
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, FrozenModel, InputError, content_hash, pip_install, read_model
-from proctor.judges.dimensions.case import IMAGES_UNSEEN, Case, DimensionScores, encounter_marks, injection_flags
+from proctor.judges.dimensions.calibration import PerFold
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, Case, DimensionScores, encounter_scores, injection_flags
 from proctor.judges.dimensions.factories import NoOptions
-from proctor.judges.dimensions.fitted import PerFold
 from proctor.judges.dimensions.model_judge import RATING, Context, ModelJudge, Pictures, look
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.embedded.measures import TextVectors
@@ -301,7 +301,7 @@ class LinearRating(FrozenModel):
 
 class PipelineFit(FrozenModel):
     """Linear functions by language and dimension ("en/overall"), and the fold of each training encounter, by its name and
-    by its marks.
+    by its scores.
 
     Such an encounter is judged by the functions without its fold, any other by those on everything. So no encounter's own
     ratings are used to judge it, in any language. `signals` are the settings of the `SignalReader`, `levels` those of
@@ -311,14 +311,14 @@ class PipelineFit(FrozenModel):
     signals: dict[str, JsonValue]
     seed: int
     folds: dict[str, int] = Field(min_length=1)
-    marks: dict[str, int]
+    scores: dict[str, int]
     levels: dict[str, tuple[float, ...]]
     penalties: dict[str, float]
     ratings: dict[str, PerFold[LinearRating]]
 
     @model_validator(mode="after")
     def _complete(self) -> PipelineFit:
-        used = {*self.folds.values(), *self.marks.values()}
+        used = {*self.folds.values(), *self.scores.values()}
         if min(used) < 0 or any(len(rating.without) <= max(used) for rating in self.ratings.values()):
             raise ValueError("a function for every fold is expected")
         if self.ratings.keys() != self.levels.keys():
@@ -333,7 +333,7 @@ class PipelineFit(FrozenModel):
     def fold_of(self, case: Case) -> int | None:
         """The fold of a case's encounter, by name or content; None if it was not trained on. Raises `InputError` for a case
         that shares its name, text or pictures with encounters of several folds."""
-        found = {self.marks[mark] for mark in encounter_marks(case) if mark in self.marks}
+        found = {self.scores[score] for score in encounter_scores(case) if score in self.scores}
         found |= {self.folds[case.encounter]} if case.encounter in self.folds else set()
         if len(found) > 1:
             expected = "one that nothing was learned from, or those of one fold"
@@ -454,7 +454,7 @@ def build(setup: JudgeSetup) -> DimensionJudge:
         scale = replace(RATING, template="pipeline")
         variant = "" if fit is None else "learned"
         return ModelJudge(
-            name, client, setup.votes, scale=scale, contexts=[context], variant=variant, prompts=setup.prompts
+            name, client, setup.judgements, scale=scale, contexts=[context], variant=variant, prompts=setup.prompts
         )
     if fit is None:
         expected = "a model (--model), or fit=FILE (proctor judge fit --method pipeline)"

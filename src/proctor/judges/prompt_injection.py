@@ -132,7 +132,7 @@ def visible_codes() -> NDArray[np.uint32]:
     return table
 
 
-INJECTION_FLAG = "steering"
+INJECTION_FLAG = "prompt-injection"
 """In the flags of a judgement on an answer that tried to steer the judge. The verdict is kept."""
 
 _EXAMINED = 50_000

@@ -42,10 +42,10 @@ class SeesFrames(Protocol):
 
 
 class BuildJudge(Protocol):
-    """Makes a judge that asks `client` and stores its judgements in `votes`; `prompt` is a template file of the
+    """Makes a judge that asks `client` and stores its judgements in `judgements`; `prompt` is a template file of the
     user's."""
 
-    def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer: ...
+    def __call__(self, client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer: ...
 
 
 class OfSeveral:
@@ -70,7 +70,7 @@ JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry(
 def build_judge(
     name: str,
     clients: Sequence[ModelClient],
-    votes: JudgementCache,
+    judgements: JudgementCache,
     *,
     prompt: Path | None = None,
     briefing: Briefing | None = None,
@@ -81,7 +81,7 @@ def build_judge(
     Raises `UnknownNameError` for a name that is not registered, and `InputError` for a number of models that it does
     not take, and for frames that it can't be shown.
     """
-    built = _built(name, clients, votes, prompt, briefing or Briefing())
+    built = _built(name, clients, judgements, prompt, briefing or Briefing())
     if frames is None:
         return built
     if isinstance(built, SeesFrames):
@@ -90,17 +90,19 @@ def build_judge(
 
 
 def _built(
-    name: str, clients: Sequence[ModelClient], votes: JudgementCache, prompt: Path | None, briefing: Briefing
+    name: str, clients: Sequence[ModelClient], judgements: JudgementCache, prompt: Path | None, briefing: Briefing
 ) -> Scorer:
     factory = JUDGES.get(name)
     if isinstance(factory, RatesDimensions):
         raise InputError(f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
     if isinstance(factory, OfSeveral):
-        return factory.build(clients, votes, prompt, briefing)
+        return factory.build(clients, judgements, prompt, briefing)
     if len(clients) != 1:
         found = ", ".join(client.name for client in clients) or "no model"
         raise InputError(f"judge {name}", found=found, expected="one model")
-    made = JUDGES.make(name, lambda: factory(clients[0], votes, prompt=prompt), "name", "metrics", "applies", "score")
+    made = JUDGES.make(
+        name, lambda: factory(clients[0], judgements, prompt=prompt), "name", "metrics", "applies", "score"
+    )
     JUDGES.check_name(name, made.name, longer=True)
     admit_scorer(made)
     return made

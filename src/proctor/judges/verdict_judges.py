@@ -1,10 +1,10 @@
 """Judges that give one verdict on an answer: `three-level`, `criteria`, `rationale`, and the `binary-vote` of a panel.
 
-- `three-level` marks free text with the rubric of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4), in this
+- `three-level` scores free text with the rubric of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4), in this
   project's words or, with the prompt `paper`, in the paper's own.
 - `criteria` asks about each criterion of an item by itself, in the form of HealthBench (Arora et al. 2025,
   arXiv:2505.08775); the prompt is in this project's words.
-- `rationale` marks in the manner of G-Eval (Liu et al. 2023, EMNLP), which the ClinicalSkillQA task announced beside
+- `rationale` scores in the manner of G-Eval (Liu et al. 2023, EMNLP), which the ClinicalSkillQA task announced beside
   BERTScore. The aspects are those of this project.
 """
 
@@ -35,7 +35,7 @@ from proctor.core.formats import FreeTextFormat, OrderingFormat
 from proctor.judges.cached_model import PromptedModel, as_said, several
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection, sanitize
 from proctor.judges.registry import FramesOf
-from proctor.judges.verdicts import (
+from proctor.judges.verdict_metrics import (
     ASPECTS,
     CRITERIA_SCORE,
     JUDGE_VOTE,
@@ -121,7 +121,7 @@ class VerdictJudge(Generic[V]):
     def __init__(
         self,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         prompt: Prompt,
         form: type[V],
         *,
@@ -131,8 +131,8 @@ class VerdictJudge(Generic[V]):
         self.model = client.name
         self.variant = f"{prompt.mark}{variant}"
         self.name = f"{self.kind}{self.variant}[{client.name}]"
-        self._client, self._votes, self._prompt, self._reply = client, votes, prompt, as_said(form)
-        self._asked = PromptedModel(self.name, client, votes, self.kind, {"": prompt}, give_up_after=give_up_after)
+        self._client, self._judgements, self._prompt, self._reply = client, judgements, prompt, as_said(form)
+        self._asked = PromptedModel(self.name, client, judgements, self.kind, {"": prompt}, give_up_after=give_up_after)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -143,7 +143,7 @@ class VerdictJudge(Generic[V]):
 def _content(item: Item) -> dict[str, JsonValue]:
     """The question and the reference as the prompts on free text show them."""
     if item.reference is None:
-        raise ValueError(f"item {item.id!r} has no reference to be marked against")
+        raise ValueError(f"item {item.id!r} has no reference to be scored against")
     return {
         "question": item.question,
         "reference": str(item.reference.answer),
@@ -154,7 +154,7 @@ def _content(item: Item) -> dict[str, JsonValue]:
 
 def _refuse_failed(item: Item, answer: Answer) -> None:
     if answer.status is Status.FAILED:
-        raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        raise ValueError(f"item {item.id!r}: a failed answer is never scored")
 
 
 def _injection_flags(*texts: str) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
     """One judge's vote on a short answer: right or wrong, from a model that is given the question, the reference and the
     benchmark's definitions.
 
-    After `give_up_after` failures in a row this object does not ask the model again; cached votes are still found.
+    After `give_up_after` failures in a row this object does not ask the model again; cached judgements are still found.
     """
 
     kind = "binary-vote"
@@ -173,13 +173,13 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
     def __init__(
         self,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         prompt: Prompt,
         briefing: Briefing,
         *,
         give_up_after: int | None = None,
     ) -> None:
-        super().__init__(client, votes, prompt, BinaryVerdict, give_up_after=give_up_after)
+        super().__init__(client, judgements, prompt, BinaryVerdict, give_up_after=give_up_after)
         self._definitions: dict[str, JsonValue] = dict(briefing.definitions)
 
     @property
@@ -191,7 +191,7 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
         """This judge's score of an answer that holds a text, labelled with its verdict. Raises `InfrastructureError`
         where there is none."""
         text = str(answer.parsed)
-        reply, vote = await self._asked.ask(
+        reply, judgement = await self._asked.ask(
             self._reply,
             item.id,
             {"definitions": self._definitions, **_content(item), "answer": text},
@@ -204,12 +204,12 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
             value=float(reply.verdict is RightOrWrong.RIGHT),
             scorer=self.name,
             label=reply.verdict.value,
-            vote_key=vote.key,
+            judgement_key=judgement.key,
         )
 
 
 class ThreeLevelJudge(VerdictJudge[Verdict]):
-    """Marks answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a
+    """Scores answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a
     call."""
 
     kind = "three-level"
@@ -225,14 +225,16 @@ class ThreeLevelJudge(VerdictJudge[Verdict]):
         if answer.status is not Status.ANSWERED or answer.parsed is None:
             return verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=self.name)
         text = str(answer.parsed)
-        verdict, vote = await self._asked.ask(
+        verdict, judgement = await self._asked.ask(
             self._reply,
             item.id,
             {**_content(item), "answer": text},
             shown={"answer": sanitize(text)},
             flags=lambda verdict: (*verdict.flags, *_injection_flags(text)),
         )
-        return verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key)
+        return verdict_scores(
+            verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, judgement_key=judgement.key
+        )
 
 
 class CriteriaJudge(VerdictJudge[CriterionVerdict]):
@@ -254,7 +256,7 @@ class CriteriaJudge(VerdictJudge[CriterionVerdict]):
         """The one score. Raises `InfrastructureError` where a criterion has no verdict."""
         _refuse_failed(item, answer)
         if item.reference is None or not self.applies(item):
-            raise ValueError(f"item {item.id!r} has no criteria to be marked by")
+            raise ValueError(f"item {item.id!r} has no criteria to be scored by")
         cause, criteria = cause_of(answer), item.reference.criteria
         if cause:
             return [self._score(item, 0.0, cause)]
@@ -279,7 +281,7 @@ class CriteriaJudge(VerdictJudge[CriterionVerdict]):
 
 
 class RationaleJudge(VerdictJudge[RationaleVerdict]):
-    """Marks each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
+    """Scores each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
 
     `frames` gives the pictures. Without it, or for an item without frames, the judge reads text alone and the judgement
     is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a call. A rationale
@@ -290,14 +292,14 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
     metrics = RATIONALE_METRICS
 
     def __init__(
-        self, client: ModelClient, votes: JudgementCache, prompt: Prompt, frames: FramesOf | None = None
+        self, client: ModelClient, judgements: JudgementCache, prompt: Prompt, frames: FramesOf | None = None
     ) -> None:
-        super().__init__(client, votes, prompt, RationaleVerdict, variant="+frames" if frames else "")
+        super().__init__(client, judgements, prompt, RationaleVerdict, variant="+frames" if frames else "")
         self._frames = frames
 
     def with_frames(self, frames: FramesOf) -> RationaleJudge:
         """The same judge, which also sees the frames."""
-        return RationaleJudge(self._client, self._votes, self._prompt, frames)
+        return RationaleJudge(self._client, self._judgements, self._prompt, frames)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -320,7 +322,7 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         text_only = () if frames else (TEXT_ONLY_FLAG,)
         cut = (CUT_FLAG,) if len(sanitize(rationale)) > _MAX_RATIONALE else ()
         flags = (*_injection_flags(rationale, " ".join(order)), *text_only, *cut)
-        verdict, vote = await self._asked.ask(
+        verdict, judgement = await self._asked.ask(
             self._reply,
             item.id,
             {
@@ -337,11 +339,13 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
             frames=frames,
             flags=lambda _: flags,
         )
-        return self._scores(item, {name: getattr(verdict, name).score for name in ASPECTS}, vote_key=vote.key)
+        return self._scores(item, {name: getattr(verdict, name).score for name in ASPECTS}, judgement_key=judgement.key)
 
-    def _scores(self, item: Item, marks: Mapping[str, int], *, label: str = "", vote_key: str = "") -> list[Score]:
-        found = {"item_id": item.id, "scorer": self.name, "label": label, "vote_key": vote_key}
-        return [Score(metric=f"rationale_{name}", value=mark, **found) for name, mark in marks.items()]
+    def _scores(
+        self, item: Item, scores: Mapping[str, int], *, label: str = "", judgement_key: str = ""
+    ) -> list[Score]:
+        found = {"item_id": item.id, "scorer": self.name, "label": label, "judgement_key": judgement_key}
+        return [Score(metric=f"rationale_{name}", value=score, **found) for name, score in scores.items()]
 
 
 def _ordering_content(item: Item) -> dict[str, JsonValue]:
@@ -355,26 +359,26 @@ def _ordering_content(item: Item) -> dict[str, JsonValue]:
     }
 
 
-def three_level(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
-    """Free responses marked 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
+def three_level(client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer:
+    """Free responses scored 2, 1 or 0, with the half that is wrong (the rubric of ReXSonoVQA).
 
     Raises `InputError` for a prompt that can't be read.
     """
     form = PublishedVerdict if prompt == _PAPER else Verdict
-    return ThreeLevelJudge(client, votes, chosen_prompt(PROMPTS["three_level"], prompt), form)
+    return ThreeLevelJudge(client, judgements, chosen_prompt(PROMPTS["three_level"], prompt), form)
 
 
-def criteria(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
+def criteria(client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer:
     """Free responses by the criteria of their items, each met or not (the form of HealthBench).
 
     Raises `InputError` for a prompt that can't be read.
     """
-    return CriteriaJudge(client, votes, chosen_prompt(PROMPTS["criteria"], prompt), CriterionVerdict)
+    return CriteriaJudge(client, judgements, chosen_prompt(PROMPTS["criteria"], prompt), CriterionVerdict)
 
 
-def rationale(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
+def rationale(client: ModelClient, judgements: JudgementCache, *, prompt: Path | None = None) -> Scorer:
     """Why frames were put in this order: coverage, grounding, correctness, consistency, each 1 to 5.
 
     Raises `InputError` for a prompt that can't be read.
     """
-    return RationaleJudge(client, votes, chosen_prompt(PROMPTS["rationale"], prompt))
+    return RationaleJudge(client, judgements, chosen_prompt(PROMPTS["rationale"], prompt))

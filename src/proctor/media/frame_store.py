@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 
 from proctor.core import ConfigurationError
-from proctor.media.entries import (
+from proctor.media.frame_archive import (
     LOCK,
     ByteRange,
     EncodedFrame,
@@ -35,7 +35,7 @@ from proctor.media.entries import (
     source_of,
     write_entry,
 )
-from proctor.media.files import noted_identity
+from proctor.media.media_paths import noted_identity
 from proctor.media.objects import OBJECTS, unwritable
 from proctor.media.shared_frames import SharedFrames
 

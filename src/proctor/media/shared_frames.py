@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.core import InputError, load_json
-from proctor.media.entries import EncodedFrame, FrameSet, Key, StoredFrame, frames_of
+from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, StoredFrame, frames_of
 from proctor.media.objects import ObjectFolder, url_of
 from proctor.media.video import VideoInfo
 

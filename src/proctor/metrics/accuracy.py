@@ -42,9 +42,9 @@ class AccuracyScorer:
     >>> item = Item(id="q1", group="v1", question="Which?", options=("liver", "spleen"),
     ...             answer=ChoiceFormat(), reference=Reference(answer="B"))
     >>> scorer = AccuracyScorer()
-    >>> scorer.mark(item, Answer(item_id="q1", text="Answer: B", parsed="B")).value
+    >>> scorer.compute(item, Answer(item_id="q1", text="Answer: B", parsed="B")).value
     1.0
-    >>> scorer.mark(item, Answer(item_id="q1", text="both", problem="expected one option")).label
+    >>> scorer.compute(item, Answer(item_id="q1", text="both", problem="expected one option")).label
     'unreadable'
     """
 
@@ -57,17 +57,17 @@ class AccuracyScorer:
         return item.reference is not None and not isinstance(item.answer, FreeTextFormat | RatingsFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The score of `mark`, for the `Scorer` protocol."""
-        return [self.mark(item, answer)]
+        """The score of `score`, for the `Scorer` protocol."""
+        return [self.compute(item, answer)]
 
-    def mark(self, item: Item, answer: Answer) -> Score:
+    def compute(self, item: Item, answer: Answer) -> Score:
         """Score an answer. Raises `ValueError` for an answer to another item, a failed answer, and an item to which the
         scorer does not apply."""
         if answer.item_id != item.id:
             raise ValueError(f"the answer is to item {answer.item_id!r}, not to {item.id!r}")
         cause = cause_of(answer)
         if not self.applies(item):
-            raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code")
+            raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) can't be scored by code")
         label = cause or ("right" if is_right(item, answer.parsed) else "wrong")
         value = 1.0 if label == "right" else 0.0
         return Score(item_id=item.id, metric=ACCURACY.name, value=value, scorer=self.name, label=label)
@@ -131,16 +131,16 @@ def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
     >>> chance_level(ACCURACY, []) is None
     True
     """
-    marked = [item for item in items if metric.marks(item.answer.kind, item.tags.get("language", ""))]
-    if not marked or metric.chance is not None:
-        return metric.chance if marked else None
+    scored = [item for item in items if metric.scores(item.answer.kind, item.tags.get("language", ""))]
+    if not scored or metric.chance is not None:
+        return metric.chance if scored else None
     if metric.name != ACCURACY.name:
-        formats = [item.answer for item in marked]
+        formats = [item.answer for item in scored]
         frames = [len(one.labels) for one in formats if isinstance(one, OrderingFormat)]
-        return order_chance(metric.name, frames) if len(frames) == len(marked) else None
-    chances = [chance_of(item) for item in marked]
+        return order_chance(metric.name, frames) if len(frames) == len(scored) else None
+    chances = [chance_of(item) for item in scored]
     known = [chance for chance in chances if chance is not None]
-    return float(np.mean(known)) if len(known) == len(marked) else None
+    return float(np.mean(known)) if len(known) == len(scored) else None
 
 
 _Slot = tuple[AnswerFormat, int]  # format and number of options, which items with a common constant share

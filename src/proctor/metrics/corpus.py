@@ -144,8 +144,8 @@ def count_sums(references: Sequence[float], predictions: Sequence[float | None])
 
     Edges: values None without items; cost None if all references are equal. Raises `InputError` for unequal lengths.
 
-    >>> marks = estimates_of(count_sums([0, 2, 4, 2], [0, 3, None, 2]), ["a", "b", "c", "d"], Resampling(draws=100))
-    >>> [(mark.metric.name, mark.estimate.value, mark.estimate.n) for mark in marks]
+    >>> scores = estimates_of(count_sums([0, 2, 4, 2], [0, 3, None, 2]), ["a", "b", "c", "d"], Resampling(draws=100))
+    >>> [(score.metric.name, score.estimate.value, score.estimate.n) for score in scores]
     [('normalised_cost', 1.25, 4), ('absolute_error', 1.25, 4), ('absolute_error', 0.3333333333333333, 3), ('unanswered', 0.25, 4), ('within_one', 0.75, 4)]
     """
     _check_lengths("counts", references, predictions)
@@ -187,8 +187,8 @@ def percentage_sums(references: Sequence[float], predictions: Sequence[float | N
 
     Edges: values None without items. Raises `InputError` for unequal lengths.
 
-    >>> marks = estimates_of(percentage_sums([20, 50, 90], [24, None, 70]), ["a", "b", "c"], Resampling(draws=100))
-    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
+    >>> scores = estimates_of(percentage_sums([20, 50, 90], [24, None, 70]), ["a", "b", "c"], Resampling(draws=100))
+    >>> [(score.metric.name, score.part, round(score.estimate.value, 3), score.estimate.n) for score in scores[:2]]
     [('percentage_error', '', 24.667, 3), ('percentage_error', 'answered only', 12.0, 2)]
     """
     _check_lengths("percentages", references, predictions)
@@ -218,8 +218,8 @@ def nominal_sums(
     Edges: values None without items; correlation None if references or predictions have only one class. Raises
     `InputError` for unequal lengths.
 
-    >>> marks = estimates_of(nominal_sums([True, True, True, False], [True] * 4), list("abcd"), Resampling(draws=100))
-    >>> [(mark.metric.name, mark.estimate.value) for mark in marks]
+    >>> scores = estimates_of(nominal_sums([True, True, True, False], [True] * 4), list("abcd"), Resampling(draws=100))
+    >>> [(score.metric.name, score.estimate.value) for score in scores]
     [('balanced_accuracy', 0.5), ('mcc', None)]
     """
     _check_lengths("answers", references, predictions)
@@ -285,8 +285,8 @@ def scale_sums(
     Edges: empty without items; kappa None if all references and answers are on one level. Raises `InputError` for
     unequal lengths.
 
-    >>> marks = estimates_of(scale_sums([1, 3, 5], [1, 4, None], [(1, 5)] * 3), ["a", "b", "c"])
-    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks]
+    >>> scores = estimates_of(scale_sums([1, 3, 5], [1, 4, None], [(1, 5)] * 3), ["a", "b", "c"])
+    >>> [(score.metric.name, score.part, round(score.estimate.value, 3)) for score in scores]
     [('weighted_kappa', '', 0.0)]
     """
     _check_lengths("levels", references, predictions)
@@ -337,8 +337,8 @@ def set_sums(
     Edges: without items Jaccard is None and there are no classes; precision is None for a class that is never
     predicted, recall for one that is never in a reference. Raises `InputError` for unequal lengths.
 
-    >>> marks = estimates_of(set_sums([["clip"], []], [["clip", "mesh"], []]), ["a", "b"])
-    >>> [(mark.metric.name, mark.part, mark.estimate.value) for mark in marks][:3]
+    >>> scores = estimates_of(set_sums([["clip"], []], [["clip", "mesh"], []]), ["a", "b"])
+    >>> [(score.metric.name, score.part, score.estimate.value) for score in scores][:3]
     [('jaccard', '', 0.75), ('class_precision', 'clip', 1.0), ('class_recall', 'clip', 1.0)]
     """
     _check_lengths("sets", references, predictions)
@@ -435,8 +435,8 @@ def time_sums(
 
     Edges: values None without items. Raises `InputError` for unequal lengths.
 
-    >>> marks = estimates_of(time_sums([[10], [20, 40]], [[12], [41]], tolerances=(1, 5)), ["a", "b"])
-    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks[:4]]
+    >>> scores = estimates_of(time_sums([[10], [20, 40]], [[12], [41]], tolerances=(1, 5)), ["a", "b"])
+    >>> [(score.metric.name, score.part, round(score.estimate.value, 3)) for score in scores[:4]]
     [('time_error', '', 1.5), ('time_error', 'answered only', 1.5), ('unanswered', '', 0.0), ('time_recall', '1 s', 0.333)]
     """
     _check_lengths("times", references, predictions)

@@ -140,7 +140,7 @@ class GradedScorer:
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import IntervalsFormat
     >>> item = Item(id="q1", group="v1", question="When?", answer=IntervalsFormat(), reference=Reference(answer=[[0, 10]]))
-    >>> found = GradedScorer().mark(item, Answer(item_id="q1", text="0-8 s", parsed=[[0.0, 8.0]]))
+    >>> found = GradedScorer().compute(item, Answer(item_id="q1", text="0-8 s", parsed=[[0.0, 8.0]]))
     >>> [(one.metric, one.value) for one in found[:2]]
     [('iou', 0.8), ('recall_at_0.3', 1.0)]
     """
@@ -154,10 +154,10 @@ class GradedScorer:
         return item.reference is not None and bool(graded_metrics([item.answer.kind]))
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The scores of `mark`, for the `Scorer` protocol."""
-        return self.mark(item, answer)
+        """The scores of `score`, for the `Scorer` protocol."""
+        return self.compute(item, answer)
 
-    def mark(self, item: Item, answer: Answer) -> list[Score]:
+    def compute(self, item: Item, answer: Answer) -> list[Score]:
         """Score an answer; empty for an item to which the scorer does not apply. Raises `ValueError` for a failed
         answer."""
         cause = cause_of(answer)

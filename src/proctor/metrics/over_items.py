@@ -56,7 +56,9 @@ SILENCE_HELPS = (
     corpus.TIME_F1,
     POOLED_PRECISION,
 )
-"""Metrics that by definition penalise a missing answer less than a wrong one."""
+"""Metrics that by definition penalise a missing answer less than a wrong one. Their values stay those of the definition (as
+false positives of every class, one unreadable answer in ten would leave a rare class 15 % of precision); a rank counts
+only if it is the same with these answers as wrong as can be."""
 
 _SUMS: dict[str, Callable[[Any, Any], list[corpus.ItemSums]]] = {
     "count": corpus.count_sums,
@@ -234,7 +236,8 @@ class FunctionOverItems:
 
     `references` and `answers` are lists of equal length with the values of one format (a letter for a choice, a bool for
     yes or no). An answer is None if it is late, missing or unreadable. The function returns a number in the metric's
-    range, or None (or NaN) where it is undefined; the order of items must not matter.
+    range, or None (or NaN) where it is undefined; the order of items must not matter. It does not get the items: then
+    their pairs would no longer be all that counts.
 
     The interval comes from calls on samples of groups: about 2,000 for a value, and 10,000 more for a paired difference.
     A metric for which that is too slow gives sums (`MetricOverItems`). Sums that stand for groups not seen are rounded to

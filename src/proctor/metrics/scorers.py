@@ -166,7 +166,7 @@ class FunctionMetric:
     def applies(self, item: Item) -> bool:
         """Whether the item has one of the declared formats (if any), and a reference if the function takes one."""
         known = item.has_answer or not self._function.takes("reference")
-        return known and self.metric.marks(item.answer.kind)
+        return known and self.metric.scores(item.answer.kind)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The score. Raises `ConfigurationError` if the function raises, or returns no number in the range."""

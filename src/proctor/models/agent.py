@@ -1,4 +1,8 @@
-"""Agents: a model that calls tools, step by step, until it gives a value of a form (ReAct, Yao et al. 2023)."""
+"""Agents: a model that calls tools, step by step, until it gives a value of a form (ReAct, Yao et al. 2023).
+
+The model library's own agent takes the first of two values that differ, keeps the last of a key that is given twice, and
+has retries and limits beside ours. A call is taken from the protocol alone, never from text.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +31,14 @@ _SAID, _ARGUMENTS = 2000, 1000  # characters that are kept of what a model says 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """A tool's result: `told` (text or JSON), and pictures; `failed` if it could not do what was requested. `votes` are
+    """A tool's result: `told` (text or JSON), and pictures; `failed` if it could not do what was requested. `judgements` are
     the keys of judgements behind it, and `usage` is theirs: it counts towards the agent's limits, and is recorded with
     them."""
 
     told: JsonValue
     pictures: tuple[Frame, ...] = ()
     failed: bool = False
-    votes: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
 
@@ -216,8 +220,8 @@ class _Turn:
         entry: dict[str, JsonValue] = {"tool": call.tool_name, "arguments": arguments, "result": result.told}
         if result.pictures:
             entry["pictures"] = [hashlib.sha256(picture.jpeg).hexdigest() for picture in result.pictures]
-        if result.votes:
-            entry["votes"] = [*result.votes]
+        if result.judgements:
+            entry["judgements"] = [*result.judgements]
         self.told.append(entry | ({"failed": True} if result.failed else {}))
 
 

@@ -42,7 +42,8 @@ class ModelServer:
 
     With other servers, the limit starts at 8 and grows by half as long as that brings a tenth more replies a second;
     else it goes back, and growth is tried again later. After an overload (HTTP 429, 503) the limit falls to 0.7 of the
-    outstanding calls, and grows by one call at a time from then on.
+    outstanding calls, and grows by one call at a time from then on. Latency would not tell: it depends on the length of
+    replies as much as on the load.
     """
 
     def __init__(self, url: str, limit: float) -> None:

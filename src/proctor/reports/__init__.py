@@ -56,8 +56,8 @@ if TYPE_CHECKING:
         write_report,
         write_sections,
     )
-    from proctor.reports.source import AuditSource, Question, Reference, Source, asked
-    from proctor.reports.story import audit_sentences
+    from proctor.reports.report_numbers import AuditSource, Question, Reference, Source, asked
+    from proctor.reports.summary import audit_sentences
 else:
     export_lazily(__name__)
 

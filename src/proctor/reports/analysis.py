@@ -44,9 +44,9 @@ from proctor.reports.figures import (
     write_picture,
 )
 from proctor.reports.ranking import board_figures, tau_figure
-from proctor.reports.source import Source
+from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import both_widths
-from proctor.runs import Analysis, AnalysisRow
+from proctor.results import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
@@ -381,7 +381,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     families = pairs_families(rows)  # empty for one pair
     adjusted = f" (not adjusted for many pairs; p (Holm) is: {families})" if families else ""
     caption = (
-        f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in "
+        f"Accuracy of the first less that of the second on the questions that both have a score for ({sizes}), in "
         f"points; the better placed stands first. A filled dot: the 95 % CI excludes 0{adjusted}.{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
@@ -437,7 +437,7 @@ _CAUSES = {
         for place, (cause, letter) in enumerate(
             (
                 *(("unreadable", "U"), ("missing", "M"), ("timed out", "T"), ("refused", "X"), ("error", "E")),
-                *(("failed", "F"), ("unresolved", "V"), ("not marked", "N"), ("unsupported", "S")),
+                *(("failed", "F"), ("unresolved", "V"), ("not scored", "N"), ("unsupported", "S")),
             )
         )
     },
@@ -465,7 +465,7 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     head = "gain over the best alone (95 % CI)"
     drawn = draw_list("ensembles", "Ensembles", lines, _signed(shown, *gain[1:]), head=head, line=(0.0, "best alone"))
     left_out = best["left_out"]
-    out = f" Not voted on: {count_of(left_out, 'question')} (free text, or a mark is missing)." if left_out else ""
+    out = f" Not voted on: {count_of(left_out, 'question')} (free text, or a score is missing)." if left_out else ""
     caption = (
         f"Accuracy, and its paired difference to the best system's, on {count_of(best['n'], 'question')} in "
         f"{count_of(best['groups'], 'group')}: {best['systems']} alone, votes of several systems, and the share that "
@@ -477,7 +477,7 @@ def _ensembles(analysis: Analysis) -> Figure | None:
 
 def _has_accuracy(rows: Sequence[AnalysisRow], form: str) -> bool:
     """Whether any answer of this format is right or wrong, or could have been."""
-    return any(row["format"] == form and row["cause"] != "not marked" for row in rows)
+    return any(row["format"] == form and row["cause"] != "not scored" for row in rows)
 
 
 def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
@@ -498,7 +498,7 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     title = "Failures by answer format (accuracy)"
     drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)
     caption = (
-        "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones "
+        "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unscored ones "
         "are not scored."
     )
     others = [plain_name(form) for form in dict.fromkeys(row["format"] for row in every) if form not in scored]

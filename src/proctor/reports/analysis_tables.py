@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proctor.core import ACCURACY, Table
 from proctor.reports.blocks import Units, records_table
-from proctor.runs import Analysis, AnalysisRow
+from proctor.results import Analysis, AnalysisRow
 
 GAPS = Units(ACCURACY, signed=("value",))
 """The numbers of gaps: their values are differences."""

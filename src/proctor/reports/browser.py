@@ -1,7 +1,7 @@
 """The data of the item browser in a report, from a store's answers or from rated answers, within limits.
 
 The data are JSON, which the page's script shows as text: `runs` (system, condition, whether it is a baseline), `facets`
-(name, words, values), `statuses`, `items` with their `answers`, `votes` (replies of judges), and, for rated answers,
+(name, words, values), `statuses`, `items` with their `answers`, `judgements` (replies of judges), and, for rated answers,
 `ratings` (the raters' name, metrics, dimensions). A shortened text is a list of its beginning and the number of missing
 characters.
 """
@@ -23,7 +23,7 @@ from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.reports.content import Content, Limits, Shown, as_text
 from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.packing import BrowserData, compact, pack
-from proctor.reports.source import AuditSource, Question, Source
+from proctor.reports.report_numbers import AuditSource, Question, Source
 
 Thumbnails = Callable[[core.Item], list[tuple[str, bytes]]]
 """Returns small JPEGs of an item with their labels."""
@@ -61,7 +61,7 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
     ]
     runs = source.ordered_runs
     answers: list[list[str]] = [[] for _ in kept]
-    votes_of: list[set[int]] = [set() for _ in kept]
+    judgements_by_key: list[set[int]] = [set() for _ in kept]
     statuses: set[str] = set()
     for number, run in enumerate(runs):
         scores, given = source.scores(run, len(kept)), source.answers(run, len(kept))
@@ -69,10 +69,12 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
             made = maker.answer(number, kept[place], given[place], scores.get(place, []))
             answers[place].append(compact(made))
             statuses.add(made["status"])
-            votes_of[place].update(mark["vote"] for mark in made.get("marks", ()) if "vote" in mark)
+            judgements_by_key[place].update(
+                score["judgement"] for score in made.get("scores", ()) if "judgement" in score
+            )
     texts = [f'{compact(item)[:-1]},"answers":[{",".join(own)}]}}' for item, own in zip(items, answers, strict=True)]
     whole = _within(texts, limits.characters)
-    votes = source.votes(maker.votes)
+    judgements = source.judgements(maker.judgements)
     head = {
         "runs": [
             {
@@ -87,9 +89,10 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
         "statuses": sorted(statuses),
     }
     by_number = {
-        number: maker.content.vote(votes[key]) if key in votes else None for key, number in maker.votes.items()
+        number: maker.content.judgement(judgements[key]) if key in judgements else None
+        for key, number in maker.judgements.items()
     }
-    data = pack(head, texts[:whole], by_number, votes_of[:whole], limit=limits.bytes)
+    data = pack(head, texts[:whole], by_number, judgements_by_key[:whole], limit=limits.bytes)
     shown.items = data.kept
     shown.answers = sum(map(len, answers[: data.kept]))
     shown.items_left_out = len(source.items) - data.kept
@@ -102,7 +105,7 @@ class _StoredMaker:
     source: Source
     content: Content
     thumbnails: Thumbnails | None
-    votes: dict[str, int] = field(default_factory=dict)
+    judgements: dict[str, int] = field(default_factory=dict)
 
     def item(self, item: core.Item, facets: dict[str, list[str]]) -> dict[str, Any]:
         text = self.content.text
@@ -158,7 +161,7 @@ class _StoredMaker:
         if answer.usage.requests:
             data["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
-            data["marks"] = [self._mark(score) for score in sorted(scores, key=self._place)]
+            data["scores"] = [self._score(score) for score in sorted(scores, key=self._place)]
         data["outcome"] = _outcome(self.source, item, answer, scores)
         return data
 
@@ -187,7 +190,7 @@ class _StoredMaker:
         keys = [*self.source.leading, *self.source.keys]
         return {name: place for place, name in enumerate(dict.fromkeys(key.metric for key in keys))}
 
-    def _mark(self, score: core.Score) -> dict[str, Any]:
+    def _score(self, score: core.Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
         data: dict[str, Any] = {"metric": core.clean(metric.label), "value": shown, "scorer": core.clean(score.scorer)}
@@ -195,8 +198,8 @@ class _StoredMaker:
             data["value"] = core.clean(score.label)
         elif score.label and score.label != shown:
             data["label"] = core.clean(score.label)
-        if score.vote_key:
-            data["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
+        if score.judgement_key:
+            data["judgement"] = self.judgements.setdefault(score.judgement_key, len(self.judgements))
         return data
 
 
@@ -253,11 +256,11 @@ def _yes_or_share(metric: core.Metric, value: float) -> str:
 
 
 def _outcome(source: Source, item: core.Item, answer: core.Answer, scores: list[core.Score]) -> str:
-    """The outcome by the first leading metric that scores this item: right, partly, wrong, or not marked. Failed
+    """The outcome by the first leading metric that scores this item: right, partly, wrong, or not scored. Failed
     answers and those without a verdict are wrong if the policy says so."""
     for key in source.leading:
         metric = source.metric(key.metric)
-        if not metric.marks(item.answer.kind, item.tags.get("language", "")):
+        if not metric.scores(item.answer.kind, item.tags.get("language", "")):
             continue
         for score in scores:
             if (score.metric, score.scorer) == (key.metric, key.scorer):
@@ -265,7 +268,7 @@ def _outcome(source: Source, item: core.Item, answer: core.Answer, scores: list[
                 return "right" if score.value == best else "wrong" if score.value == metric.worst else "partly"
     unresolved = any(score.metric == UNRESOLVED.name and score.value == 1 for score in scores)
     lacking = answer.status is core.Status.FAILED or unresolved
-    return "wrong" if lacking and source.policies == (core.FailedPolicy.WRONG,) else "unmarked"
+    return "wrong" if lacking and source.policies == (core.FailedPolicy.WRONG,) else "unscored"
 
 
 RATED = Limits(picture=48 * 1024, pictures=16 * 1024 * 1024)
@@ -377,11 +380,11 @@ class _RatedMaker:
                     "rated": {},
                 }
                 if said := source.judgements.get(key):
-                    found[key]["said"] = [self.content.vote(judgement) for judgement in said]
+                    found[key]["said"] = [self.content.judgement(judgement) for judgement in said]
             found[key]["rated"][number[rating.dimension]] = [given[rating.key], *self._scores(rating.key)]
         by_item: dict[str, list[dict[str, Any]]] = {}
         for (item, _), answer in found.items():
-            answer["rated"] = [[place, *marks] for place, marks in sorted(answer["rated"].items())]
+            answer["rated"] = [[place, *scores] for place, scores in sorted(answer["rated"].items())]
             by_item.setdefault(item, []).append(answer)
         return by_item
 

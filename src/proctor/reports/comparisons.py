@@ -26,9 +26,9 @@ from proctor.judges import DECIDED_BY_A_PERSON, HALF_UNNAMED, RUBRIC, is_decided
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import MAX_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
-from proctor.reports.source import BASELINE, Key, Paired, Source
+from proctor.reports.report_numbers import BASELINE, Key, Paired, Source
 from proctor.reports.subgroups import dot_of, parts_of, rows_figure
-from proctor.runs import BOTH, Comparison
+from proctor.results import BOTH, Comparison
 from proctor.stats import can_decide
 
 

@@ -21,9 +21,10 @@ from proctor.core import (
 from proctor.reports.blocks import Block, Folded, Prose, Section
 from proctor.reports.costs import cost_words
 from proctor.reports.figures import RIGHT, Axis, ChartSeries, Panel, Stack
-from proctor.reports.source import Source
+from proctor.reports.report_numbers import Source
 from proctor.reports.subgroups import rows_figure
-from proctor.runs import BOTH, FAILED_POLICIES, Consumption, Result, Run, policies
+from proctor.results import BOTH, FAILED_POLICIES, Consumption, Result, policies
+from proctor.runs import Run
 
 _STATUSES = (
     ChartSeries("answered", RIGHT),

@@ -95,12 +95,18 @@ class Content:
         self.shown.pixels += len(jpeg)
         return [core.clean(name), base64.b64encode(jpeg).decode("ascii")]
 
-    def vote(self, vote: core.Judgement) -> dict[str, Any]:
+    def judgement(self, judgement: core.Judgement) -> dict[str, Any]:
         """The reply of a judge."""
         # Keys of other replies and empty values are not informative.
-        told = {name: said for name, said in vote.reply.items() if name != "votes" and said not in (None, [], {})}
+        told = {
+            name: said for name, said in judgement.reply.items() if name != "judgements" and said not in (None, [], {})
+        }
         reply = {core.clean(name): self.text(as_text(said)) for name, said in told.items()}
-        return {"judge": core.clean(vote.judge), "reply": reply, "flags": [core.clean(flag) for flag in vote.flags]}
+        return {
+            "judge": core.clean(judgement.judge),
+            "reply": reply,
+            "flags": [core.clean(flag) for flag in judgement.flags],
+        }
 
 
 def as_text(value: Any) -> str:

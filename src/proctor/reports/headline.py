@@ -13,11 +13,11 @@ from proctor import core
 from proctor.reports.blocks import Block, Folded, Prose, Section
 from proctor.reports.charts import ChartRow, ChartWords, Lane, LeaderboardChart, metric_axis, rank_ends
 from proctor.reports.leaderboard import condition_line, levels_table, remarks, row_badge, score, section_notes
-from proctor.runs import BOTH, Lacking
+from proctor.results import BOTH, Lacking
 
 if TYPE_CHECKING:
-    from proctor.reports.source import Key, Source
-    from proctor.runs import Comparison, Leaderboard, LeaderboardRow, Result
+    from proctor.reports.report_numbers import Key, Source
+    from proctor.results import Comparison, Leaderboard, LeaderboardRow, Result
 
 _FEW_GROUPS = 20  # with fewer, intervals are wide
 _NEAR = 0.01  # of the axis: a baseline as near to chance has no line of its own
@@ -40,7 +40,7 @@ def headline_section(source: Source) -> Section:
             blocks += own
         else:
             folded.append(Folded(source.label(key), tuple(own)))
-    blocks += [Prose(line) for line in _unmarked_lines(source)]
+    blocks += [Prose(line) for line in _unscored_lines(source)]
     level = f"{100 * source.options.level:g} %"
     how = Folded("How to read ranks", (Prose(_RANKS.format(level=level)), *_places(source)))
     ranked = f" Ranked under {source.conditions[0]}." if len(source.conditions) > 1 else ""
@@ -54,18 +54,18 @@ def headline_section(source: Source) -> Section:
     )
 
 
-def _unmarked_lines(source: Source) -> list[str]:
+def _unscored_lines(source: Source) -> list[str]:
     """What waits for a judge: one line a metric."""
     lines = []
-    for key in source.unmarked:
+    for key in source.unscored:
         waiting = {
-            row.system: row.unmarked
+            row.system: row.unscored
             for row in source.overall
             if (row.metric, row.scorer, row.condition) == (key.metric, key.scorer, source.conditions[0])
         }
         counts = ", ".join(f"{core.count_of(count, 'answer')} of {name}" for name, count in waiting.items() if count)
         if counts:
-            lines.append(f"{source.metric(key.metric).label}: not marked yet are {counts} (proctor score marks them).")
+            lines.append(f"{source.metric(key.metric).label}: not scored yet are {counts} (proctor score scores them).")
     return lines
 
 
@@ -318,7 +318,7 @@ def _remarks(result: Result) -> list[str]:
         not_asked=result.missing,
         failed=result.failed,
         unresolved=result.unresolved,
-        unmarked=result.unmarked,
+        unscored=result.unscored,
         unsupported=result.unsupported,
     )
     return remarks(lacking)

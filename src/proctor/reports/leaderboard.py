@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from proctor import core
 from proctor.reports.blocks import RANK_INTERVAL_LINE, Block, Folded, Prose, Section
-from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, Results, policies
+from proctor.results import BOTH, FAILED_POLICIES, Lacking, Results, policies
+from proctor.runs import CODE
 from proctor.stats import fewest_groups, least_p
 
 if TYPE_CHECKING:
-    from proctor.reports.source import Source
-    from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
+    from proctor.reports.report_numbers import Source
+    from proctor.results import Leaderboard, LeaderboardRow, Result, Results
+    from proctor.runs import BenchmarkCard
 
 RANGE = "A … B: this run is incomplete. A counts missing items (failed, not asked, without a verdict) as wrong, B leaves them out."
 """What a range means."""
@@ -62,7 +64,7 @@ def remarks(lacking: Lacking) -> list[str]:
         (lacking.not_asked, "{} not asked"),
         (lacking.failed, "{} failed"),
         (lacking.unresolved, "{} unresolved"),
-        (lacking.unmarked, "{} not marked"),
+        (lacking.unscored, "{} not scored"),
         (lacking.unsupported, "{} unsupported"),
         (lacking.untimed, "no latency {}"),
     )
@@ -80,7 +82,7 @@ _COUNTS = {
     "not_submitted": "Not submitted",
     "unresolved": "Unresolved",
     "decided": "Decided by a person",
-    "unmarked": "Unmarked",
+    "unscored": "Unscored",
     "missing": "Not asked",
     "unsupported": "Unsupported",
 }
@@ -125,7 +127,7 @@ def _results_table(found: Results, metric: core.Metric, scorer: str, rows: list[
     card, by = found.card, found.options.by
     # The chance level is that of all items that count, not of a part of them.
     split = bool(by or (found.options.all_items and card.only))
-    whose = "" if scorer == CODE else f", by {scorer}" if scorer else ", not marked yet (proctor score)"
+    whose = "" if scorer == CODE else f", by {scorer}" if scorer else ", not scored yet (proctor score)"
     chance = None if split or scorer != CODE else card.chance.get(metric.name)
     title = f"{card.title}{' (simulated)' if card.simulated else ''}: {metric.label}{whose}"
     title += "" if chance is None else f" (chance {core.value(metric, chance)})"
@@ -240,7 +242,7 @@ def _why_unranked(row: LeaderboardRow) -> list[str]:
         not_asked=row.missing,
         failed=row.failed,
         unresolved=row.unresolved,
-        unmarked=row.unmarked,
+        unscored=row.unscored,
         unsupported=row.unsupported,
     )
     return [*remarks(counts), *([f"no value {row.doubtful}"] if row.doubtful else [])]
@@ -273,8 +275,8 @@ def section_notes(source: Source, board: Leaderboard, results: Mapping[str, Resu
         ),
         (any(row.decided for row in results.values()), DECIDED_LINE),
         (
-            any(row.unmarked for row in results.values()),
-            "Unmarked answers wait for their judge: they are in no average.",
+            any(row.unscored for row in results.values()),
+            "Unscored answers wait for their judge: they are in no average.",
         ),
     )
     return [*(note for there, note in notes if there), *(f"{note}." for note in source.served)]

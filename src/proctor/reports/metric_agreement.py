@@ -26,7 +26,7 @@ from proctor.reports.figures import Matrix, draw_matrix
 from proctor.stats import Contrast, Estimate
 
 if TYPE_CHECKING:
-    from proctor.reports.source import AuditSource
+    from proctor.reports.report_numbers import AuditSource
 
 _LANGUAGES = {"en": "English", "zh": "Chinese"}
 REASON = "Reason missing"

@@ -40,7 +40,7 @@ from proctor.reports.metric_agreement import (
     with_reasons,
 )
 from proctor.reports.metric_ranking import contrast_axis, contrasts_chart, dot_of
-from proctor.reports.source import AuditSource
+from proctor.reports.report_numbers import AuditSource
 from proctor.reports.subgroups import rows_figure
 from proctor.stats import Contrast
 

@@ -22,7 +22,7 @@ from proctor.reports.metric_agreement import (
 from proctor.stats import Contrast, Estimate
 
 if TYPE_CHECKING:
-    from proctor.reports.source import AuditSource
+    from proctor.reports.report_numbers import AuditSource
 
 _PLAIN = Metric("plain", "Correlation", low=-1.0)  # for axes of plain numbers
 

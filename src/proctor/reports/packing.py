@@ -1,5 +1,8 @@
 """The items of a page's browser: few as plain JSON, which anybody can search; many in blocks of gzip and base64, which the
-page's script opens with DecompressionStream."""
+page's script opens with DecompressionStream.
+
+Files beside the page get lost, blocks that are opened on demand can't be searched, and no script opens Brotli or zstd.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ PLAIN = 1_000_000
 
 @dataclass(frozen=True)
 class BrowserData:
-    """What the browser shows: the `head` (runs, facets, statuses, and more), the items as JSON texts, and the votes of
+    """What the browser shows: the `head` (runs, facets, statuses, and more), the items as JSON texts, and the judgements of
     judges by number. Of many items `blocks` hold both, and `items` is empty. `kept` items of those given are in it."""
 
     head: Mapping[str, Any]
     items: Sequence[str] = ()
-    votes: Mapping[int, Any] = field(default_factory=dict)
+    judgements: Mapping[int, Any] = field(default_factory=dict)
     blocks: Sequence[str] = ()
     kept: int = 0
 
@@ -34,20 +37,20 @@ def compact(value: Any) -> str:
 def pack(
     head: Mapping[str, Any],
     items: Sequence[str],
-    votes: Mapping[int, Any],
-    votes_of: Sequence[Iterable[int]] = (),
+    judgements: Mapping[int, Any],
+    judgements_by_key: Sequence[Iterable[int]] = (),
     *,
     limit: int,
 ) -> BrowserData:
-    """The items, with the votes that each refers to (`votes_of`), up to this many bytes of blocks; whole blocks beyond
+    """The items, with the judgements that each refers to (`judgements_by_key`), up to this many bytes of blocks; whole blocks beyond
     are left out."""
-    own = [tuple(one) for one in votes_of] or [()] * len(items)
-    if sum(map(len, items)) + len(compact(list(votes.values()))) <= min(PLAIN, limit):
-        return BrowserData(head, items, votes, kept=len(items))
+    own = [tuple(one) for one in judgements_by_key] or [()] * len(items)
+    if sum(map(len, items)) + len(compact(list(judgements.values()))) <= min(PLAIN, limit):
+        return BrowserData(head, items, judgements, kept=len(items))
     blocks, spent, kept, told = list[str](), 0, 0, set[int]()
     for start, end in _parts(items):
         there = {number for one in own[start:end] for number in one} - told
-        block = _block(items[start:end], {number: votes[number] for number in sorted(there)})
+        block = _block(items[start:end], {number: judgements[number] for number in sorted(there)})
         spent += len(block)
         if spent > limit:
             break
@@ -68,8 +71,8 @@ def _parts(items: Sequence[str]) -> Iterable[tuple[int, int]]:
         yield start, len(items)
 
 
-def _block(items: Sequence[str], votes: Mapping[int, Any]) -> str:
-    text = f'{{"items":[{",".join(items)}],"votes":{compact(votes)}}}'
+def _block(items: Sequence[str], judgements: Mapping[int, Any]) -> str:
+    text = f'{{"items":[{",".join(items)}],"judgements":{compact(judgements)}}}'
     # Characters that are no text (half of a pair) would end the writing of the page.
     packed = gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)
     return base64.b64encode(packed).decode("ascii")

@@ -38,9 +38,9 @@ from proctor.reports.figures import (
     plain_axis,
 )
 from proctor.reports.leaderboard import remarks
-from proctor.reports.source import Source
-from proctor.runs import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
-from proctor.runs import AnalysisRow as Record
+from proctor.reports.report_numbers import Source
+from proctor.results import FAILED_POLICIES, Analysis, Board, RankedRun, rule_rows, wins_of
+from proctor.results import AnalysisRow as Record
 from proctor.stats import Removal, TieOrder, TieRule, can_decide
 
 
@@ -300,13 +300,13 @@ def removal_lines(removals: Sequence[Removal], first: Sequence[str]) -> list[str
 def _policy_notes(board: Board) -> list[str]:
     lacks = [run.standing.name for run in board.runs if run.lacking.incomplete]
     notes = []
-    waiting = [run.name for run in board.unranked if run.lacking.unmarked]
+    waiting = [run.name for run in board.unranked if run.lacking.unscored]
     never = [run for run in board.unranked if run.lacking.unsupported and run.name not in waiting]
     apart = [*waiting, *(run.name for run in never)]
     unscored = [run.name for run in board.unranked if run.name not in apart and not run.lacking.incomplete]
     others = [run.name for run in board.unranked if run.name not in (*apart, *unscored)]
     if waiting:
-        notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score marks them).")
+        notes.append(f"Not ranked, since answers wait for the judge: {', '.join(waiting)} (proctor score scores them).")
     if never:
         each = ", ".join(f"{run.name} ({count_of(run.lacking.unsupported, 'question')})" for run in never)
         notes.append(

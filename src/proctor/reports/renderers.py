@@ -208,8 +208,8 @@ def render_page(
 
 def _plain_json(data: BrowserData) -> str:
     """Everything that is not in blocks."""
-    votes = [data.votes[number] for number in sorted(data.votes)]
-    head = embedded_json({**data.head, "votes": votes})
+    judgements = [data.judgements[number] for number in sorted(data.judgements)]
+    head = embedded_json({**data.head, "judgements": judgements})
     items = f'"items":[{",".join(data.items)}]'.translate(_UNSAFE)
     return f"{head[:-1]},{items}}}"
 

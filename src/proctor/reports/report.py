@@ -25,10 +25,11 @@ from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.packing import BrowserData
 from proctor.reports.ranking import ranking_section
 from proctor.reports.renderers import render_page
-from proctor.reports.source import AuditSource, Source
-from proctor.reports.story import audit_story, story_of
+from proctor.reports.report_numbers import AuditSource, Source
 from proctor.reports.subgroups import facets_section, orders_section
-from proctor.runs import Options, Store, public_copy, reading_once
+from proctor.reports.summary import audit_story, story_of
+from proctor.results import Options, public_copy, reading_once
+from proctor.runs import Store
 
 _BROWSING = (
     "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose "

@@ -12,8 +12,8 @@ from proctor.reports.blocks import Block, Figure, Folded, Section
 from proctor.reports.figures import Axis, ChartSeries, Dot, Matrix, Panel, draw_matrix, draw_rows, value_axis
 from proctor.reports.figures.canvas import SLIM
 from proctor.reports.leaderboard import score
-from proctor.reports.source import Key, Source
-from proctor.runs import OrderedRun, Result
+from proctor.reports.report_numbers import Key, Source
+from proctor.results import OrderedRun, Result
 
 Cells = dict[tuple[str, str], Result]
 """Results by system and value of a facet."""

@@ -22,11 +22,11 @@ from proctor import core
 from proctor.media import RecordsShown
 from proctor.runs.database import StoreAwayError, outlasting
 from proctor.runs.housekeeping import reopen_errors
+from proctor.runs.item_leases import ItemClaims, share_out, sources_of
 from proctor.runs.journal import Journal
 from proctor.runs.leases import RunLease
 from proctor.runs.schema import MODEL, REJECTED, SHOWN, without_secrets
 from proctor.runs.served import note_served
-from proctor.runs.sharing import ItemClaims, share_out, sources_of
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_of, first_problem, one_of
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts
+from proctor.runs.bulk_sql import in_parts
 from proctor.runs.database import READING_FAULTS
 from proctor.runs.leases import claim
+from proctor.runs.run_identity import own_metrics, servers_of
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
 from proctor.runs.served import served_names
-from proctor.runs.settings import own_metrics, servers_of
 from proctor.runs.store import Run, Store
 
 
@@ -207,9 +207,9 @@ def _score(row: RowMapping) -> None:
         raise ValueError("a value that is no finite number")
 
 
-def _vote(row: RowMapping) -> None:
-    vote = Judgement.model_validate_json(row["body"])
-    if vote.key != row["key"]:
+def _judgement(row: RowMapping) -> None:
+    judgement = Judgement.model_validate_json(row["body"])
+    if judgement.key != row["key"]:
         raise ValueError("the judgement in it has another key")
 
 
@@ -230,7 +230,7 @@ _TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = 
     ("runs", ("system", "condition"), _run),
     ("answers", ("run", "item"), lambda row: answer_from_row(str(row["item"]), row)),
     ("scores", ("run", "metric", "scorer", "item"), _score),
-    ("votes", ("key",), _vote),
+    ("judgements", ("key",), _judgement),
 )
 
 

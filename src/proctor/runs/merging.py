@@ -16,17 +16,24 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status, content_hash
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts, insert_rows
+from proctor.runs.bulk_sql import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, damaged
 from proctor.runs.leases import claim
-from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, kept_votes, vote_row, write_card
-from proctor.runs.settings import CODE_HASHES, changed_settings, same_run, with_servers
+from proctor.runs.run_identity import CODE_HASHES, changed_settings, same_run, with_servers
+from proctor.runs.schema import (
+    BenchmarkCard,
+    benchmark_row,
+    insert_benchmark,
+    judgement_row,
+    kept_judgements,
+    write_card,
+)
+from proctor.runs.selection import chosen_runs
 from proctor.runs.store import Store
-from proctor.runs.table import chosen_runs
 
 _ANSWER = ("status", "text", "parsed", "problem")
 
-_SCORE = ("metric", "scorer", "value", "label", "vote_key")
+_SCORE = ("metric", "scorer", "value", "label", "judgement_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +85,13 @@ def evaluation_content(
                 failed += row["status"] == Status.FAILED.value
             for row in score_rows(connection, run.id):
                 scores.append(score_digest(names[row["item"]], row))
-                behind |= {row["vote_key"]} - {""}
+                behind |= {row["judgement_key"]} - {""}
             sha256 = _of([*answers, *scores])
             found.append(RunContent(run.system, run.condition, len(answers), failed, len(scores), sha256))
-        votes = [vote_digest(vote) for vote in kept_votes(connection, behind)]
+        judgements = [judgement_digest(judgement) for judgement in kept_judgements(connection, behind)]
     runs: list[JsonValue] = [[run_content.system, run_content.condition, run_content.sha256] for run_content in found]
-    whole = content_hash({"items": fingerprint, "runs": runs, "judgements": _of(votes)})
-    return EvaluationContent(benchmark, len(names), len(votes), tuple(found), whole)
+    whole = content_hash({"items": fingerprint, "runs": runs, "judgements": _of(judgements)})
+    return EvaluationContent(benchmark, len(names), len(judgements), tuple(found), whole)
 
 
 def item_names(connection: Connection, benchmark: str) -> dict[int, str]:
@@ -115,9 +122,9 @@ def score_digest(item: str, row: RowMapping | Mapping[str, Any]) -> str:
     return content_hash(["score", item, *(row[name] for name in _SCORE)])
 
 
-def vote_digest(vote: Judgement) -> str:
+def judgement_digest(judgement: Judgement) -> str:
     """The hash of a judgement's content, without its cost."""
-    return content_hash(vote.model_dump(mode="json", exclude={"usage"}))
+    return content_hash(judgement.model_dump(mode="json", exclude={"usage"}))
 
 
 def _of(digests: Iterable[str]) -> str:
@@ -213,9 +220,9 @@ class _Side:
         with self._decoding():
             return {(row["system"], row["condition"]): dict(row) for row in rows}
 
-    def votes(self) -> Iterator[Judgement]:
+    def judgements(self) -> Iterator[Judgement]:
         with self._decoding():
-            for body in self.connection.scalars(select(schema.votes.c.body).execution_options(yield_per=1000)):
+            for body in self.connection.scalars(select(schema.judgements.c.body).execution_options(yield_per=1000)):
                 yield Judgement.model_validate_json(body)
 
     def answers(self, benchmark: str, run: int) -> dict[str, Row]:
@@ -247,10 +254,10 @@ class _Merge:
 
     def _judgements(self) -> MergedRows:
         result = MergedRows("", "", "", JUDGEMENTS)
-        kept = {vote.key: vote_digest(vote) for vote in self.into.votes()}
+        kept = {judgement.key: judgement_digest(judgement) for judgement in self.into.judgements()}
         offered: dict[str, dict[str, Judgement]] = {}
-        for vote in (vote for source in self.sources for vote in source.votes()):
-            offered.setdefault(vote.key, {}).setdefault(vote_digest(vote), vote)
+        for judgement in (judgement for source in self.sources for judgement in source.judgements()):
+            offered.setdefault(judgement.key, {}).setdefault(judgement_digest(judgement), judgement)
         new = []
         for key, found in offered.items():
             if len(found.keys() | {kept.get(key, next(iter(found)))}) > 1:
@@ -259,9 +266,9 @@ class _Merge:
             elif key in kept:
                 result.same += 1
             else:
-                new += [vote_row(vote) for vote in found.values()]
+                new += [judgement_row(judgement) for judgement in found.values()]
         result.taken = len(new)
-        insert_rows(self.into.connection, schema.votes, new)
+        insert_rows(self.into.connection, schema.judgements, new)
         return result
 
     def _benchmark(self, name: str) -> list[MergedRows]:
@@ -348,7 +355,7 @@ class _RunMerge:
             for place, row in source.scores(benchmark, run).items():
                 if digests.get(place[0]) != settled.get(place[0]):
                     scores.refuse(f"item {place[0]}: a score of another answer")
-                elif row["vote_key"] in self.contradicted:
+                elif row["judgement_key"] in self.contradicted:
                     scores.refuse(f"item {place[0]}: a score by a judgement that is refused")
                 elif place[2] in self.mixed and kept.get(place) != score_digest(place[0], row):
                     scores.refuse(f"item {place[0]}: a score by {place[2]} with other settings")

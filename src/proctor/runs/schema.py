@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor import core
-from proctor.runs.bulk import in_parts, insert_rows
+from proctor.runs.bulk_sql import in_parts, insert_rows
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -124,12 +124,12 @@ scores = sa.Table(
     sa.Column("item", sa.ForeignKey("items.id"), primary_key=True),
     sa.Column("value", sa.Float, nullable=False),
     sa.Column("label", sa.Text, nullable=False),
-    sa.Column("vote_key", sa.String(64), nullable=False),
+    sa.Column("judgement_key", sa.String(64), nullable=False),
     sqlite_with_rowid=False,
 )
 
-votes = sa.Table(
-    "votes",
+judgements = sa.Table(
+    "judgements",
     metadata,
     id_column(),
     sa.Column("key", sa.String(64), nullable=False, unique=True),
@@ -138,7 +138,7 @@ votes = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
 )
 
-sa.Index("votes_by_item", votes.c.item)
+sa.Index("judgements_by_item", judgements.c.item)
 
 claims = sa.Table(
     "claims",  # who of several workers asks which item
@@ -301,9 +301,11 @@ def without_secrets(answer: core.Answer, hide: core.Scrubber) -> core.Answer:
     return answer.model_copy(update=changed) if changed else answer
 
 
-def vote_without_secrets(vote: core.Judgement, hide: core.Scrubber) -> core.Judgement:
+def judgement_without_secrets(judgement: core.Judgement, hide: core.Scrubber) -> core.Judgement:
     """As `without_secrets`, for a judgement."""
-    return vote.model_copy(update={"reply": hide.value(vote.reply), "flags": tuple(map(hide.text, vote.flags))})
+    return judgement.model_copy(
+        update={"reply": hide.value(judgement.reply), "flags": tuple(map(hide.text, judgement.flags))}
+    )
 
 
 def answer_row(run_id: int, item_number: int, answer: core.Answer) -> dict[str, Any]:
@@ -345,14 +347,19 @@ def score_row(run_id: int, item_number: int, score: core.Score) -> dict[str, Any
     return row
 
 
-def vote_row(vote: core.Judgement) -> dict[str, Any]:
-    return {"key": vote.key, "judge": vote.judge, "item": vote.item_id, "body": vote.model_dump_json()}
+def judgement_row(judgement: core.Judgement) -> dict[str, Any]:
+    return {
+        "key": judgement.key,
+        "judge": judgement.judge,
+        "item": judgement.item_id,
+        "body": judgement.model_dump_json(),
+    }
 
 
-def kept_votes(connection: sa.Connection, keys: Iterable[str]) -> list[core.Judgement]:
+def kept_judgements(connection: sa.Connection, keys: Iterable[str]) -> list[core.Judgement]:
     """The judgements with these keys, as far as they are stored."""
-    wanted = (votes.c.key.in_(part) for part in in_parts(sorted(set(keys))))
-    bodies = (connection.scalars(sa.select(votes.c.body).where(part)) for part in wanted)
+    wanted = (judgements.c.key.in_(part) for part in in_parts(sorted(set(keys))))
+    bodies = (connection.scalars(sa.select(judgements.c.body).where(part)) for part in wanted)
     return [core.Judgement.model_validate_json(body) for some in bodies for body in some]
 
 

@@ -10,9 +10,8 @@ from typing import Protocol, runtime_checkable
 from proctor import core
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
-from proctor.runs.settings import refuse_other_metrics, same_run, scorer_settings
+from proctor.runs.run_identity import refuse_other_metrics, same_run, scorer_settings
 from proctor.runs.store import Run, Store
-from proctor.runs.table import load_items, load_labels
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: core.Scorer, *, all_items: bool = False) -> int:
@@ -77,25 +76,25 @@ class JudgeLimits:
         return self.shard is None or int(core.content_hash(item.id), 16) % self.shard[1] == self.shard[0] - 1
 
 
-class PaidVotes:
+class PaidJudgements:
     """A judgement cache that adds up what is paid. `count` is the number of new judgements, `lost` that of questions
     that were paid for and no judgement came of; `usage` is that of both."""
 
-    def __init__(self, votes: core.JudgementCache) -> None:
-        self._votes = votes
+    def __init__(self, judgements: core.JudgementCache) -> None:
+        self._judgements = judgements
         self.count = 0
         self.lost = 0
         self.usage = core.Usage()
 
     def get(self, key: str) -> core.Judgement | None:
-        """A vote by its key (see `JudgementCache`)."""
-        return self._votes.get(key)
+        """A judgement by its key (see `JudgementCache`)."""
+        return self._judgements.get(key)
 
-    def put(self, vote: core.Judgement) -> None:
-        """Stores a new, paid vote (see `JudgementCache`)."""
-        self._votes.put(vote)
+    def put(self, judgement: core.Judgement) -> None:
+        """Stores a new, paid judgement (see `JudgementCache`)."""
+        self._judgements.put(judgement)
         self.count += 1
-        self.usage += vote.usage
+        self.usage += judgement.usage
 
     def add_cost(self, usage: core.Usage) -> None:
         """Counts what was paid for a question that no judgement came of."""
@@ -105,14 +104,14 @@ class PaidVotes:
 
 @dataclass
 class JudgeTally:
-    """Progress: of `total` answers, `marked` ones have a score; on `unresolved` ones a panel found no majority; `unmarked`
+    """Progress: of `total` answers, `scored` ones have a score; on `unresolved` ones a panel found no majority; `unscored`
     ones got no verdict, and are stored as unresolved. `awaiting` ones of the first two lack a judge's vote, and another
     pass asks for it."""
 
     total: int = 0
-    marked: int = 0
+    scored: int = 0
     unresolved: int = 0
-    unmarked: int = 0
+    unscored: int = 0
     awaiting: int = 0
     rejected: int = 0
     """Answers without a verdict because the judge's server rejected the request, which it would reject again."""
@@ -121,19 +120,19 @@ class JudgeTally:
     @property
     def done(self) -> int:
         """The number of judged answers, with or without a verdict."""
-        return self.marked + self.unresolved + self.unmarked
+        return self.scored + self.unresolved + self.unscored
 
     @property
     def left(self) -> int:
         """The number of answers for another pass."""
-        return self.total - self.marked - self.unresolved + self.awaiting
+        return self.total - self.scored - self.unresolved + self.awaiting
 
     def count(self, scores: Sequence[core.Score]) -> None:
         panel = next((score for score in scores if score.metric == UNRESOLVED.name), None)
         if panel is not None and panel.value == 1:
             self.unresolved += 1
         else:
-            self.marked += 1
+            self.scored += 1
         self.awaiting += panel is not None and panel.label in AWAITING_VOTES
 
 
@@ -159,9 +158,9 @@ async def judge_all(
     open_before = {run.id: _awaiting(store, run, scorer) for run in runs}
     work = []
     for run in runs:
-        marked = store.marked(run, scorer.name) - open_before[run.id]
+        scored = store.scored(run, scorer.name) - open_before[run.id]
         own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
-        work += [(run, *pair) for pair in own if pair[0].id not in marked and scorer.applies(pair[0])]
+        work += [(run, *pair) for pair in own if pair[0].id not in scored and scorer.applies(pair[0])]
     if isinstance(scorer, SeesAnswers) and work:
         await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
     tally.total = len(work)
@@ -228,7 +227,7 @@ async def _judged(
     try:
         scores = await core.scored(scorer, item, answer)
     except (PartialScoresError, core.InfrastructureError, core.RefusalError, core.SystemFaultError) as error:
-        tally.unmarked += 1
+        tally.unscored += 1
         tally.rejected += bool(error.rejected)
         tally.last_reason = str(error)
         came = error.scores if isinstance(error, PartialScoresError) else ()
@@ -259,12 +258,11 @@ def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) 
 
 
 def _awaiting(store: Store, run: Run, scorer: core.Scorer) -> set[str]:
-    """The items to judge again: those without a verdict, those that lack a vote of a panel, and, if there is a fallback
+    """The items to judge again: those without a verdict, those that lack a judgement of a panel, and, if there is a fallback
     judge, those with a tie of the panel."""
-    table = load_items(store, store.card(run.benchmark), all_items=True)
-    labels = load_labels(store, run, table, UNRESOLVED.name, scorer.name)
     again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
-    return {table.ids[place] for place, label in labels.items() if label in again}
+    rows = store.score_rows(run, scorer=scorer.name, metric=UNRESOLVED.name)
+    return {row.item_id for row in rows if row.label in again}
 
 
 def _flush(store: Store, done: list[tuple[Run, core.Score]], scorer: core.Scorer) -> None:
@@ -297,11 +295,11 @@ async def import_answers(
     core.admit_recorded(recorded, benchmark, f"answers of {name}")
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
-    marked: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
+    scored: dict[str, list[core.Score]] = {answer.item_id: [] for answer in recorded.answers}
     for answer in recorded.answers:
         if answer.status is not core.Status.FAILED:
-            marked[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
-    return _kept(store, benchmark.name, recorded, marked, (name, condition))
+            scored[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
+    return _kept(store, benchmark.name, recorded, scored, (name, condition))
 
 
 async def import_systems(
@@ -324,13 +322,13 @@ async def import_systems(
     for recorded_answers in recorded:
         _refuse_others(store, benchmark.name, recorded_answers, (recorded_answers.system, condition), part=True)
     items = {item.id: item for item in benchmark.items}
-    marked = [
+    scored = [
         {answer.item_id: await scores_of(scorers, items[answer.item_id], answer) for answer in part.answers}
         for part in recorded
     ]
     return [
         _kept(store, benchmark.name, part, own, (part.system, condition), part=True)
-        for part, own in zip(recorded, marked, strict=True)
+        for part, own in zip(recorded, scored, strict=True)
     ]
 
 
@@ -349,22 +347,22 @@ def _kept(
     store: Store,
     benchmark: str,
     recorded: core.RecordedAnswers,
-    marked: Mapping[str, list[core.Score]],
+    scored: Mapping[str, list[core.Score]],
     name: tuple[str, str],
     *,
     part: bool = False,
 ) -> Run:
     """Stores the run of a system under a condition (`name`) with these answers, their recorded scores and those in
-    `marked`."""
+    `scored`."""
     for score in recorded.scores:
-        marked[score.item_id].append(score)
+        scored[score.item_id].append(score)
     _refuse_others(store, benchmark, recorded, name, part=part)
     settings = recorded.settings | {"notes": list(recorded.notes)}
     run = store.start_run(benchmark, *name, settings)
     with store.owning([run]) as lease:
         _refuse_others(store, benchmark, recorded, name, part=part)
-        store.put_votes(recorded.votes)
-        store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers], lease.kept)
+        store.put_judgements(recorded.judgements)
+        store.write(run, [(answer, scored[answer.item_id]) for answer in recorded.answers], lease.kept)
         if lease.lost is not None:
             raise lease.lost
     return run

@@ -32,7 +32,7 @@ from proctor.core import (
     when_gone,
 )
 from proctor.runs import schema
-from proctor.runs.bulk import in_parts, upsert_rows
+from proctor.runs.bulk_sql import in_parts, upsert_rows
 from proctor.runs.database import (
     READING_FAULTS,
     StoreAwayError,
@@ -46,10 +46,10 @@ from proctor.runs.database import (
     shown_url,
 )
 from proctor.runs.leases import RunLease, at_work, owner, shared_run
+from proctor.runs.run_identity import changed_settings, same_run, with_servers
 from proctor.runs.schema import BenchmarkCard
-from proctor.runs.settings import changed_settings, same_run, with_servers
 
-ORACLE = "told_the_key"  # the name in stores since the first edition
+ORACLE = "oracle_baseline"
 """The setting of a run that says whether its system uses the reference answers."""
 
 
@@ -307,11 +307,11 @@ class Store:
         return sum(counts.values()), failed
 
     def write(
-        self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]], fence: Fence | None = None
+        self, run: Run, scored: Iterable[tuple[Answer, Sequence[Score]]], fence: Fence | None = None
     ) -> list[bool]:
         """Writes answers with their scores in one transaction. A stored `failed` answer is replaced; any other stays, with
         its scores. Returns for each answer whether it is on disk."""
-        return self.write_many([(run, answer, scores) for answer, scores in marked], fence)
+        return self.write_many([(run, answer, scores) for answer, scores in scored], fence)
 
     def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> list[bool]:
         """As `write`, for several runs at once; with a `fence` only the answers that it lets through. A repeated call
@@ -336,9 +336,9 @@ class Store:
                 there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
                 on_disk = [there.get((one["run"], one["item"])) == one for one in answers]
             scores: list[dict[str, Any]] = []
-            for (run, _, marks), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
+            for (run, _, given), own in zip(rows, map(all, zip(let, on_disk, strict=True)), strict=True):
                 ids = self.item_numbers(run.benchmark)
-                scores.extend(schema.score_row(run.id, ids[mark.item_id], mark) for mark in marks if own)
+                scores.extend(schema.score_row(run.id, ids[score.item_id], score) for score in given if own)
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
         return on_disk
 
@@ -346,20 +346,20 @@ class Store:
         """Writes scores of stored answers; they replace those of the same metric and scorer."""
         self.add_decisions((), [(run, score) for score in scores])
 
-    def add_decisions(self, votes: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
-        """Writes votes and the scores that follow from them: all, or none. Scores replace those of the same metric and
-        scorer; a stored vote stays as it is."""
+    def add_decisions(self, judgements: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
+        """Writes judgements and the scores that follow from them: all, or none. Scores replace those of the same metric and
+        scorer; a stored judgement stays as it is."""
         rows = [
             schema.score_row(run.id, self.item_numbers(run.benchmark)[score.item_id], score) for run, score in scores
         ]
-        keep = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
-        if not (votes or rows):
+        keep = self.upsert(schema.judgements).on_conflict_do_nothing(index_elements=["key"])
+        if not (judgements or rows):
             return
         hide = environment_scrubber()
-        votes = [schema.vote_without_secrets(vote, hide) for vote in votes]
+        judgements = [schema.judgement_without_secrets(judgement, hide) for judgement in judgements]
         with self.writing() as connection:
-            if votes:
-                connection.execute(keep, [schema.vote_row(vote) for vote in votes])
+            if judgements:
+                connection.execute(keep, [schema.judgement_row(judgement) for judgement in judgements])
             upsert_rows(connection, schema.scores, self._score_upsert, rows)
 
     def answers(self, run: Run) -> dict[str, Answer]:
@@ -370,7 +370,7 @@ class Store:
             found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
             return {names[row["item"]]: schema.answer_from_row(names[row["item"]], row) for row in found}
 
-    def marked(self, run: Run, scorer: str) -> set[str]:
+    def scored(self, run: Run, scorer: str) -> set[str]:
         """The ids of items that a scorer has scored in this run."""
         names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.scores
@@ -395,41 +395,41 @@ class Store:
         """The scores of a run as rows with the fields of `Score`; optionally those of one scorer, metric or item, or (with
         `judged`) those that follow from a judgement."""
         scores, items = schema.scores, schema.items
-        fields = (scores.c.metric, scores.c.value, scores.c.scorer, scores.c.label, scores.c.vote_key)
+        fields = (scores.c.metric, scores.c.value, scores.c.scorer, scores.c.label, scores.c.judgement_key)
         query = select(items.c.item.label("item_id"), *fields).join(items, items.c.id == scores.c.item)
         query = query.where(scores.c.run == run.id)
         for column, name in ((scores.c.scorer, scorer), (scores.c.metric, metric), (items.c.item, item)):
             query = query.where(column == name) if name else query
-        query = query.where(scores.c.vote_key != "") if judged else query
+        query = query.where(scores.c.judgement_key != "") if judged else query
         with self.reading() as connection:
             return list(connection.execute(query))
 
     def get(self, key: str) -> Judgement | None:
-        """A vote by its key (see `JudgementCache`)."""
+        """A judgement by its key (see `JudgementCache`)."""
         with self.reading() as connection:
-            body = connection.scalar(select(schema.votes.c.body).where(schema.votes.c.key == key))
+            body = connection.scalar(select(schema.judgements.c.body).where(schema.judgements.c.key == key))
         return None if body is None else Judgement.model_validate_json(body)
 
-    def put(self, vote: Judgement) -> None:
-        """Stores a vote (see `JudgementCache`)."""
-        self.put_votes([vote])
+    def put(self, judgement: Judgement) -> None:
+        """Stores a judgement (see `JudgementCache`)."""
+        self.put_judgements([judgement])
 
-    def put_votes(self, votes: Sequence[Judgement]) -> None:
-        """Stores several votes in one transaction; stored ones stay as they are."""
-        self.add_decisions(votes, ())
+    def put_judgements(self, judgements: Sequence[Judgement]) -> None:
+        """Stores several judgements in one transaction; stored ones stay as they are."""
+        self.add_decisions(judgements, ())
 
-    def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
-        """The votes with these keys."""
+    def judgements(self, keys: Iterable[str]) -> dict[str, Judgement]:
+        """The judgements with these keys."""
         with self.reading() as connection:
-            return {vote.key: vote for vote in schema.kept_votes(connection, keys)}
+            return {judgement.key: judgement for judgement in schema.kept_judgements(connection, keys)}
 
     def _benchmark(self, connection: Connection, name: str) -> RowMapping:
         known = schema.benchmark_row(connection, name)
         if known is None:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
             found, expected = f"no benchmark {name!r}", "a store with answers: run something first"
-            if not names and connection.scalar(select(func.count()).select_from(schema.votes)):
-                # `judge mediqa-eval --votes FILE` stores judgements without answers.
+            if not names and connection.scalar(select(func.count()).select_from(schema.judgements)):
+                # `judge mediqa-eval --judgements FILE` stores judgements without answers.
                 found = "judgements and no answers"
                 expected = f"answers beside them: proctor import {shell_word(name)} PATH --data FOLDER --store {shell_word(self.shown)}"
             raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
@@ -465,7 +465,7 @@ class Store:
     @cached_property
     def _score_upsert(self) -> Any:
         statement = self.upsert(schema.scores)
-        new = {name: statement.excluded[name] for name in ("value", "label", "vote_key")}
+        new = {name: statement.excluded[name] for name in ("value", "label", "judgement_key")}
         return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
 
 

@@ -22,7 +22,7 @@ from proctor.core import Answer, FrozenModel, InputError, Score, environment_scr
 from proctor.runs import schema
 from proctor.runs.database import store_files
 from proctor.runs.leases import RunTakenError
-from proctor.runs.settings import same_run
+from proctor.runs.run_identity import same_run
 from proctor.runs.store import Run, Store
 
 Row = tuple[Run, Answer, Sequence[Score]]

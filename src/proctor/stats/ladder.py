@@ -194,7 +194,8 @@ def least_squares(
     Under the ladder, which of the random submissions are shown is drawn, for questions in `groups` of equal size; those
     that are shown tell more, as they are the better ones.
 
-    This is no bound for other attacks: see docs/tasks/host-a-challenge.md. Raises `InputError` as `luck` does.
+    This is no bound for other attacks: the bits of one mean per result would allow 40 points after ten results on 133
+    yes-or-no questions. See docs/tasks/host-a-challenge.md. Raises `InputError` as `luck` does.
 
     >>> found = least_squares(ShownMeans.of_all([2] * 133), submissions=30)
     >>> round(found.value, 3), round(found.high, 3)

@@ -222,7 +222,7 @@ class _Tried:
                     check_score(f"item {item.id!r}", score, made, item)
                 except ProctorError as error:
                     yield str(error)
-                if score.vote_key and kept.get(score.vote_key) is None:
+                if score.judgement_key and kept.get(score.judgement_key) is None:
                     yield f"item {item.id!r}, {score.metric}: found a key of no stored judgement, expected that of its reply"
 
     def answers_that_never_came_get_the_worst(self) -> Faults:

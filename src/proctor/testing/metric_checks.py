@@ -240,7 +240,7 @@ class _OverItems:
         """Items of each format with references and answers drawn at random. Raises `SkipTest` if there is no example."""
         found = False
         for example in self.examples:
-            if self.metric.metric.marks(example.answer.kind) and example.has_answer:
+            if self.metric.metric.scores(example.answer.kind) and example.has_answer:
                 found = True
                 items = [example.model_copy(update={"id": f"q{k}", "group": f"g{k // 2}"}) for k in range(_COUNT)]
                 truth, guess = RandomGuess(1), RandomGuess(2)

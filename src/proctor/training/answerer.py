@@ -33,15 +33,14 @@ from proctor.core import (
 from proctor.media import CONDITIONS, MediaLibrary, find_leaks, look_at_items, pictures_at, view
 from proctor.metrics import code_scorers
 from proctor.models import SEEN, ModelClient, ModelSpec, SeenMedia, Weights
+from proctor.results import Contest, bucket_mean
 from proctor.runs import (
     BASELINES,
-    Contest,
     Limits,
     Outcome,
     PlanOptions,
     Store,
     add_baselines,
-    bucket_mean,
     delete_runs,
     execute,
     plan,
@@ -279,7 +278,7 @@ def _identities(benchmark: Benchmark, library: MediaLibrary) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class ExaminedCheckpoint:
-    """A checkpoint's mean accuracy over the buckets of the validation part, with its interval over groups; `chosen` marks
+    """A checkpoint's mean accuracy over the buckets of the validation part, with its interval over groups; `chosen` scores
     the best one."""
 
     step: int

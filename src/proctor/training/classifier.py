@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from proctor.core import InputError, content_hash, generator
 from proctor.judges import classifier
-from proctor.judges.dimensions import RatedCase, RatedPool, all_marks
+from proctor.judges.dimensions import RatedCase, RatedPool, all_scores
 from proctor.training.classifier_epochs import ClassifierRecipe, EpochPlan, FittedEpoch, TrainingRows, fit_epochs
 from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant, refuse_leaks
 from proctor.training.run_folder import RunFolder
@@ -318,7 +318,7 @@ def _manifest(
             for language in languages
         },
         data_sha256=RatedPool(rated).sha256,
-        trained_on=tuple(sorted(all_marks(rated_case.case for rated_case in rated))),
+        trained_on=tuple(sorted(all_scores(rated_case.case for rated_case in rated))),
         versions={name: version(name) for name in _LIBRARIES},
     )
 

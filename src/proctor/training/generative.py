@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from proctor.core import DASH, InputError, content_hash, count_of, number, number_interval
-from proctor.judges.dimensions import Case, GenerativeManifest, RatedCase, all_marks, rubric_prompts
+from proctor.judges.dimensions import Case, GenerativeManifest, RatedCase, all_scores, rubric_prompts
 from proctor.models import Weights, weights_hash
 from proctor.training.classifier import shuffled_ratings
 from proctor.training.fine_tuning import (
@@ -158,7 +158,7 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
         data_sha256=content_hash({**data}),
         answers=len(parts.seen),
         encounters=len({rated_case.case.encounter for rated_case in parts.seen}),
-        trained_on=tuple(sorted(all_marks(rated_case.case for rated_case in parts.seen))),
+        trained_on=tuple(sorted(all_scores(rated_case.case for rated_case in parts.seen))),
         held_out=tuple(one.model_dump(mode="json") for one in agreement),
         settings=known,
         licence=plan.licence,

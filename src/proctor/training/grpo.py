@@ -9,6 +9,9 @@ depends on people's ratings alone:
 
     r = 0.5 · (1 − d/range) + 0.4 · concordance with answers of other encounters + 0.1 · valid form
 
+The level that a reply states is rewarded, not the level expected under the tokens' probabilities: in a fixed form nothing
+that differs between two replies to a prompt stands before the level, so all of them would earn the same.
+
 When nearly all groups teach nothing, training stops. This is the only module that imports TRL's `GRPOTrainer`.
 """
 

@@ -19,21 +19,21 @@ from proctor.audits import (
     paired,
 )
 from proctor.core import InputError, count_of, generator
-from proctor.judges.dimensions import Case, RatedCase, encounter_marks
+from proctor.judges.dimensions import Case, RatedCase, encounter_scores
 from proctor.stats import Sampled, average
 
 _MAX_NAMED = 3
 
 
 def refuse_leaks(train: Iterable[Case], held: Iterable[Case], *, where: str = "the held-out part") -> None:
-    """Raises `InputError` if an encounter is on both sides, by its name or by its content (see `encounter_marks`): the same
+    """Raises `InputError` if an encounter is on both sides, by its name or by its content (see `encounter_scores`): the same
     question with the same references, or the same picture, under another name."""
-    learned = _by_mark(train)
+    learned = _by_score(train)
     shared: dict[str, str] = {}
-    for mark, encounter in _by_mark(held).items():
-        if mark in learned:
-            kind = mark.partition(":")[0]
-            by = "its name" if kind == "name" else f"the same {kind} as {learned[mark]}"
+    for score, encounter in _by_score(held).items():
+        if score in learned:
+            kind = score.partition(":")[0]
+            by = "its name" if kind == "name" else f"the same {kind} as {learned[score]}"
             shared.setdefault(encounter, by)
     if shared:
         first = ", ".join(f"{name} ({by})" for name, by in list(shared.items())[:_MAX_NAMED])
@@ -43,12 +43,12 @@ def refuse_leaks(train: Iterable[Case], held: Iterable[Case], *, where: str = "t
         )
 
 
-def _by_mark(cases: Iterable[Case]) -> dict[str, str]:
-    """The encounter of each mark. Each language of an encounter is read, since its texts differ."""
+def _by_score(cases: Iterable[Case]) -> dict[str, str]:
+    """The encounter of each score. Each language of an encounter is read, since its texts differ."""
     found: dict[str, str] = {}
     for case in _once(cases):
-        for mark in sorted({f"name:{case.encounter}", *encounter_marks(case)}):
-            found.setdefault(mark, case.encounter)
+        for score in sorted({f"name:{case.encounter}", *encounter_scores(case)}):
+            found.setdefault(score, case.encounter)
     return found
 
 
@@ -72,7 +72,7 @@ def refuse_constant(rated: Sequence[RatedCase]) -> None:
 
 def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[tuple[list[int], list[int]]]:
     """The indices of (training, held-out) answers for each of `folds` folds. Every encounter is held out once, in all its
-    languages and with all its answers, together with encounters that share a mark with it (copies under other names).
+    languages and with all its answers, together with encounters that share a score with it (copies under other names).
 
     Raises `InputError` for fewer groups of encounters than folds.
     """
@@ -93,7 +93,7 @@ def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[t
 
 
 def _joined(rated: Sequence[RatedCase]) -> list[str]:
-    """The name of each answer's group of encounters, which share a mark directly or through others."""
+    """The name of each answer's group of encounters, which share a score directly or through others."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -103,8 +103,8 @@ def _joined(rated: Sequence[RatedCase]) -> list[str]:
 
     owner: dict[str, str] = {}
     for case in _once(rated_case.case for rated_case in rated):
-        for mark in encounter_marks(case):
-            first, second = root(owner.setdefault(mark, case.encounter)), root(case.encounter)
+        for score in encounter_scores(case):
+            first, second = root(owner.setdefault(score, case.encounter)), root(case.encounter)
             parent[max(first, second)] = min(first, second)
     return [root(rated_case.case.encounter) for rated_case in rated]
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.judges import LinearRating, PipelineFit, Signals
-from proctor.judges.dimensions import PerFold, RatedCase, encounter_marks
+from proctor.judges.dimensions import PerFold, RatedCase, encounter_scores
 from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -55,7 +55,9 @@ def fit_pipeline(
         signals=dict(settings),
         seed=seed,
         folds={rated[k].case.encounter: number for k, number in sorted(fold.items())},
-        marks={mark: number for k, number in sorted(fold.items()) for mark in sorted(encounter_marks(rated[k].case))},
+        scores={
+            score: number for k, number in sorted(fold.items()) for score in sorted(encounter_scores(rated[k].case))
+        },
         levels=levels,
         penalties=penalties,
         ratings=ratings,

@@ -4,7 +4,8 @@ uvicorn limits none of this (its issue 157), and when file descriptors run out, 
 per try (CPython's issue 151615). So the server takes its connections in itself (`Listener`), before TLS, and a `Guard`
 looks at each of them once a second. When there are too many, one makes room: first those without a whole request, of
 these one of the address that has most, and of its own the one that has kept the server waiting longest. Slow senders
-shorten their own time and nobody else's.
+shorten their own time and nobody else's. (hypercorn and granian have some time-outs; neither has a limit per address, a
+least rate, or makes room.)
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from proctor.core import DASH, Dimension, InputError, Score, count_of, human, number, number_interval, percent
-from proctor.runs import ExportFormat, Store, write_rows
+from proctor.results import ExportFormat, write_rows
+from proctor.runs import Store
 from proctor.stats import PreferenceModel, Resampling, bradley_terry
 from proctor.web.agreement import PLAN, sealed_readings, study_agreement
 from proctor.web.progress import SETTLED, read_version

@@ -78,7 +78,10 @@ class OpenItem:
 @dataclass(frozen=True)
 class LastSave:
     """The last save of a page: the page's id, the number of the save, and the `seconds` that the page's saves added
-    since its last acknowledgement."""
+    since its last acknowledgement.
+
+    A page's next save follows its last one, acknowledged or not. Comparing texts would not tell whose save stands: two
+    windows may say the same for a moment. A lock between windows would be held by a closed laptop."""
 
     page: str
     number: int

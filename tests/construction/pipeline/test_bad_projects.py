@@ -74,11 +74,11 @@ def cuts(name: str) -> Change:
     return lambda root: (root / name).write_text((root / name).read_text()[:100])
 
 
-def focus(votes: str, more: str = "") -> Change:
+def focus(judgements: str, more: str = "") -> Change:
     def change(root: Path) -> None:
         shutil.rmtree(root / "work" / "events")  # the kinds share no stage
         (root / "project.yaml").write_text(FOCUS + more)
-        (root / "sources" / "votes.csv").write_text(votes)
+        (root / "sources" / "judgements.csv").write_text(judgements)
 
     return change
 
@@ -187,10 +187,10 @@ FAULTS: dict[str, tuple[Change, str]] = {
         "work/journal.sqlite: found file is not a database, expected a store; it holds replies of models; without it, what the stages made stays,",
     ),
     # annotators
-    "votes without a column": (focus("clip,annotator\na@0,x\n"), "votes.csv: row 1: found no column 'class', expected the columns clip"),
-    "a vote for another video": (focus(VOTES + "z@0,x,Clip,1\n"), "votes.csv: column 'clip': found 'z@0', expected VIDEO@START with the id of a source: a"),
-    "a vote twice": (focus(VOTES + "a@0,x,Clip,1\na@0,x,Clip,0\n"), "votes.csv: row 3, column 'annotator': found 'x' again, expected one vote; row 2"),
-    "votes elsewhere": (focus(VOTES, "stages: {presence: {votes: ../v.csv}}\n"), f"{YAML}found '../v.csv', expected a path inside the project folder"),
+    "judgements without a column": (focus("clip,annotator\na@0,x\n"), "judgements.csv: row 1: found no column 'class', expected the columns clip"),
+    "a judgement for another video": (focus(VOTES + "z@0,x,Clip,1\n"), "judgements.csv: column 'clip': found 'z@0', expected VIDEO@START with the id of a source: a"),
+    "a judgement twice": (focus(VOTES + "a@0,x,Clip,1\na@0,x,Clip,0\n"), "judgements.csv: row 3, column 'annotator': found 'x' again, expected one vote; row 2"),
+    "judgements elsewhere": (focus(VOTES, "stages: {presence: {judgements: ../v.csv}}\n"), f"{YAML}found '../v.csv', expected a path inside the project folder"),
 }  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def test_a_bad_project_is_one_line_and_leaves_nothing(
     if "model" in said:  # the models are among what the stages before follow from
         proctor("build", "run", root, "--until", "events")
     before = files(root)
-    until = "boxes" if "votes" in name or "vote " in name else "questions"
+    until = "boxes" if "judgements" in name or "judgement " in name else "questions"
     answer = proctor("build", "run", root, "--until", until)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()

@@ -23,14 +23,14 @@ from proctor.construction.pipeline import (
 )
 from proctor.construction.pipeline.records import Refused
 from proctor.construction.pipeline.rework import LATE
-from proctor.construction.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindVote, Screening, guessable
+from proctor.construction.pipeline.screening import GUESSED, ONCE, SOLVED_BLIND, BlindAnswer, Screening, guessable
 from tests.construction.pipeline.test_questions import EVENT, choice
 
 ALL = "answered without the video each time, by too few models to exclude chance"
 
 
-def votes(*rights: tuple[str, bool | None]) -> list[Any]:
-    return [(BlindVote(model=model, seed=n, said="A", right=right), ()) for n, (model, right) in enumerate(rights)]
+def judgements(*rights: tuple[str, bool | None]) -> list[Any]:
+    return [(BlindAnswer(model=model, seed=n, said="A", right=right), ()) for n, (model, right) in enumerate(rights)]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def votes(*rights: tuple[str, bool | None]) -> list[Any]:
     ],
 )
 def test_one_right_answer_asks_for_a_look(given: list[tuple[str, bool | None]], flags: tuple[str, ...]) -> None:
-    found = screening._screening(choice(), votes(*given), 0, None, ScreenSettings())
+    found = screening._screening(choice(), judgements(*given), 0, None, ScreenSettings())
     assert found.flags == flags
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.construction.pipeline import Call, DraftQuestion
-from proctor.construction.pipeline.screening import _vote
+from proctor.construction.pipeline.screening import _judgement
 
 OPTIONS = (
     "Begin at the liver edge",
@@ -55,11 +55,11 @@ def rights(options: tuple[str, ...], key: int, reply: Callable[[str, str], str])
     """Whether the reply is read as right, in twelve orders of the options."""
     work: Any = SimpleNamespace(project=SimpleNamespace(settings=SimpleNamespace(seed=0)))
 
-    async def votes() -> list[bool | None]:
+    async def judgements() -> list[bool | None]:
         asker: Any = Says(options[key], reply)
-        return [(await _vote(work, draft(options, key), asker, seed, None))[0].right for seed in range(12)]
+        return [(await _judgement(work, draft(options, key), asker, seed, None))[0].right for seed in range(12)]
 
-    return asyncio.run(votes())
+    return asyncio.run(judgements())
 
 
 @pytest.mark.parametrize("key", range(4))

@@ -75,7 +75,7 @@ def run_and_die(folder: Path, moment: int, *, before: bool) -> bool:
         return written
 
     def deadly_run() -> None:
-        Store.put_votes = deadly(Store.put_votes)  # type: ignore[method-assign]
+        Store.put_judgements = deadly(Store.put_judgements)  # type: ignore[method-assign]
         Folder.write = deadly(Folder.write)  # type: ignore[method-assign]
         run(folder)
 

@@ -230,17 +230,17 @@ def test_blind_answers_are_read_by_the_format_of_choices(folder: Path, server: F
     server._reply = worded
     ran(folder, "screen")
     drafts = {one["id"]: one for one in records(folder, "questions")}
-    votes = 0
+    judgements = 0
     for one in records(folder, "screen"):
         options = drafts[one["question"]]["options"]
         longest = max(options, key=lambda text: (len(text), text)) == options[drafts[one["question"]]["key"]]
-        for vote in one["votes"]:
-            silent = vote["said"] in wordings
-            assert vote["right"] is (None if silent else longest), vote
-            votes += 1
-        assert one["missing"] == sum(vote["said"] in wordings for vote in one["votes"])
+        for judgement in one["judgements"]:
+            silent = judgement["said"] in wordings
+            assert judgement["right"] is (None if silent else longest), judgement
+            judgements += 1
+        assert one["missing"] == sum(judgement["said"] in wordings for judgement in one["judgements"])
         assert one["solved"] == (one["asked"] if longest else 0)
-    assert votes >= 45
+    assert judgements >= 45
 
 
 def test_a_model_that_declines_to_guess_has_screened_nothing(folder: Path, server: FaultyServer) -> None:
@@ -285,7 +285,7 @@ def test_every_kept_reply_is_counted_and_an_answer_is_judged_once(folder: Path, 
         calls = sum(one.calls for one in funnel(project))
     assert records(folder, "repair", "refused")  # some changed twice, and removed
     with closing(sqlite3.connect(folder / "work" / "journal.sqlite")) as journal:
-        kept = [judge for (judge,) in journal.execute("select judge from votes")]
+        kept = [judge for (judge,) in journal.execute("select judge from judgements")]
     judged = [one for one in kept if one.startswith("three-level")]
     assert calls == len(kept)
     assert len(judged) == verdicts >= 3
@@ -306,7 +306,7 @@ def test_another_licence_is_published(folder: Path, server: FaultyServer) -> Non
     assert server.count == asked
 
 
-def test_a_vote_that_cannot_flag_is_said(folder: Path) -> None:
+def test_a_judgement_that_cannot_flag_is_said(folder: Path) -> None:
     settings = yaml.safe_load((folder / "project.yaml").read_text())
     settings["stages"]["screen"] = {"seeds": 3}
     settings["models"]["screen"] = settings["models"]["screen"][:1]

@@ -166,7 +166,7 @@ def test_killed_and_resumed_it_asks_for_no_part_again(tmp_path: Path, video: Pat
 
 def _run_and_die(folder: Path, moment: int) -> bool:
     """Runs in a child that is killed once its reply number `moment` is kept."""
-    left, write = [moment], Store.put_votes
+    left, write = [moment], Store.put_judgements
 
     def deadly(*given: Any) -> Any:
         done = write(*given)
@@ -176,7 +176,7 @@ def _run_and_die(folder: Path, moment: int) -> bool:
         return done
 
     def deadly_run() -> None:
-        Store.put_votes = deadly  # type: ignore[method-assign, assignment]
+        Store.put_judgements = deadly  # type: ignore[method-assign, assignment]
         transcribed(folder)
 
     return in_a_fork(deadly_run) == -signal.SIGKILL

@@ -37,7 +37,7 @@ COMMAND = "python3 /app/program/score.py /app/input /app/output"
 
 _LIMIT_S = 1800  # of the scoring step
 _SCORE = """\
-\"\"\"The scoring program: Proctor marks the answers, without network.\"\"\"
+\"\"\"The scoring program: Proctor scores the answers, without network.\"\"\"
 
 import sys
 
@@ -123,7 +123,7 @@ def _competition(settings: ChallengeSettings, image: str, phases: Sequence[Phase
     found: dict[str, Any] = {
         "version": 2,
         "title": _title(settings),
-        "description": f"{count_of(len(phases), 'phase')}, marked by Proctor {proctor.__version__}",
+        "description": f"{count_of(len(phases), 'phase')}, scored by Proctor {proctor.__version__}",
         "image": "logo.png",
         "terms": "terms.md",
         "docker_image": image,

@@ -43,7 +43,7 @@ IMAGE_FILE = "image.txt"
 
 _SECRET = "pack.key"  # noqa: S105 - the name of a file
 _EVALUATE = """\
-\"\"\"The evaluation method: Proctor marks the answers, without network.\"\"\"
+\"\"\"The evaluation method: Proctor scores the answers, without network.\"\"\"
 
 import sys
 

@@ -216,7 +216,7 @@ class PhaseSource:
         judged = sum(item.answer.kind == "free_text" for item in self.benchmark.counted())
         if judged and self.benchmark.rating is None:
             questions = count_of(judged, "question")
-            yield f"{self.phase.name}: no marks for {questions} in free text: no judge is asked without network."
+            yield f"{self.phase.name}: no scores for {questions} in free text: no judge is asked without network."
         if self.phase.gate is not None:
             yield f"{self.phase.name}: its gate is not enforced: {gate}"
         if self.phase.results.rule == "ladder":

@@ -22,7 +22,7 @@ from proctor import core
 from proctor.api import audit, import_answers, results
 from proctor.challenges.admission import checked_submission
 from proctor.challenges.challenge import SealedPart
-from proctor.challenges.marking import Entrant, mark_entrant
+from proctor.challenges.scoring import Entrant, score_entrant
 from proctor.challenges.settings import ChallengeSettings, Phase
 from proctor.runs import import_answers as import_recorded
 from proctor.runs import parsed_answer
@@ -121,7 +121,7 @@ class PackedPart(core.FrozenModel):
 
 @dataclass(frozen=True)
 class PackFigure:
-    """One aggregate. `ascending` means that lower is better; `aside` marks bounds of other figures and counts, which
+    """One aggregate. `ascending` means that lower is better; `aside` scores bounds of other figures and counts, which
     are not ranked."""
 
     name: str
@@ -193,7 +193,7 @@ def _scores(sealed: SealedPart, phase: Phase, given: Path | core.RecordedAnswers
         settings, data = sealed.settings, sealed.folder / (phase.sealed or phase.questions)
         checked_submission(settings.benchmark, settings.track, data, phase.budget, given)
         import_answers(benchmark, given, name=_NAME, condition=condition, store=store, submission=True)
-    own = mark_entrant(sealed, phase.name, Entrant(_NAME))
+    own = score_entrant(sealed, phase.name, Entrant(_NAME))
     found = []
     for board in own.boards:
         title = board.name.capitalize()

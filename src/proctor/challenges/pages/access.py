@@ -8,10 +8,10 @@ from typing import Annotated, cast
 from fastapi import Depends, Form, HTTPException, Path, Request
 from sqlalchemy import RowMapping
 
+from proctor.challenges.board_pages import Visitor
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import team_of
 from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.publishing import Visitor
 from proctor.challenges.settings import Phase
 from proctor.web import Visitor as Account
 from proctor.web import current, require, site_of, visitor_of

@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from proctor.challenges.board_charts import BoardText, board_chart, in_order
+from proctor.challenges.board_pages import passed_gate, visible_boards
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.descriptions import description_of
 from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
 from proctor.challenges.pages.desk import OccupiedError, UploadDesk
 from proctor.challenges.prizes import prize_table
-from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import SEALED, Kind, Phase, size_of
 from proctor.challenges.states import PhaseState, phase_state, was_open
 from proctor.challenges.submissions import (

@@ -9,11 +9,11 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection, RowMapping, select
 
+from proctor.challenges.board_pages import Visitor, may_see, shown_figures
 from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.membership import TeamError, end_membership, join_team, members_of, new_join_secret, team_of
 from proctor.challenges.pages.access import Line, LoggedIn, Number, Participant, Viewer, challenge_of
-from proctor.challenges.publishing import Visitor, may_see, shown_figures
 from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
 from proctor.challenges.schema import events, results, submissions, teams
 from proctor.challenges.states import RULES, SubmissionState

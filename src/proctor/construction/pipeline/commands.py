@@ -282,7 +282,7 @@ def _where(step: HistoryStep) -> str:
 
 
 _NOT_SHOWN = {
-    "id", "source", "start", "end", "made_from", "calls", "flags", "kind", "words", "votes", "former", "screening",
+    "id", "source", "start", "end", "made_from", "calls", "flags", "kind", "words", "judgements", "former", "screening",
     "options", "key", "question", "version", "groundtruth", "original",
 }  # fmt: skip
 

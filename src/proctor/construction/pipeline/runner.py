@@ -1,4 +1,7 @@
-"""Run the stages of a project that are not up to date."""
+"""Run the stages of a project that are not up to date.
+
+Workflow engines (Snakemake, Prefect, DVC) know files and not records: one changed item would make a whole stage due.
+"""
 
 from __future__ import annotations
 

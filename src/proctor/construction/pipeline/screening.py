@@ -57,7 +57,7 @@ class ScreenSettings(StageSettings):
     baselines: bool = True
 
 
-class BlindVote(FrozenModel):
+class BlindAnswer(FrozenModel):
     """The answer of one model without the video; `right` is None if it could not be read or judged."""
 
     model: str
@@ -74,7 +74,7 @@ class Screening(Record):
 
     question: str
     version: int = 0
-    votes: tuple[BlindVote, ...] = ()
+    judgements: tuple[BlindAnswer, ...] = ()
     asked: int
     solved: int
     missing: int = 0
@@ -108,7 +108,7 @@ class ScreenStage(Stage[Screening]):
         return Made(screenings, refused, notes_of(screenings, drafts, settings))
 
 
-_Vote = tuple[BlindVote, tuple[Call, ...]]  # with the calls of the model and of the judge
+_Judgement = tuple[BlindAnswer, tuple[Call, ...]]  # with the calls of the model and of the judge
 
 
 async def screen(
@@ -123,10 +123,10 @@ async def screen(
         judge = build_judge("three-level", [work.project.clients("judge")[0]], work.project.store)
     jobs = [(draft, asker, seed) for draft in drafts for asker in askers for seed in range(settings.seeds)]
 
-    async def one(job: tuple[DraftQuestion, Asker, int]) -> _Vote | Refused:
+    async def one(job: tuple[DraftQuestion, Asker, int]) -> _Judgement | Refused:
         draft, asker, seed = job
         try:
-            return await _vote(work, draft, asker, seed, judge)
+            return await _judgement(work, draft, asker, seed, judge)
         except RefusalError as error:
             return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", error, (draft.id,))
 
@@ -135,8 +135,8 @@ async def screen(
     screenings = []
     for draft in drafts:
         mine = [result for (asked, _, _), result in zip(jobs, results, strict=True) if asked.id == draft.id]
-        votes = [result for result in mine if not isinstance(result, Refused)]
-        screenings.append(_screening(draft, votes, len(mine) - len(votes), guessed.get(draft.id), settings))
+        judgements = [result for result in mine if not isinstance(result, Refused)]
+        screenings.append(_screening(draft, judgements, len(mine) - len(judgements), guessed.get(draft.id), settings))
     return screenings, [result for result in results if isinstance(result, Refused)]
 
 
@@ -148,13 +148,13 @@ class _Free(BaseModel):
     answer: str = Field(min_length=1, max_length=2000)
 
 
-async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge: Scorer | None) -> _Vote:
+async def _judgement(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge: Scorer | None) -> _Judgement:
     if draft.kind == "free":
         reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
         if gives_up(reply.answer):
-            return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=None), (call,)
+            return BlindAnswer(model=asker.model, seed=seed, said=reply.answer, right=None), (call,)
         right, verdict = await _judged(draft, reply.answer, judge, work)
-        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), (call, *verdict)
+        return BlindAnswer(model=asker.model, seed=seed, said=reply.answer, right=right), (call, *verdict)
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
     shown = [draft.options[int(place)] for place in order]
@@ -166,7 +166,7 @@ async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int, judge
         right = None
     else:
         right = int(order[letters.index(str(letter))]) == draft.key
-    return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), (call,)
+    return BlindAnswer(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), (call,)
 
 
 async def _judged(
@@ -180,7 +180,7 @@ async def _judged(
         scores = await judge.score(item, Answer(item_id=item.id, text=answer, parsed=answer))
     except NoVerdictError:
         return None, ()
-    keys = dict.fromkeys(score.vote_key for score in scores if score.vote_key)
+    keys = dict.fromkeys(score.judgement_key for score in scores if score.judgement_key)
     model, prompt = work.project.clients("judge")[0].name, str(getattr(judge, "settings", {}).get("prompt_sha256", ""))
     right = max(score.value for score in scores if score.metric == judge.metrics[0].name) >= _RIGHT
     return right, tuple(Call(key=key, model=model, prompt_sha256=prompt) for key in keys)
@@ -198,13 +198,13 @@ def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> b
 
 
 def _screening(
-    draft: DraftQuestion, votes: Sequence[_Vote], silent: int, guessed: bool | None, settings: ScreenSettings
+    draft: DraftQuestion, judgements: Sequence[_Judgement], silent: int, guessed: bool | None, settings: ScreenSettings
 ) -> Screening:
     from scipy.stats import binomtest
 
-    judged = [vote for vote, _ in votes if vote.right is not None]
-    asked, missing = len(judged), silent + len(votes) - len(judged)
-    solved = sum(bool(blind_vote.right) for blind_vote in judged)
+    judged = [judgement for judgement, _ in judgements if judgement.right is not None]
+    asked, missing = len(judged), silent + len(judgements) - len(judged)
+    solved = sum(bool(blind_answer.right) for blind_answer in judged)
     models, models_right = _models(judged)
     chance = 1 / len(draft.options) if draft.kind == "mcq" else 0.0
     flags = [GUESSED] if guessed else []
@@ -225,11 +225,11 @@ def _screening(
     return Screening(
         id=f"{draft.id}-screen",
         made_from=(draft.id,),
-        calls=tuple(dict.fromkeys(call for _, calls in votes for call in calls)),
+        calls=tuple(dict.fromkeys(call for _, calls in judgements for call in calls)),
         flags=tuple(flags),
         question=draft.id,
         version=draft.version,
-        votes=tuple(vote for vote, _ in votes),
+        judgements=tuple(judgement for judgement, _ in judgements),
         asked=asked,
         solved=solved,
         missing=missing,
@@ -244,11 +244,11 @@ def _screening(
     )
 
 
-def _models(votes: Sequence[BlindVote]) -> tuple[int, int]:
+def _models(judgements: Sequence[BlindAnswer]) -> tuple[int, int]:
     """How many models answered, and how many of them were right more often than not."""
     rights: dict[str, list[bool]] = {}
-    for vote in votes:
-        rights.setdefault(vote.model, []).append(bool(vote.right))
+    for judgement in judgements:
+        rights.setdefault(judgement.model, []).append(bool(judgement.right))
     return len(rights), sum(2 * sum(right) > len(right) for right in rights.values())
 
 

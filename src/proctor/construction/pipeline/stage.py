@@ -164,11 +164,13 @@ class Asker:
         attempt = self._work.attempt(item)
         content |= {"kind": f"build.{self._work.stage}", "attempt": attempt}
         try:
-            value, vote = await self._cached.ask(as_said(form), parts, content=content, item_id=item, system=system)
+            value, judgement = await self._cached.ask(
+                as_said(form), parts, content=content, item_id=item, system=system
+            )
         except NoVerdictError as error:
             raise RefusalError(str(error).replace("no verdict", "no draft")).after(error.usage or Usage()) from error
         prompt = self._prompt.sha256 if self._prompt is not None else ""
-        return value, Call(key=vote.key, model=self._client.name, prompt_sha256=prompt, attempt=attempt)
+        return value, Call(key=judgement.key, model=self._client.name, prompt_sha256=prompt, attempt=attempt)
 
 
 @dataclass(frozen=True)

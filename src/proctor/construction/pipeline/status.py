@@ -59,8 +59,8 @@ def funnel(project: Project) -> list[FunnelRow]:
         keys |= {call.key for entry in refused for call in entry.calls}
         keys, counted, usage = keys - counted, counted | keys, Usage()
         if keys and journal:
-            for vote in project.store.votes(keys).values():
-                usage += vote.usage
+            for judgement in project.store.judgements(keys).values():
+                usage += judgement.usage
         failed = sum((entry.usage for entry in refused), Usage())
         usage += failed
         rows.append(
@@ -135,9 +135,9 @@ def history(project: Project, item: str) -> list[HistoryStep]:
     with closing(project.store):
         for stage, unit, version, record, refused in entries:
             if record["id"] in wanted:
-                votes = project.store.votes([str(call["key"]) for call in _calls(record)])
+                judgements = project.store.judgements([str(call["key"]) for call in _calls(record)])
                 replies: tuple[dict[str, JsonValue], ...] = tuple(
-                    {"judge": vote.judge, "reply": dict(vote.reply)} for vote in votes.values()
+                    {"judge": judgement.judge, "reply": dict(judgement.reply)} for judgement in judgements.values()
                 )
                 steps.append(HistoryStep(stage, unit, version, record, refused, replies))
     return steps

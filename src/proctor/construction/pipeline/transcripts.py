@@ -2,6 +2,9 @@
 
 Transcripts are subtitles (WebVTT, SRT) or the JSON of speech recognisers. Recognised speech is checked for what
 recognisers invent.
+
+Sounds are recognised in parts that neither overlap (joining them needs rules for words that differ) nor know the part
+before (one loop leads to the next).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class ThoughtMarks:
 
     `lone_close`: a closing mark without an opening one ends a thought that began with the reply, since some servers
     put the opening mark into the prompt. `restarts`: the closing mark begins the answer, whatever came before. A thought
-    that is opened and not closed was cut off by the token limit: there is no answer yet (decision 0083).
+    that is opened and not closed was cut off by the token limit: there is no answer yet.
     """
 
     family: str

@@ -3,6 +3,9 @@
 Only units of the same quantity are converted. mg/dl is not converted to mmol/l, which requires the molar mass of the
 substance, nor mEq/l to mmol/l, which requires its charge, nor gauge to mm. Months and years are not included, since
 they have no fixed number of days.
+
+It is a table, not a general library of units: for those "2 U" has no dimension, F is the farad and Fr unknown, and the
+text that they would parse is a model's.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from proctor.judges.dimensions import (
     DimensionScores,
     JudgeSetup,
     RatesDimensions,
-    encounter_marks,
+    encounter_scores,
     read_options,
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
@@ -63,22 +63,22 @@ class CaptionedCase:
 
     text: str = ""
     flags: tuple[str, ...] = ()
-    votes: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
 
 
 class CaptionWriter:
     """Asks a model for captions. It sees only the pictures, so that the answers to one question share one call."""
 
-    def __init__(self, client: ModelClient, votes: JudgementCache, prompts: Path | None = None) -> None:
+    def __init__(self, client: ModelClient, judgements: JudgementCache, prompts: Path | None = None) -> None:
         name = f"caption[{client.name}]"
-        self._model = PromptedModel(name, client, votes, "caption", load_prompts("caption", prompts))
+        self._model = PromptedModel(name, client, judgements, "caption", load_prompts("caption", prompts))
 
     async def caption(self, case: Case) -> CaptionedCase:
         """The caption. Raises `InfrastructureError` if the model gives none."""
         pictures = await look(case)
         if not pictures.frames:
             return CaptionedCase(flags=pictures.flags)
-        reply, vote = await self._model.ask(
+        reply, judgement = await self._model.ask(
             as_said(Caption),
             case.id,
             {"images": pictures.hashes},
@@ -86,14 +86,14 @@ class CaptionWriter:
             shown={"images_shown": len(pictures.frames)},
             frames=pictures.frames,
         )
-        return CaptionedCase(" ".join(reply.caption.split()), pictures.flags, (vote.key,))
+        return CaptionedCase(" ".join(reply.caption.split()), pictures.flags, (judgement.key,))
 
 
 async def write_captions(
-    cases: Sequence[Case], client: ModelClient, votes: JudgementCache, prompts: Path | None, at_once: int
+    cases: Sequence[Case], client: ModelClient, judgements: JudgementCache, prompts: Path | None, at_once: int
 ) -> list[str]:
     """The caption of each case, with `at_once` concurrent calls. Raises `InfrastructureError` if the model gives none."""
-    writer = CaptionWriter(client, votes, prompts)
+    writer = CaptionWriter(client, judgements, prompts)
     return [captioned_case.text for captioned_case in await several(writer.caption, cases, at_once)]
 
 
@@ -135,7 +135,7 @@ class ClassifierLanguage(FrozenModel):
 
 class ClassifierManifest(FrozenModel):
     """The identity and origin of a trained classifier. `captions` names the model whose captions of pictures it reads (''
-    if it knows nothing of pictures), `trained_on` are the marks of its training encounters."""
+    if it knows nothing of pictures), `trained_on` are the scores of its training encounters."""
 
     format: Literal[1]
     judge: Literal["classifier-judge"]
@@ -232,10 +232,12 @@ class ClassifierJudge:
                 self._trained[case.language].probabilities, case, caption.text, self.manifest
             )
         flags += [*caption.flags, *([INPUT_CUT] if cut else [])]
-        flags += [TRAINED_ON] if encounter_marks(case) & self._trained_on else []
+        flags += [TRAINED_ON] if encounter_scores(case) & self._trained_on else []
         scores = self._read(case, dict(zip(self._trained[case.language].members[0].names, found, strict=True)))
         shown: dict[str, JsonValue] = {"caption": caption.text} if caption.text else {}
-        return replace(scores, flags=tuple(flags), evidence=({**shown, **scores.evidence[0]},), votes=caption.votes)
+        return replace(
+            scores, flags=tuple(flags), evidence=({**shown, **scores.evidence[0]},), judgements=caption.judgements
+        )
 
     def _read(self, case: Case, found: Mapping[str, Floats]) -> DimensionScores:
         values: dict[str, float] = {}
@@ -378,7 +380,7 @@ def build(setup: JudgeSetup) -> DimensionJudge:
             raise ConfigurationError(
                 f"{_NAME}: expected captions by {manifest.captions}, found the model {client.name}"
             )
-        captions = CaptionWriter(client, setup.votes, setup.prompts)
+        captions = CaptionWriter(client, setup.judgements, setup.prompts)
     elif setup.clients.specs:
         raise ConfigurationError(f"{_NAME}: expected no model (it was trained without captions), found one")
     return ClassifierJudge(trained, manifest, captions=captions, readout=options.readout)

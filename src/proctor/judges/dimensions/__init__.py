@@ -6,14 +6,25 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core import Dimension
+    from proctor.judges.dimensions.calibration import (
+        BlendMember,
+        PerFold,
+        best_alone,
+        blended,
+        choose_judges,
+        equal_weights,
+        fit_calibration,
+        rated_scores,
+        stacked_weights,
+    )
     from proctor.judges.dimensions.case import (
         Case,
         DimensionScores,
         RatedCase,
         ReferenceAnswer,
-        all_marks,
+        all_scores,
         case_of,
-        encounter_marks,
+        encounter_scores,
         read_scheme,
     )
     from proctor.judges.dimensions.factories import rating_judge
@@ -26,17 +37,6 @@ if TYPE_CHECKING:
         draw_examples,
         few_shot_judge,
         search_examples,
-    )
-    from proctor.judges.dimensions.fitted import (
-        BlendMember,
-        PerFold,
-        best_alone,
-        blended,
-        choose_judges,
-        equal_weights,
-        fit_calibration,
-        rated_scores,
-        stacked_weights,
     )
     from proctor.judges.dimensions.logprob import (
         GenerativeManifest,
@@ -62,7 +62,7 @@ else:
 __all__ = [
     "Case", "ClientPool", "Dimension", "DimensionJudge", "DimensionScorer", "DimensionScores", "ExampleSearch",
     "FewShotExamples", "JudgeSetup", "RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan",
-    "SearchProgress", "all_marks", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_marks",
+    "SearchProgress", "all_scores", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_scores",
 ]  # fmt: skip
 __all__ += ["few_shot_judge", "look"]
 __all__ += ["BlendMember", "PerFold", "best_alone", "blended", "equal_weights", "stacked_weights"]

@@ -28,7 +28,7 @@ _MAX_REFERENCES = 5  # the most reliable ones; each is a query
 _MAX_CLAIM = 400  # characters
 
 
-INJECTION_IN_PASSAGE = "steering-passage"
+INJECTION_IN_PASSAGE = "prompt-injection-in-passage"
 """Flag: a passage that was shown tries to instruct the judge. It was fenced like every other."""
 
 _FOR_RERANKING = 3  # the reranker reads this many times the passages that are shown
@@ -49,7 +49,7 @@ class Ranked:
     """Passages, best first, and the keys of the judgements that ranked them."""
 
     matches: tuple[Match, ...]
-    votes: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
 
 
 class PairReranker:
@@ -75,22 +75,22 @@ class ModelReranker:
     """Ranks passages by the judging model itself, which may find that none helps. The request does not depend on the
     judged answer unless `sought` does."""
 
-    def __init__(self, judge: str, client: ModelClient, votes: JudgementCache, prompts: Prompts) -> None:
-        self._model = PromptedModel(f"{judge}/rerank[{client.name}]", client, votes, "rerank", prompts)
+    def __init__(self, judge: str, client: ModelClient, judgements: JudgementCache, prompts: Prompts) -> None:
+        self._model = PromptedModel(f"{judge}/rerank[{client.name}]", client, judgements, "rerank", prompts)
         self.settings: dict[str, JsonValue] = {"rerank": "model", "rerank_sha256": self._model.prompt_hashes}
 
     async def ranked(self, sought: Sought, matches: Sequence[Match], most: int) -> Ranked:
         """At most `most` of the matches, best first. Raises `InfrastructureError` if the model gives no reply."""
         if not matches:
             return Ranked(())
-        value, vote = await self._model.ask(
+        value, judgement = await self._model.ask(
             as_said(_order_form(len(matches), most)),
             sought.item_id,
             {"sought": sanitize(sought.text), "passages": passages_shown(matches), "most": most},
             language=sought.language,
         )
         best: list[int] = value.model_dump()["best"]
-        return Ranked(tuple(matches[number - 1] for number in best), (vote.key,))
+        return Ranked(tuple(matches[number - 1] for number in best), (judgement.key,))
 
 
 class _Order(FrozenModel):
@@ -192,7 +192,9 @@ class Passages:
             [case.query, *references], Sought(text, case.language, case.id, case.encounter)
         )
         shown: dict[str, JsonValue] = {"passages": passages_shown(found.matches)}
-        return Context(shown, flags=_injection_in(case, found.matches), votes=found.votes, passages=found.matches)
+        return Context(
+            shown, flags=_injection_in(case, found.matches), judgements=found.judgements, passages=found.matches
+        )
 
 
 class ClaimList(FrozenModel):
@@ -244,7 +246,7 @@ class GroundedClaim:
     said: Grounding
     matches: tuple[Match, ...]
     references: tuple[int, ...]
-    votes: tuple[str, ...]
+    judgements: tuple[str, ...]
     flags: tuple[str, ...]
 
     @property
@@ -267,7 +269,7 @@ class GroundedClaim:
             "reason": self.said.reason,
             "references": [*self.references],
             "passages": passage_records(self.matches, self.said.cited),
-            "vote": self.votes[-1],
+            "judgement": self.judgements[-1],
         }
 
 
@@ -285,7 +287,7 @@ class Claims:
         self,
         judge: str,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         retriever: Retriever,
         *,
         most: int = 8,
@@ -294,7 +296,7 @@ class Claims:
         self._most = most
         self._retriever = retriever
         self._splitting, self._grounding = (
-            PromptedModel(f"{judge}/{kind}[{client.name}]", client, votes, kind, load_prompts(kind, prompts))
+            PromptedModel(f"{judge}/{kind}[{client.name}]", client, judgements, kind, load_prompts(kind, prompts))
             for kind in ("claims", "grounding")
         )
 
@@ -310,7 +312,7 @@ class Claims:
 
     async def context(self, case: Case) -> Context:
         """See `ContextProvider`."""
-        found, votes = await self._grounded(case)
+        found, judgements = await self._grounded(case)
         cited = _each_once([match for claim in found for match in claim.cited])
         number = {match.passage.id: place for place, match in enumerate(cited, start=1)}
         claims: list[JsonValue] = [
@@ -328,7 +330,7 @@ class Claims:
             {"passages": passages_shown(cited), "claims": claims},
             {"claims": [grounded_claim.record for grounded_claim in found]},
             tuple(dict.fromkeys(flag for grounded_claim in found for flag in grounded_claim.flags)),
-            votes,
+            judgements,
         )
 
     async def _grounded(self, case: Case) -> tuple[list[GroundedClaim], tuple[str, ...]]:
@@ -337,11 +339,11 @@ class Claims:
             return [], ()
         claims, key = await self._claims(case)
         found = await several(lambda claim: self._check(case, claim), claims)
-        return found, (key, *(vote for grounded_claim in found for vote in grounded_claim.votes))
+        return found, (key, *(judgement for grounded_claim in found for judgement in grounded_claim.judgements))
 
     async def _claims(self, case: Case) -> tuple[list[str], str]:
         """The candidate's claims, each once, and the key of the judgement."""
-        value, vote = await self._splitting.ask(
+        value, judgement = await self._splitting.ask(
             as_said(_claims_form(self._most)),
             case.id,
             {"most": self._most, "query": case.query, "candidate": case.candidate},
@@ -349,7 +351,7 @@ class Claims:
             shown={"query": sanitize(case.query), "candidate": sanitize(case.candidate)},
             flags=lambda _: injection_flags(case),
         )
-        return list(dict.fromkeys(sanitize(claim) for claim in value.claims)), vote.key
+        return list(dict.fromkeys(sanitize(claim) for claim in value.claims)), judgement.key
 
     async def _check(self, case: Case, claim: str) -> GroundedClaim:
         """Checks a claim against the references and the passages that are found for it."""
@@ -361,7 +363,7 @@ class Claims:
             odd = odd or any(not 1 <= one <= len(ranked.matches) for one in said.cited)
             return (*_injection_in(case, ranked.matches), *((CITES_UNSEEN,) if odd else ()))
 
-        said, vote = await self._grounding.ask(
+        said, judgement = await self._grounding.ask(
             with_passages(Grounding, ranked.matches),
             case.id,
             {
@@ -374,7 +376,7 @@ class Claims:
             flags=flags,
         )
         named = tuple(reference for reference in dict.fromkeys(said.references) if 1 <= reference <= len(references))
-        return GroundedClaim(claim, said, ranked.matches, named, (*ranked.votes, vote.key), flags(said))
+        return GroundedClaim(claim, said, ranked.matches, named, (*ranked.judgements, judgement.key), flags(said))
 
 
 def _each_once(matches: Sequence[Match]) -> list[Match]:

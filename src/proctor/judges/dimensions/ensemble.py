@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from proctor.core import ConfigurationError, Dimension, InputError
 from proctor.judges.cached_model import several
+from proctor.judges.dimensions.calibration import DimensionChoice
 from proctor.judges.dimensions.case import Case, DimensionScores, injection_flags
-from proctor.judges.dimensions.fitted import DimensionChoice
 from proctor.judges.dimensions.scorer import DimensionJudge
 
 MemberScores = Mapping[str, DimensionScores]
@@ -75,32 +75,34 @@ def pooled(case: Case, said: MemberScores, quorum: int) -> DimensionScores:
     """The members' scores combined: the median of each dimension, or the majority of a flag. The disagreement is the range
     of the scores, or the share of the minority.
 
-    A score is missing if fewer than `quorum` members gave one, and if a flag is tied (which takes a missing vote).
+    A score is missing if fewer than `quorum` members gave one, and if a flag is tied (which takes a missing judgement).
     Members without a score are `awaiting`, even if the others are enough. Rules are checked on the result.
     """
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     apart: dict[str, float] = {}
     for dimension in case.dimensions:
-        votes = [scores.values[dimension.name] for scores in said.values() if dimension.name in scores.values]
-        if len(votes) < quorum:
+        judgements = [scores.values[dimension.name] for scores in said.values() if dimension.name in scores.values]
+        if len(judgements) < quorum:
             why = next(scores.missing[dimension.name] for scores in said.values() if dimension.name in scores.missing)
-            missing[dimension.name] = f"{len(votes)} of {len(said)} members gave a score, {quorum} are needed: {why}"
+            missing[dimension.name] = (
+                f"{len(judgements)} of {len(said)} members gave a score, {quorum} are needed: {why}"
+            )
             continue
-        apart[dimension.name] = _apart(dimension, votes)
+        apart[dimension.name] = _apart(dimension, judgements)
         if dimension.is_flag and apart[dimension.name] == 0.5:
-            missing[dimension.name] = f"the {len(votes)} members that gave a score are split evenly"
+            missing[dimension.name] = f"the {len(judgements)} members that gave a score are split evenly"
         else:
-            values[dimension.name] = float(median(votes))  # of 0 and 1 without a tie: the majority
+            values[dimension.name] = float(median(judgements))  # of 0 and 1 without a tie: the majority
     short = tuple(name for name, scores in said.items() if scores.missing or scores.awaiting)
     joined = _joined(case, said, values, missing, apart, [_record(name, scores) for name, scores in said.items()])
     return replace(joined, awaiting=short)
 
 
-def _apart(dimension: Dimension, votes: Sequence[float]) -> float:
+def _apart(dimension: Dimension, judgements: Sequence[float]) -> float:
     if not dimension.is_flag:
-        return max(votes) - min(votes)
-    yes = sum(vote > 0.5 for vote in votes) / len(votes)
+        return max(judgements) - min(judgements)
+    yes = sum(judgement > 0.5 for judgement in judgements) / len(judgements)
     return min(yes, 1 - yes)
 
 
@@ -129,7 +131,7 @@ def _joined(
         flags=tuple(dict.fromkeys(flag for scores in said.values() for flag in scores.flags)),
         disagreement=apart,
         evidence=tuple(evidence),
-        votes=tuple(key for scores in said.values() for key in scores.votes),
+        judgements=tuple(key for scores in said.values() for key in scores.judgements),
         awaiting=tuple(name for scores in said.values() for name in scores.awaiting),
     )
 

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import ConfigurationError, FrozenModel, InputError
 from proctor.judges.cached_model import load_prompts
+from proctor.judges.dimensions.calibration import read_calibration, read_choice
 from proctor.judges.dimensions.contexts import Claims, ModelReranker, PairReranker, Passages, Retriever
 from proctor.judges.dimensions.ensemble import RecordedJudge, median_ensemble
 from proctor.judges.dimensions.ensemble import per_dimension as judge_per_dimension
@@ -23,7 +24,6 @@ from proctor.judges.dimensions.few_shot import (
     few_shot_judge,
     read_search,
 )
-from proctor.judges.dimensions.fitted import read_calibration, read_choice
 from proctor.judges.dimensions.logprob import logprob_scale
 from proctor.judges.dimensions.model_judge import RATING, RUBRIC, UNREFERENCED, ContextProvider, ModelJudge, ShownCase
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
@@ -102,7 +102,7 @@ def rating_judge(name: str, setup: JudgeSetup) -> DimensionJudge:
     options = read_options(name, RatingOptions, setup.options)
     prompts = options.prompts(setup)
     client = _client(name, setup)
-    return ModelJudge(name, client, setup.votes, variant=options.prompt_name, prompts=prompts, shown=options)
+    return ModelJudge(name, client, setup.judgements, variant=options.prompt_name, prompts=prompts, shown=options)
 
 
 @RatesDimensions
@@ -136,7 +136,7 @@ def rubric(setup: JudgeSetup) -> DimensionJudge:
     options = read_options(name, _RubricOptions, setup.options)
     shown = ShownCase(references=options.references, images=options.images)
     scale = RUBRIC if shown.references else UNREFERENCED
-    return ModelJudge(name, _client(name, setup), setup.votes, scale=scale, prompts=setup.prompts, shown=shown)
+    return ModelJudge(name, _client(name, setup), setup.judgements, scale=scale, prompts=setup.prompts, shown=shown)
 
 
 class _LogprobOptions(NoOptions):
@@ -163,7 +163,7 @@ def logprob(setup: JudgeSetup) -> DimensionJudge:
         raise ConfigurationError(f"{name}: {spec.name} gives no token probabilities: {expected}") from error
     scale = logprob_scale(client.name, calibration)
     variant = "calibrated" if calibration else ""
-    return ModelJudge(name, client, setup.votes, scale=scale, variant=variant, prompts=setup.prompts)
+    return ModelJudge(name, client, setup.judgements, scale=scale, variant=variant, prompts=setup.prompts)
 
 
 class ExampleOptions(NoOptions):
@@ -206,7 +206,7 @@ def few_shot(setup: JudgeSetup) -> DimensionJudge:
     name = "few-shot-judge"
     options = read_options(name, ExampleOptions, setup.options)
     client = _client(name, setup)
-    return few_shot_judge(client, setup.votes, _examples(name, setup, options), setup.prompts)
+    return few_shot_judge(client, setup.judgements, _examples(name, setup, options), setup.prompts)
 
 
 class RetrievalOptions(NoOptions):
@@ -231,7 +231,7 @@ def _retriever(judge: str, setup: JudgeSetup, client: ModelClient, options: Retr
     chunking = Chunking.of(options.size, options.overlap)
     reranker: ModelReranker | PairReranker | None = None
     if options.rerank == "model":
-        reranker = ModelReranker(judge, client, setup.votes, load_prompts("rerank", setup.prompts))
+        reranker = ModelReranker(judge, client, setup.judgements, load_prompts("rerank", setup.prompts))
     elif options.rerank != "none":
         reranker = PairReranker(load_pair_scorer(options.rerank), options.rerank)
     settings = IndexSettings(chunking=chunking, encoder=options.encoder or EMBEDDED_ENCODER)
@@ -265,7 +265,7 @@ def retrieval(setup: JudgeSetup) -> DimensionJudge:
     contexts.append(Passages(_retriever(name, setup, client, options)))
     prompts = options.prompts(setup)
     return ModelJudge(
-        name, client, setup.votes, contexts=contexts, variant=options.prompt_name, prompts=prompts, shown=options
+        name, client, setup.judgements, contexts=contexts, variant=options.prompt_name, prompts=prompts, shown=options
     )
 
 
@@ -287,8 +287,8 @@ def evidence(setup: JudgeSetup) -> DimensionJudge:
     options = read_options(name, _ClaimOptions, setup.options)
     client = _client(name, setup)
     retriever = _retriever(name, setup, client, options)
-    claims = Claims(name, client, setup.votes, retriever, most=options.claims, prompts=setup.prompts)
-    return ModelJudge(name, client, setup.votes, contexts=[claims], prompts=setup.prompts)
+    claims = Claims(name, client, setup.judgements, retriever, most=options.claims, prompts=setup.prompts)
+    return ModelJudge(name, client, setup.judgements, contexts=[claims], prompts=setup.prompts)
 
 
 class _EnsembleOptions(RatingOptions):
@@ -346,7 +346,9 @@ def _ensemble(name: str, setup: JudgeSetup, members: Sequence[_Member]) -> Dimen
         variant = "+".join(filter(None, (member.variant, options.prompt_name)))
         scale = replace(RATING, fill={"persona": member.persona})
         judges.append(
-            ModelJudge(setup.own, client, setup.votes, scale=scale, variant=variant, prompts=prompts, shown=options)
+            ModelJudge(
+                setup.own, client, setup.judgements, scale=scale, variant=variant, prompts=prompts, shown=options
+            )
         )
     models = "+".join(spec.name for spec in setup.clients.specs)
     named = "+".join(filter(None, (options.prompt_name, options.variant)))

@@ -33,8 +33,8 @@ from proctor.core import (
     read_model,
 )
 from proctor.judges.cached_model import several
-from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, encounter_marks
-from proctor.judges.dimensions.fitted import agreement
+from proctor.judges.dimensions.calibration import agreement
+from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, encounter_scores
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
 from proctor.judges.dimensions.scorer import DimensionJudge
 from proctor.judges.prompt_injection import sanitize
@@ -61,32 +61,32 @@ class FewShotExamples(ABC):
         """See `ContextProvider`."""
         chosen = self.of(case)
         refuse_own(chosen, case)
-        names: JsonValue = [{"item": rated_case.case.id, "mark": case_mark(rated_case.case)} for rated_case in chosen]
+        names: JsonValue = [{"item": rated_case.case.id, "score": case_score(rated_case.case)} for rated_case in chosen]
         return Context({"exemplars": [shown(rated_case) for rated_case in chosen]}, {"exemplars": names})
 
 
 def refuse_own(chosen: Sequence[RatedCase], case: Case) -> None:
     """Raises `ProctorError` for an example of the encounter that is judged, by its name or its content (see
-    `encounter_marks`): its ratings would reveal the score."""
-    marks = encounter_marks(case)
+    `encounter_scores`): its ratings would reveal the score."""
+    scores = encounter_scores(case)
     for rated_case in chosen:
-        if rated_case.case.encounter == case.encounter or marks & encounter_marks(rated_case.case):
+        if rated_case.case.encounter == case.encounter or scores & encounter_scores(rated_case.case):
             raise ProctorError(f"{case.id}: a few-shot example of its own encounter ({rated_case.case.id})")
 
 
 def few_shot_judge(
-    client: ModelClient, votes: JudgementCache, examples: FewShotExamples, prompts: Path | None = None
+    client: ModelClient, judgements: JudgementCache, examples: FewShotExamples, prompts: Path | None = None
 ) -> ModelJudge:
     """The judge that is shown these examples."""
-    return ModelJudge("few-shot-judge", client, votes, contexts=[examples], prompts=prompts)
+    return ModelJudge("few-shot-judge", client, judgements, contexts=[examples], prompts=prompts)
 
 
 class RatedPool:
     """Rated answers without duplicates, in an order that does not depend on the file's."""
 
     def __init__(self, rated: Sequence[RatedCase]) -> None:
-        once = {case_mark(rated_case.case): rated_case for rated_case in rated}
-        self._marks = {id(one): mark for mark, one in once.items()}
+        once = {case_score(rated_case.case): rated_case for rated_case in rated}
+        self._scores = {id(one): score for score, one in once.items()}
         self._content: dict[tuple[str, str], frozenset[str]] = {}
         self.rated = tuple(
             sorted(once.values(), key=lambda rated_case: (rated_case.case.id, rated_case.case.candidate))
@@ -95,30 +95,30 @@ class RatedPool:
     @property
     def sha256(self) -> str:
         """The hash of the answers and their ratings."""
-        rows: list[JsonValue] = [[self._marks[id(rated_case)], dict(rated_case.values)] for rated_case in self.rated]
+        rows: list[JsonValue] = [[self._scores[id(rated_case)], dict(rated_case.values)] for rated_case in self.rated]
         return content_hash(rows)
 
     def others(self, case: Case) -> list[RatedCase]:
         """The rated answers that may serve a case: in its language, rated on all its dimensions, and of other encounters by
         name and by content."""
-        wanted, marks = {dimension.name for dimension in case.dimensions}, encounter_marks(case)
+        wanted, scores = {dimension.name for dimension in case.dimensions}, encounter_scores(case)
         return [
             rated_case
             for rated_case in self.rated
             if rated_case.case.encounter != case.encounter
             and rated_case.case.language == case.language
             and wanted <= rated_case.values.keys()
-            and not marks & self._marks_of(rated_case.case)
+            and not scores & self._scores_of(rated_case.case)
         ]
 
-    def _marks_of(self, case: Case) -> frozenset[str]:
+    def _scores_of(self, case: Case) -> frozenset[str]:
         key = (case.id, case.query)
         if key not in self._content:
-            self._content[key] = encounter_marks(case)
+            self._content[key] = encounter_scores(case)
         return self._content[key]
 
 
-def case_mark(case: Case) -> str:
+def case_score(case: Case) -> str:
     """The hash of question and answer by which files name a rated answer."""
     return content_hash([case.id, case.candidate])[:16]
 
@@ -255,14 +255,14 @@ class SearchPlan(FrozenModel):
 class HeldOutAnswer(FrozenModel):
     """A held-out answer: its ratings by dimension, and its scores with each set of examples."""
 
-    mark: str
+    score: str
     encounter: str
     ratings: dict[str, float]
     scores: list[dict[str, float]]
 
 
 class LanguageSearch(FrozenModel):
-    """The search in one language. Examples are named by their marks, in the order in which they are shown."""
+    """The search in one language. Examples are named by their scores, in the order in which they are shown."""
 
     sets: list[list[str]] = Field(min_length=2)
     held_out: list[HeldOutAnswer]
@@ -322,7 +322,7 @@ class FixedExamples(FewShotExamples):
 
     def __init__(self, chosen: Sequence[RatedCase]) -> None:
         self._chosen = tuple(chosen)
-        self.settings = {"exemplars": [case_mark(rated_case.case) for rated_case in chosen]}
+        self.settings = {"exemplars": [case_score(rated_case.case) for rated_case in chosen]}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
         del case
@@ -337,8 +337,8 @@ class SearchedExamples(FewShotExamples):
         if search.rated_sha256 != pool.sha256:
             raise InputError(file, found="a search on other rated answers", expected="one on those of --rated")
         self._search = search
-        self._rated = {case_mark(rated_case.case): rated_case for rated_case in pool.rated}
-        unknown = {mark for tried in search.languages.values() for one in tried.sets for mark in one}
+        self._rated = {case_score(rated_case.case): rated_case for rated_case in pool.rated}
+        unknown = {score for tried in search.languages.values() for one in tried.sets for score in one}
         if unknown - self._rated.keys():
             raise InputError(file, found="examples that nobody rated", expected="rated answers")
         self._best: dict[tuple[str, str], int] = {}
@@ -354,13 +354,13 @@ class SearchedExamples(FewShotExamples):
         if key not in self._best:
             fit = [
                 number
-                for number, marks in enumerate(tried.sets)
-                if all(self._rated[mark].case.encounter != case.encounter for mark in marks)
+                for number, scores in enumerate(tried.sets)
+                if all(self._rated[score].case.encounter != case.encounter for score in scores)
             ]
             if not fit:
                 raise InputError(self._file, found=f"{case.encounter} in every set", expected="a set without it")
             self._best[key] = max(fit, key=lambda number: tried.merit(number, leaving=case.encounter))
-        return tuple(self._rated[mark] for mark in tried.sets[self._best[key]])
+        return tuple(self._rated[score] for score in tried.sets[self._best[key]])
 
 
 def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
@@ -434,10 +434,10 @@ async def search_examples(
                 f"{language!r}: {why}"
             )
         languages[language] = LanguageSearch(
-            sets=[[case_mark(rated_case.case) for rated_case in chosen] for chosen in tried.sets],
+            sets=[[case_score(rated_case.case) for rated_case in chosen] for chosen in tried.sets],
             held_out=[
                 HeldOutAnswer(
-                    mark=case_mark(cases[k]),
+                    score=case_score(cases[k]),
                     encounter=cases[k].encounter,
                     ratings=dict(tried.held_out[k].values),
                     scores=[dict(row.values) for row in rows[k]],

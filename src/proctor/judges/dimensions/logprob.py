@@ -29,8 +29,8 @@ from proctor.core import (
     read_model,
 )
 from proctor.judges.cached_model import CachedModel, StoredReply, load_prompts, prompt_hashes
-from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, encounter_marks, refuse_unlearned
-from proctor.judges.dimensions.fitted import Calibration, read_calibration
+from proctor.judges.dimensions.calibration import Calibration, read_calibration
+from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, encounter_scores, refuse_unlearned
 from proctor.judges.dimensions.model_judge import (
     ModelJudge,
     Pictures,
@@ -168,7 +168,7 @@ class GenerativeManifest(FrozenModel):
 
     `base` is the path of the base weights; `base_sha256` is the hash of weights, tokenizer and chat template (see
     `weights_hash`), `adapter_sha256` and `merged_sha256` are those of the trained weights. `prompts` are the hashes of
-    the prompts by language, `dimensions` the levels by language and name. `trained_on` has the marks of all encounters
+    the prompts by language, `dimensions` the levels by language and name. `trained_on` has the scores of all encounters
     seen in training or in the choice of the checkpoint; `held_out` is the agreement with people on other encounters, an
     entry for each language and dimension.
     """
@@ -206,7 +206,7 @@ class GenerativeJudge(ModelJudge):
     def __init__(
         self,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         manifest: GenerativeManifest,
         *,
         readout: Readout = "expected",
@@ -214,10 +214,10 @@ class GenerativeJudge(ModelJudge):
         prompts: Path | None = None,
     ) -> None:
         scale = logprob_scale(client.name, calibration, readout)
-        super().__init__(GENERATIVE, client, votes, scale=scale, prompts=prompts)
+        super().__init__(GENERATIVE, client, judgements, scale=scale, prompts=prompts)
         variant = f"{'/sampled' if readout == 'sampled' else ''}{'/calibrated' if calibration else ''}"
         self.name = f"{GENERATIVE}{variant}[{(manifest.adapter_sha256 or manifest.merged_sha256)[:8]}]"
-        self._model = CachedModel(self.name, client, votes)
+        self._model = CachedModel(self.name, client, judgements)
         self._manifest, self._learned_from = manifest, frozenset(manifest.trained_on)
         if prompt_hashes(self._prompts) != manifest.prompts:
             raise InputError(GENERATIVE, found="other prompts", expected="those that it was trained with")
@@ -232,7 +232,7 @@ class GenerativeJudge(ModelJudge):
         """As `ModelJudge.judge`; encounters that it was trained on are flagged, under any name."""
         refuse_unlearned(GENERATIVE, case, self._manifest.dimensions)
         said = await super().judge(case)
-        seen = (TRAINED_ON,) if encounter_marks(case) & self._learned_from else ()
+        seen = (TRAINED_ON,) if encounter_scores(case) & self._learned_from else ()
         return replace(said, flags=(*said.flags, *seen))
 
     async def _look(self, case: Case) -> Pictures:
@@ -288,7 +288,7 @@ def generative(setup: JudgeSetup) -> DimensionJudge:
     client = setup.clients.client(generative_client(where, likes))
     calibration = read_calibration(options.calibration) if options.calibration else None
     return GenerativeJudge(
-        client, setup.votes, manifest, readout=options.readout, calibration=calibration, prompts=setup.prompts
+        client, setup.judgements, manifest, readout=options.readout, calibration=calibration, prompts=setup.prompts
     )
 
 

@@ -181,12 +181,12 @@ UNREFERENCED = replace(RUBRIC, template="unreferenced", fill={"low": "0", "middl
 @dataclass(frozen=True)
 class Context:
     """What a prompt contains besides the case: its values (`fill`, already sanitized), the `evidence` of them, `flags`
-    for people, the keys of judgements behind it (`votes`), and `passages` for the reply to cite, if any."""
+    for people, the keys of judgements behind it (`judgements`), and `passages` for the reply to cite, if any."""
 
     fill: Filled = field(default_factory=dict)
     evidence: Filled = field(default_factory=dict)
     flags: tuple[str, ...] = ()
-    votes: tuple[str, ...] = ()
+    judgements: tuple[str, ...] = ()
     passages: tuple[Match, ...] | None = None
 
     def __add__(self, other: Context) -> Context:
@@ -194,7 +194,7 @@ class Context:
             {**self.fill, **other.fill},
             {**self.evidence, **other.evidence},
             (*self.flags, *other.flags),
-            (*self.votes, *other.votes),
+            (*self.judgements, *other.judgements),
             self.passages if other.passages is None else other.passages,
         )
 
@@ -315,7 +315,7 @@ class ModelJudge:
         self,
         kind: str,
         client: ModelClient,
-        votes: JudgementCache,
+        judgements: JudgementCache,
         *,
         scale: RatingScale = RATING,
         contexts: Sequence[ContextProvider] = (),
@@ -327,7 +327,7 @@ class ModelJudge:
         self.name = f"{kind}{f'/{named}' if named else ''}[{client.name}]"
         self._shown = shown
         self._kind, self._client, self._scale, self._contexts = kind, client, scale, tuple(contexts)
-        self._model = CachedModel(self.name, client, votes)
+        self._model = CachedModel(self.name, client, judgements)
         self._prompts = load_prompts(scale.template, prompts)
         self._fill = {**scale.fill, **({"cites": True} if any(context.cites for context in contexts) else {})}
 
@@ -359,13 +359,13 @@ class ModelJudge:
         except InfrastructureError as error:
             missing = DimensionScores.none(case, str(error), flags=(*flags, *context.flags))
             evidence = ({"judge": self.name, **context.evidence},) if context.evidence else ()
-            return replace(missing, evidence=evidence, votes=context.votes)
+            return replace(missing, evidence=evidence, judgements=context.judgements)
         context, scores = context.cited(rated), self._scale.read(case, rated)
         return replace(
             scores,
             flags=(*flags, *context.flags),
             evidence=({"judge": self.name, **scores.evidence[0], **context.evidence, **pictures.evidence},),
-            votes=(*context.votes, key),
+            judgements=(*context.judgements, key),
         )
 
     async def _look(self, case: Case) -> Pictures:
@@ -375,7 +375,7 @@ class ModelJudge:
         """The reply, and the key of its judgement."""
         request = rating_request(self._scale, self._prompts, case, pictures, {**self._fill, **context.fill})
         references: list[JsonValue] = [reference.text for reference in case.sorted_references]
-        rated, vote = await self._model.ask(
+        rated, judgement = await self._model.ask(
             context.stored(self._scale.stored(request.asked, context.passages is not None)),
             request.parts,
             system=request.system,
@@ -395,7 +395,7 @@ class ModelJudge:
             },
             flags=lambda rated: (*self._scale.breaks(case, rated), *context.cited(rated).flags, *flags),
         )
-        return rated, vote.key
+        return rated, judgement.key
 
 
 def wording_of(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:

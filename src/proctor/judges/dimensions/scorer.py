@@ -26,7 +26,7 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, case_of
-from proctor.judges.verdicts import RESOLVED_SHORT, UNRESOLVED, PartialScoresError
+from proctor.judges.verdict_metrics import RESOLVED_SHORT, UNRESOLVED, PartialScoresError
 from proctor.models import ModelSpec
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class JudgeSetup:
     own judge, `rated` are rated answers for few-shot examples, `recorded` reads scores that other judges gave before."""
 
     clients: ClientPool
-    votes: JudgementCache
+    judgements: JudgementCache
     options: Mapping[str, str] = field(default_factory=dict)
     rated: Sequence[RatedCase] = ()
     recorded: RecordedBy | None = None
@@ -134,7 +134,7 @@ class JudgeSetup:
 
 
 class RatesDimensions:
-    """Decorator that marks the factory of a judge with a score for each dimension; `DimensionScorer` uses the judge. The
+    """Decorator that scores the factory of a judge with a score for each dimension; `DimensionScorer` uses the judge. The
     first line of the factory's docstring is its summary. The factory raises `ConfigurationError` or `InputError` for
     models or options that can't work."""
 
@@ -229,9 +229,9 @@ class DimensionScorer:
         reasons = list(said.missing.values())
         if not said.values:
             raise InfrastructureError(reasons[0])
-        vote = judgement(self.name, case, said)
-        self._book.put(vote)
-        scores = [self._score(item, name, value, vote_key=vote.key) for name, value in said.values.items()]
+        made = judgement(self.name, case, said)
+        self._book.put(made)
+        scores = [self._score(item, name, value, judgement_key=made.key) for name, value in said.values.items()]
         if reasons:
             raise PartialScoresError(f"{next(iter(said.missing))}: {reasons[0]}", scores)
         if said.awaiting:
@@ -241,8 +241,10 @@ class DimensionScorer:
     def _case(self, item: Item, answer: Answer) -> Case:
         return case_of(item, candidate_of(answer), self._scheme, self._images)
 
-    def _score(self, item: Item, metric: str, value: float, *, label: str = "", vote_key: str = "") -> Score:
-        return Score(item_id=item.id, metric=metric, value=value, scorer=self.name, label=label, vote_key=vote_key)
+    def _score(self, item: Item, metric: str, value: float, *, label: str = "", judgement_key: str = "") -> Score:
+        return Score(
+            item_id=item.id, metric=metric, value=value, scorer=self.name, label=label, judgement_key=judgement_key
+        )
 
 
 def candidate_of(answer: Answer) -> str:
@@ -258,7 +260,7 @@ def judgement(judge: str, case: Case, said: DimensionScores) -> Judgement:
         "breaks": [*said.breaks],
         "disagreement": dict(said.disagreement),
         "evidence": [dict(one) for one in said.evidence],
-        "votes": [*said.votes],
+        "judgements": [*said.judgements],
     }
     key = content_hash(
         {"judgement": judge, "item": case.id, "candidate": case.candidate, "flags": [*said.flags], **reply}

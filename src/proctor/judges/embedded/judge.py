@@ -35,8 +35,8 @@ from proctor.judges.dimensions import (
     JudgeSetup,
     RatedCase,
     RatesDimensions,
-    all_marks,
-    encounter_marks,
+    all_scores,
+    encounter_scores,
     read_options,
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
@@ -207,8 +207,8 @@ def _current(found: int) -> int:
 class Manifest(FrozenModel):
     """The identity and origin of a learned judge. `weights_sha256` is the hash of the arrays, which is the same for the same
     data and seed; `encoder` is the name of the embedded encoder or the hash of a folder; `stacked` are the judges whose
-    scores it uses; `trained_on` are hashes of the names of the training encounters, and `contents` their marks (see
-    `encounter_marks`); `sentences_sha256` is the hash of the sentences from which kinds of sentences are learned."""
+    scores it uses; `trained_on` are hashes of the names of the training encounters, and `contents` their scores (see
+    `encounter_scores`); `sentences_sha256` is the hash of the sentences from which kinds of sentences are learned."""
 
     format: Annotated[int, AfterValidator(_current)]
     judge: Literal["embedded-judge"]
@@ -246,15 +246,15 @@ def manifest_of(
         languages=languages,
         data_sha256=_data_hash(training),
         stacked=tuple(material.stacked),
-        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in training})),
-        contents=tuple(sorted(all_marks(known.case for known in training))),
+        trained_on=tuple(sorted({encounter_score(known.case.encounter) for known in training})),
+        contents=tuple(sorted(all_scores(known.case for known in training))),
         sentences_sha256=bank_hash(),
         weights_sha256=hash_of(arrays_of(learned)),
         versions={name: version(name) for name in _LIBRARIES},
     )
 
 
-def encounter_mark(encounter: str) -> str:
+def encounter_score(encounter: str) -> str:
     """The hash of an encounter's name, which stands for it in a manifest."""
     return content_hash(encounter)[:16]
 
@@ -443,7 +443,7 @@ class EmbeddedJudge:
                 values[dimension.name] = low + (high - low) * float(scores[k, column])
                 ratings[dimension.name] = low + (high - low) * float(expected[k, column])
             flags = [*injection_flags(case)]
-            known = {encounter_mark(case.encounter), *encounter_marks(case)}
+            known = {encounter_score(case.encounter), *encounter_scores(case)}
             flags += [TRAINED_ON] if known & self._trained_on else []
             flags += [] if others[k] or self.manifest.recipe["alone"] else [NO_OTHERS]
             flags += [IMAGES_UNSEEN] if case.images else []

@@ -270,8 +270,8 @@ def order_estimates(
 
     >>> from proctor.metrics.ordering import compare_orders
     >>> found = [compare_orders("ABCD", "ABDC"), compare_orders("ABCDEF", "ABCDEF")]
-    >>> marks = order_estimates(found, ["v1", "v2"])
-    >>> [(mark.metric.name, mark.estimate.value) for mark in marks[:2]]
+    >>> scores = order_estimates(found, ["v1", "v2"])
+    >>> [(score.metric.name, score.estimate.value) for score in scores[:2]]
     [('task_accuracy', 0.5), ('pairwise_accuracy', 0.875)]
     """
     if len(comparisons) != len(groups):
@@ -404,7 +404,7 @@ class OrderingScorer:
     >>> from proctor.core import Reference
     >>> item = Item(id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C")),
     ...             reference=Reference(answer=["B", "A", "C"]))
-    >>> scores = OrderingScorer().mark(item, Answer(item_id="q1", text="B > C > A", parsed=["B", "C", "A"]))
+    >>> scores = OrderingScorer().compute(item, Answer(item_id="q1", text="B > C > A", parsed=["B", "C", "A"]))
     >>> [(score.metric, round(score.value, 2)) for score in scores[:3]]
     [('pairwise_accuracy', 0.5), ('kendall_tau', 0.33), ('longest_run', 0.67)]
     """
@@ -418,10 +418,10 @@ class OrderingScorer:
         return item.reference is not None and isinstance(item.answer, OrderingFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The scores of `mark`, as the `Scorer` protocol wants it."""
-        return self.mark(item, answer)
+        """The scores of `score`, as the `Scorer` protocol wants it."""
+        return self.compute(item, answer)
 
-    def mark(self, item: Item, answer: Answer) -> list[Score]:
+    def compute(self, item: Item, answer: Answer) -> list[Score]:
         """Scores one answer. Raises `ValueError` for a failed one, and for an item that it does not apply to."""
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")

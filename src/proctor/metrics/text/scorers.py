@@ -249,7 +249,7 @@ class SimilarityScorer:
                 scorer=self.name,
             )
             for metric in self.metrics
-            if metric.marks(item.answer.kind, language)
+            if metric.scores(item.answer.kind, language)
         ]
 
     def notes(self) -> tuple[str, ...]:
@@ -344,7 +344,7 @@ class RationaleScorer:
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The one score. Raises `ValueError` for a failed answer, and for an item that it does not apply to."""
         if answer.status is Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+            raise ValueError(f"item {item.id!r}: a failed answer is never scored")
         if item.reference is None or not self.applies(item):
             raise ValueError(f"item {item.id!r}: its reference has no rationale")
         self.prepare([(item, answer)])

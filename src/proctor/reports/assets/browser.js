@@ -4,7 +4,7 @@
   const holder = document.getElementById("browser");
   if (!holder) return;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const OUTCOMES = { right: "✓ right", partly: "~ partly right", wrong: "✗ wrong", unmarked: "not marked" };
+  const OUTCOMES = { right: "✓ right", partly: "~ partly right", wrong: "✗ wrong", unscored: "not scored" };
   const different = (values) => [...new Set(values)];
   const same = (values) => values.map((one) => [one, one]);
   const conditions = different(data.runs.map((run) => run.condition));
@@ -40,14 +40,14 @@
     });
   }
 
-  const flagged = (vote) => vote !== null && vote.flags.length > 0;
+  const flagged = (judgement) => judgement !== null && judgement.flags.length > 0;
 
-  const hasFlag = (answer) => (answer.said || []).some(flagged) || (answer.marks || []).some((one) => one.vote !== undefined && flagged(data.votes[one.vote]));
+  const hasFlag = (answer) => (answer.said || []).some(flagged) || (answer.scores || []).some((one) => one.judgement !== undefined && flagged(data.judgements[one.judgement]));
 
   // Of the answers that count, the share that is wrong.
   function failures(item) {
-    const marked = item.answers.filter((answer) => counts(answer) && answer.outcome !== "unmarked");
-    return marked.length ? marked.filter((answer) => answer.outcome === "wrong").length / marked.length : -1;
+    const scored = item.answers.filter((answer) => counts(answer) && answer.outcome !== "unscored");
+    return scored.length ? scored.filter((answer) => answer.outcome === "wrong").length / scored.length : -1;
   }
 
   // What the filters leave of ratings and scores: a dimension and metrics by their numbers.
@@ -159,7 +159,7 @@
     return parts.length > shared.length ? `… ${parts.slice(shared.length).join(" ")}` : item.group;
   }
 
-  const DOTS = { right: "●", partly: "◐", wrong: "✕", unmarked: "○" };
+  const DOTS = { right: "●", partly: "◐", wrong: "✕", unscored: "○" };
 
   // A sign for each system that counts, under the chosen condition or the first one.
   function dots(item) {
@@ -337,7 +337,7 @@
     if (answer.seconds !== undefined) spent.push(`${answer.seconds} s`);
     if (answer.tokens) spent.push(`${answer.tokens[0]} tokens in, ${answer.tokens[1]} out`);
     if (spent.length) parts.push(make("p", { class: "beside" }, spent.join(" · ")));
-    parts.push(...marks(answer));
+    parts.push(...scores(answer));
     if (answer.shown) {
       const rows = answer.shown.map((option, place) => make("li", {}, `${letter(place)}. `, said(option)));
       parts.push(make("details", {}, make("summary", {}, "Options in the order that the system saw"), make("ol", { class: "options" }, ...rows)));
@@ -347,9 +347,9 @@
   }
 
   // The scores as a table, the main one first, then what the judges said who gave them.
-  function marks(answer) {
-    const given = answer.marks || [];
-    const votes = new Set(given.map((one) => one.vote).filter((one) => one !== undefined));
+  function scores(answer) {
+    const given = answer.scores || [];
+    const judgements = new Set(given.map((one) => one.judgement).filter((one) => one !== undefined));
     const scorers = [...new Set(given.map((one) => one.scorer))];
     const rows = given.map((one) => {
       const cell = make("td", {}, `${one.value}${one.label ? ` (${one.label})` : ""}`);
@@ -361,12 +361,12 @@
       const caption = scorers.length > 1 ? "Scores" : `Scores by ${scorers[0]}`;
       parts.push(make("table", { class: "scores" }, said(caption, "caption"), make("tbody", {}, ...rows)));
     }
-    for (const place of votes) if (data.votes[place]) parts.push(vote(data.votes[place]));
+    for (const place of judgements) if (data.judgements[place]) parts.push(judgement(data.judgements[place]));
     return parts;
   }
 
-  function vote(one) {
-    const shown = make("div", { class: "vote" }, make("strong", {}, "Judge rating by ", said(one.judge)));
+  function judgement(one) {
+    const shown = make("div", { class: "judgement" }, make("strong", {}, "Judge rating by ", said(one.judge)));
     for (const flag of one.flags) shown.append(" ", said(flag.replaceAll("_", " "), "span", { class: "flag" }));
     for (const [name, text] of Object.entries(one.reply)) {
       shown.append(make("div", {}, said(`${name.replaceAll("_", " ")}: `), said(text)));
@@ -387,7 +387,7 @@
     const beside = apart === null ? "" : `disagreement ${apart.toFixed(2)}`;
     const head = make("h5", {}, said(data.runs[answer.run].system, "span"), make("span", { class: "beside" }, beside));
     const text = plain(answer.text) ? said(answer.text, "p", { class: "text clamp" }) : make("p", { class: "note" }, "The answer has no text.");
-    return make("div", { class: "card whole" }, head, text, make("p", { class: "beside" }, `length ${answer.length}`), ratings(answer, of), ...(answer.said || []).map(vote));
+    return make("div", { class: "card whole" }, head, text, make("p", { class: "beside" }, `length ${answer.length}`), ratings(answer, of), ...(answer.said || []).map(judgement));
   }
 
   function gap(of) {
@@ -428,7 +428,7 @@
     });
   }
 
-  let anyFlag = data.votes.some(flagged);
+  let anyFlag = data.judgements.some(flagged);
 
   function add(items) {
     for (const item of items) {
@@ -446,8 +446,8 @@
     const bytes = Uint8Array.from(atob(block.textContent), (character) => character.charCodeAt(0));
     const opened = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     const part = await new Response(opened).json();
-    for (const [number, one] of Object.entries(part.votes)) data.votes[number] = one;
-    anyFlag = anyFlag || Object.values(part.votes).some(flagged);
+    for (const [number, one] of Object.entries(part.judgements)) data.judgements[number] = one;
+    anyFlag = anyFlag || Object.values(part.judgements).some(flagged);
     add(part.items);
     block.remove();
   }

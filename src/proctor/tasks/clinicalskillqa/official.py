@@ -9,9 +9,10 @@ from proctor.core import DASH, FailedPolicy, PluginReport, Table, count_of, inte
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
-from proctor.runs import Options, OrderedRun, Store, chosen_runs, load_items, load_orders, policies, summary_title
+from proctor.results import Options, OrderedRun, load_items, load_orders, policies, summary_title
+from proctor.runs import Store, chosen_runs
 
-Marks = list[tuple[str, MetricEstimate]]
+Scores = list[tuple[str, MetricEstimate]]
 
 
 def order_summary(store: Store, benchmark: str, options: Options, weights: Mapping[str, float]) -> PluginReport:
@@ -26,8 +27,8 @@ def order_summary(store: Store, benchmark: str, options: Options, weights: Mappi
     found = list({(ordered_run.run.id, ordered_run.policy): ordered_run for ordered_run in found}.values())
     found.sort(key=lambda ordered_run: (ordered_run.run.system, ordered_run.run.condition))
     both = (weights["alpha"], weights["beta"])
-    marks = [_marks(ordered_run, both, options) for ordered_run in found]
-    shown = list(zip(found, marks, strict=True))
+    scores = [_scores(ordered_run, both, options) for ordered_run in found]
+    shown = list(zip(found, scores, strict=True))
     notes = [
         f"{_title(ordered_run)}: {line}" if len(found) > 1 else line
         for ordered_run in found
@@ -37,30 +38,30 @@ def order_summary(store: Store, benchmark: str, options: Options, weights: Mappi
     return PluginReport([*rows], tuple(_table(one, own) for one, own in shown), (*notes, *card.notes))
 
 
-def _marks(ordered_run: OrderedRun, weights: tuple[float, float], options: Options) -> Marks:
+def _scores(ordered_run: OrderedRun, weights: tuple[float, float], options: Options) -> Scores:
     """Each with the scorer of the rationales that it stands on; task and pairwise accuracy stand on none."""
     draws, seed = options.draws, options.seed
-    own = [("", mark) for mark in ordered_run.metrics(draws=draws, seed=seed)[:2]]
+    own = [("", score) for score in ordered_run.metrics(draws=draws, seed=seed)[:2]]
     if ordered_run.invalid:
         own.append(("", ordered_run.partial(draws=draws, seed=seed)))
     return own + [
-        (scorer, mark)
+        (scorer, score)
         for scorer in sorted(ordered_run.f1)
-        for mark in ordered_run.with_rationales(scorer, weights=weights, draws=draws, seed=seed)
+        for score in ordered_run.with_rationales(scorer, weights=weights, draws=draws, seed=seed)
     ]
 
 
-def _table(ordered_run: OrderedRun, marks: Marks) -> Table:
+def _table(ordered_run: OrderedRun, scores: Scores) -> Table:
     several = len(ordered_run.f1) > 1
     cells = [
         (
-            mark.metric.label,
+            score.metric.label,
             *([scorer] if several else []),
-            value(mark.metric, mark.estimate.value),
-            interval(mark.metric, mark.estimate.ci_low, mark.estimate.ci_high),
-            str(mark.estimate.n),
+            value(score.metric, score.estimate.value),
+            interval(score.metric, score.estimate.ci_low, score.estimate.ci_high),
+            str(score.estimate.n),
         )
-        for scorer, mark in marks
+        for scorer, score in scores
     ]
     if not ordered_run.f1:
         cells += [(metric.label, DASH, DASH, DASH) for metric in (RATIONALE_F1, OVERALL)]
@@ -98,7 +99,7 @@ def _unscored(ordered_run: OrderedRun) -> str:
     return "no rationale is scored yet (proctor score --judge bertscore)"
 
 
-def _rows(ordered_run: OrderedRun, marks: Marks) -> list[dict[str, Any]]:
+def _rows(ordered_run: OrderedRun, scores: Scores) -> list[dict[str, Any]]:
     """As programs read them; `reason` says why a value is not there."""
     run: dict[str, Any] = {
         "system": ordered_run.run.system,
@@ -107,10 +108,10 @@ def _rows(ordered_run: OrderedRun, marks: Marks) -> list[dict[str, Any]]:
     }
     run |= {"invalid": ordered_run.invalid, "policy": ordered_run.policy, "lacking": ordered_run.lacking}
     rows = []
-    for scorer, mark in marks:
-        found = mark.estimate
+    for scorer, score in scores:
+        found = score.estimate
         values = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "reason": ""}
-        rows.append(run | {"scorer": scorer, "name": mark.metric.name} | values)
+        rows.append(run | {"scorer": scorer, "name": score.metric.name} | values)
     missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0, "reason": _unscored(ordered_run)}
     unscored = () if ordered_run.f1 else (RATIONALE_F1, OVERALL)
     rows += [run | {"scorer": "", "name": metric.name} | missing for metric in unscored]

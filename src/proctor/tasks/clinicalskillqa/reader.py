@@ -28,7 +28,8 @@ from proctor.tasks.clinicalskillqa.scoring import published, report, score_predi
 from proctor.tasks.clinicalskillqa.submission import SUBMISSION, write_submission
 
 if TYPE_CHECKING:
-    from proctor.runs import Options, Store
+    from proctor.results import Options
+    from proctor.runs import Store
 
 
 def _answer(item: core.Item, prediction: NativePrediction | None) -> core.Answer:
@@ -132,7 +133,7 @@ class ClinicalSkillQA(core.BenchmarkReader):
             for team in published().teams
         ]
 
-    def mark_predictions(
+    def prediction_report(
         self,
         predictions: Path,
         references: Path,
@@ -186,7 +187,7 @@ READER = ClinicalSkillQA()
 
 
 def _notes(items: Sequence[core.Item], *, references: bool) -> tuple[str, ...]:
-    notes = [] if references else ["There are no references: answers can't be marked."]
+    notes = [] if references else ["There are no references: answers can't be scored."]
     alone = sum("video" not in item.tags for item in items)
     if alone:
         notes.append(without_video(alone, len(items)))

@@ -89,14 +89,14 @@ def score_rationales(
 @dataclass(frozen=True, slots=True)
 class Slice:
     """The figures of some items: `by` and `value` name them ("scenario", "CPR"; "all", ""), `chances` are the chance
-    levels by metric, where they are known. The first two `marks` are task and pairwise accuracy; scored rationales add
+    levels by metric, where they are known. The first two `scores` are task and pairwise accuracy; scored rationales add
     F1 and the overall score at the end, and for all items the correlation of F1 with the order."""
 
     by: str
     value: str
     items: int
     chances: dict[str, float]
-    marks: tuple[MetricEstimate, ...]
+    scores: tuple[MetricEstimate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class ScoredPredictions:
         return self._whole(OVERALL.name)
 
     def _whole(self, name: str) -> float | None:
-        return next((mark.estimate.value for mark in self.slices[0].marks if mark.metric.name == name), None)
+        return next((score.estimate.value for score in self.slices[0].scores if score.metric.name == name), None)
 
     @property
     def faulty(self) -> dict[str, OrderComparison]:
@@ -233,15 +233,15 @@ def _slice(
 ) -> Slice:
     orders = list(compared.values())
     groups = [keys[name].video or name for name in compared]
-    marks = order_estimates(orders, groups, plan=plan)
-    marks += rationale_estimates(compared, groups, f1, weights=weights, plan=plan)
+    scores = order_estimates(orders, groups, plan=plan)
+    scores += rationale_estimates(compared, groups, f1, weights=weights, plan=plan)
     if f1 and by == "all":
-        marks.append(tracking_estimate(compared, groups, f1, plan=plan))
+        scores.append(tracking_estimate(compared, groups, f1, plan=plan))
     chances = {
         metric.name: order_chance(metric.name, [order.frames for order in orders]) for metric in ORDERING_METRICS
     }
     known = {name: chance for name, chance in chances.items() if chance is not None}
-    return Slice(by, value, len(orders), known, tuple(marks))
+    return Slice(by, value, len(orders), known, tuple(scores))
 
 
 class PublishedTeam(NamedTuple):
@@ -295,7 +295,7 @@ def report(scored: ScoredPredictions, predictions: Path, references: Path) -> Pl
 
 
 def _json(scored: ScoredPredictions, predictions: Path, references: Path) -> dict[str, JsonValue]:
-    values = {mark.metric.name: mark.estimate.value for mark in scored.slices[0].marks}
+    values = {score.metric.name: score.estimate.value for score in scored.slices[0].scores}
     known = scored.rationales
     notes = [*known.notes, OTHER_ENCODER] if known else []
     rationales: JsonValue = {"hash": known.hash, "notes": [*notes], "f1": {**known.f1}} if known else None
@@ -335,31 +335,31 @@ def _rows(part: Slice) -> list[JsonValue]:
         {
             "by": part.by,
             "value_of": part.value,
-            "metric": mark.metric.name,
-            "label": mark.metric.label,
-            **asdict(mark.estimate),
-            "chance": part.chances.get(mark.metric.name),
+            "metric": score.metric.name,
+            "label": score.metric.label,
+            **asdict(score.estimate),
+            "chance": part.chances.get(score.metric.name),
         }
-        for mark in part.marks
+        for score in part.scores
     ]
 
 
 def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[Table, ...]:
     whole = scored.slices[0]
-    marks = plain_table(
+    scores = plain_table(
         f"{predictions.name}: {count_of(whole.items, 'item')}",
         ("Metric", ">Score", ">95 % CI", ">Chance"),
         (
             *(
                 (
-                    mark.metric.label,
-                    value(mark.metric, mark.estimate.value),
-                    interval(mark.metric, mark.estimate.ci_low, mark.estimate.ci_high),
-                    value(mark.metric, whole.chances.get(mark.metric.name)),
+                    score.metric.label,
+                    value(score.metric, score.estimate.value),
+                    interval(score.metric, score.estimate.ci_low, score.estimate.ci_high),
+                    value(score.metric, whole.chances.get(score.metric.name)),
                 )
-                for mark in whole.marks
+                for score in whole.scores
             ),
-            *(() if scored.rationales else tuple((mark.label, DASH, DASH, DASH) for mark in (RATIONALE_F1, OVERALL))),
+            *(() if scored.rationales else tuple((score.label, DASH, DASH, DASH) for score in (RATIONALE_F1, OVERALL))),
         ),
     )
     parts = plain_table(
@@ -372,16 +372,16 @@ def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[Table, ...]:
         ("team", ">overall", ">task accuracy", ">pairwise accuracy", ">BERTScore F1", ""),
         tuple((row.team, *(number(figure, 2) for figure in row[1:]), "published") for row in published().teams),
     )
-    return marks, parts, teams
+    return scores, parts, teams
 
 
 def _part(part: Slice) -> tuple[str, ...]:
     cells: list[str] = [part.by, part.value, str(part.items)]
-    for mark in part.marks[:2]:
-        one = mark.estimate
+    for score in part.scores[:2]:
+        one = score.estimate
         cells += [
-            f"{value(mark.metric, one.value)} ({interval(mark.metric, one.ci_low, one.ci_high)})",
-            value(mark.metric, part.chances.get(mark.metric.name)),
+            f"{value(score.metric, one.value)} ({interval(score.metric, one.ci_low, one.ci_high)})",
+            value(score.metric, part.chances.get(score.metric.name)),
         ]
     return tuple(cells)
 

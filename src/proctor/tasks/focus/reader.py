@@ -25,8 +25,8 @@ from proctor.tasks.focus.native import (
     without_reference,
     write_questions,
 )
-from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
+from proctor.tasks.focus.toolkit_summary import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.vocabulary import (
     CAPABILITIES,
     FOREIGN_OBJECT,
@@ -38,7 +38,8 @@ from proctor.tasks.focus.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from proctor.runs import Options, Store
+    from proctor.results import Options
+    from proctor.runs import Store
 
 
 _ANY = "Foreign object"
@@ -83,7 +84,7 @@ _NOTES = (
     ),
     (
         "Answers are read as orena-focus 0.4.0 reads them. Multiple choice with its options in the file and patterns "
-        "are marked by code, where the toolkit asks a judge."
+        "are scored by code, where the toolkit asks a judge."
     ),
     (
         "The length of the context is short below 10, long from 30 minutes (segments: 1 and 3); the challenge's document "
@@ -93,7 +94,7 @@ _NOTES = (
 
 
 _BLIND_NOTES = (
-    "There are no references: nothing is marked, and capabilities are unknown. Answers can be collected, checked and exported.",
+    "There are no references: nothing is scored, and capabilities are unknown. Answers can be collected, checked and exported.",
     "Answer formats are those that the requests name (answer_format); all others are asked for as free text.",
 )
 _FACETS = ("capability", "primary", "distribution", "clinical", "answer_format", "context", "procedure_type")
@@ -109,7 +110,7 @@ class _Reader(core.BenchmarkReader):
     prompts = Path(__file__).parent / "prompts"
     tracks = tuple(TRACKS)
     briefing = core.Briefing({_ANY: FOREIGN_OBJECT, **OBJECTS}, own_clock=True)
-    rubric_judge = "panel"  # up to three models decide by majority; until then free text is unmarked, and shown so
+    rubric_judge = "panel"  # up to three models decide by majority; until then free text is unscored, and shown so
     submission_formats = SUBMISSIONS
     corrections = CORRECTIONS
     verified_files = ("requests.json", "references.json", "responses.json", "expected_summary.csv")

@@ -26,7 +26,7 @@ from proctor.tasks.mediqa_eval.native import (
 from proctor.tasks.mediqa_eval.submission import write_scores
 
 if TYPE_CHECKING:
-    from proctor.runs import ScoredAnswer
+    from proctor.results import ScoredAnswer
 
 _ENCOUNTERS = "encounters.jsonl"
 NAME = "mediqa-judge"

@@ -41,7 +41,7 @@ from proctor.tasks.mediqa_eval.native import (
 )
 
 if TYPE_CHECKING:
-    from proctor.runs import ScoredAnswer
+    from proctor.results import ScoredAnswer
 
 
 def write_scores(

@@ -246,7 +246,7 @@ _JUDGE_FAILED = "Evaluation Failed"  # written by their script, with a score of 
 @dataclass
 class _Found:
     answers: list[core.Answer] = field(default_factory=list)
-    votes: list[core.Judgement] = field(default_factory=list)
+    judgements: list[core.Judgement] = field(default_factory=list)
     scores: list[core.Score] = field(default_factory=list)
     read_differently: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -288,7 +288,7 @@ def read_recorded(path: Path, benchmark: core.Benchmark) -> core.RecordedAnswers
     judged: dict[str, JsonValue] = {"judge": JUDGE} if any(file.scored for file in files) else {}
     return core.RecordedAnswers(
         answers=tuple(found.answers),
-        votes=tuple(found.votes),
+        judgements=tuple(found.judgements),
         scores=tuple(found.scores),
         settings={"recorded": "ReXSonoVQA results tree", **judged},
         notes=_notes(found, len(asked) - len(taken), kinds, {item.id for item in benchmark.counted()}),
@@ -416,16 +416,16 @@ def _judged(found: _Found, item: core.Item, result: NativeResult, location: core
         "answer": result.model_prediction,
         "reply": verdict.model_dump(mode="json"),
     }
-    vote = core.Judgement(
+    judgement = core.Judgement(
         key=core.content_hash(content),
         judge=JUDGE,
         item_id=item.id,
         reply=verdict.model_dump(mode="json"),
         flags=(CONTRADICTION_FLAG,) if verdict.contradicts_itself else (),
     )
-    found.votes.append(vote)
+    found.judgements.append(judgement)
     found.scores.extend(
-        verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=JUDGE, vote_key=vote.key)
+        verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=JUDGE, judgement_key=judgement.key)
     )
     if verdict.contradicts_itself:
         found.contradictions.append(item.id)
@@ -457,13 +457,13 @@ def _lines(found: _Found) -> list[tuple[str, str, list[str]]]:
             found.errors,
         ),
         (
-            "recorded mark of a choice is not ours (the last declared answer counts)",
-            "recorded marks of choices are not ours (the last declared answer counts)",
+            "recorded score of a choice is not ours (the last declared answer counts)",
+            "recorded scores of choices are not ours (the last declared answer counts)",
             found.read_differently,
         ),
         (
-            "answer has no mark, since the recorded judge's call failed",
-            "answers have no mark, since the recorded judge's call failed",
+            "answer has no score, since the recorded judge's call failed",
+            "answers have no score, since the recorded judge's call failed",
             found.unjudged,
         ),
         (

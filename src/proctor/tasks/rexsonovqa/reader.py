@@ -33,7 +33,7 @@ from proctor.tasks.rexsonovqa.native import (
 )
 
 if TYPE_CHECKING:
-    from proctor.runs import Result
+    from proctor.results import Result
 
 QUESTION_TYPES = {
     "Type1_ActionGoalReasoning": "1 action-goal",
@@ -123,7 +123,7 @@ class _Reader(core.BenchmarkReader):
     async def verify(self, data: Path) -> list[core.VerifiedFigure]:
         """For each system in the paper's tables the counts under `video`, and for the first one the subsets in the text,
         from the recorded answers in `results`. The answers of the blind run were not published."""
-        from proctor.runs import results_of_recorded
+        from proctor.interchange import results_of_recorded
 
         folders = {_plain(path.name): path for path in sorted((data / "results").iterdir()) if path.is_dir()}
         benchmark, known = self.load(data), _known()

@@ -1,4 +1,8 @@
-"""`evidence-flow-m` and `evidence-flow-r`: key frames ordered by evidence, by the model alone or corrected by rules."""
+"""`evidence-flow-m` and `evidence-flow-r`: key frames ordered by evidence, by the model alone or corrected by rules.
+
+Only evidence that the model calls certain makes a rule. On simulated evidence the rules help while about nine in ten
+certain notes are right, and harm where fewer are: hence both variants.
+"""
 
 from __future__ import annotations
 

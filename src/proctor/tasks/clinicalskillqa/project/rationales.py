@@ -91,7 +91,8 @@ def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most
     """What refined sentences claim beyond the draft ("" for nothing).
 
     A sentence may use the content words, numbers, sides and directions of the draft's sentences that cite one of its
-    frames; all sentences together may use `most` further content words. Negations may be neither added nor lost.
+    frames; all sentences together may use `most` further content words. Negations may be neither added nor lost. (A similarity of
+    texts hardly moves for an added side or a lost "not".)
 
     >>> was = [CitedSentence(text="Pads lie on the chest.", frames=("B",))]
     >>> was += [CitedSentence(text="Hands are off.", frames=("A",))]

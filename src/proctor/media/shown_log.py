@@ -1,0 +1,165 @@
+"""Records of what a view showed: enough to verify later, from the media alone, which pictures and sounds a system
+got."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from proctor.core import Frame, FrozenModel, View, count_of
+from proctor.media.audio import Sound
+from proctor.media.frame_archive import StoredPicture
+
+if TYPE_CHECKING:
+    from proctor.media.mp4 import ClipFile
+
+_PREFIX = 8
+_MAX_RECORDS = 200
+
+As = Literal["frames", "files", "originals", "sounds"]
+
+
+class ShownRecord(FrozenModel):
+    """One request to a view and its result, in the order shown.
+
+    `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
+    (None for a still image; the start of files and sounds, whose end is in `ends`). `prefixes` are the first 8
+    hexadecimal digits of the SHA-256 of each picture, file or sound as the system got it, to find the one that differs
+    (64 frames take about 1.2 KB so, 5 KB with whole digests).
+    `sha256` is the SHA-256 of all these digests, one after the other. `media` is the SHA-256 of each media file, by its
+    name in the item.
+
+    >>> ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")]).prefixes
+    ('7692c3ad', '3fc4ccfe')
+    """
+
+    asked_as: As = "frames"
+    count: int | None = None
+    fps: float | None = None
+    window: tuple[float, float] | None = None
+    times: tuple[float | None, ...] = ()
+    ends: tuple[float, ...] = Field(default=(), exclude_if=lambda given: not given)
+    prefixes: tuple[str, ...] = ()
+    sha256: str
+    media: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        pictures: Sequence[Frame | ClipFile | Sound],
+        *,
+        asked_as: As = "frames",
+        count: int | None = None,
+        fps: float | None = None,
+        window: tuple[float, float] | None = None,
+        media: Mapping[str, str] | None = None,
+    ) -> ShownRecord:
+        """The record of these pictures, video files or sounds."""
+        digests = [_digest(_bytes(picture)) for picture in pictures]
+        return cls(
+            asked_as=asked_as,
+            count=count,
+            fps=fps,
+            window=window,
+            times=tuple(picture.time if isinstance(picture, Frame) else picture.span[0] for picture in pictures),
+            ends=tuple(picture.span[1] for picture in pictures if isinstance(picture, Sound)),
+            prefixes=tuple(digest.hex()[:_PREFIX] for digest in digests),
+            sha256=hashlib.sha256(b"".join(digests)).hexdigest(),
+            media=dict(media or {}),
+        )
+
+    def difference(self, other: ShownRecord) -> str:
+        """How another record of the same request differs, in words; "" if the pictures are the same.
+
+        >>> then = ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")])
+        >>> then.difference(ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"2", 1.0, "B")]))
+        'picture 2 of 2 (at 1 s) has other pixels: 3fc4ccfe then, d4735e3a now'
+        """
+        if self.sha256 == other.sha256 and self.times == other.times:
+            return ""
+        what, content = ("sound", "samples") if self.asked_as == "sounds" else ("picture", "pixels")
+        if len(self.prefixes) != len(other.prefixes):
+            return f"{count_of(len(self.prefixes), what)} then, {len(other.prefixes)} now"
+        pairs = zip(self.times, other.times, self.prefixes, other.prefixes, strict=True)
+        for number, (time, now, prefix, found) in enumerate(pairs, start=1):
+            which = f"{what} {number} of {len(self.prefixes)}"
+            if time != now:
+                return f"{which} is another one: at {_at(time)} then, at {_at(now)} now"
+            if prefix != found:
+                return f"{which} (at {_at(time)}) has other {content}: {prefix} then, {found} now"
+        return f"the {what}s have other {content}"
+
+    def changed_media(self, other: ShownRecord) -> list[str]:
+        """The names of the media files that have changed."""
+        return sorted(name for name, then in self.media.items() if other.media.get(name, then) != then)
+
+
+@runtime_checkable
+class RecordsShown(Protocol):
+    """A view that records what it showed."""
+
+    @property
+    def shown(self) -> Sequence[ShownRecord]:
+        """The records so far: each different request once, the first 200."""
+
+
+class ShownLog:
+    """The records of one view."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, ShownRecord] = {}
+
+    def add(self, shown_record: ShownRecord) -> None:
+        """Adds a record, unless there is an equal one."""
+        key = shown_record.model_dump_json()
+        if len(self._known) < _MAX_RECORDS:
+            self._known.setdefault(key, shown_record)
+
+    @property
+    def records(self) -> tuple[ShownRecord, ...]:
+        """The records in order."""
+        return tuple(self._known.values())
+
+
+async def shown_again(view: View, record: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
+    """Repeats a recorded request on a new view: the name and bytes of each picture, file or sound, and the new record.
+
+    Raises `InputError` where a media file is missing or can't be read.
+    """
+    from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals
+
+    pictures: Sequence[Frame | ClipFile | Sound]
+    if record.asked_as == "files" and isinstance(view, ShowsFiles):
+        pictures = await view.files()
+    elif record.asked_as == "originals" and isinstance(view, ShowsOriginals):
+        pictures = await view.originals()
+    elif record.asked_as == "sounds" and isinstance(view, PlaysSounds):
+        pictures = await view.sounds(window=record.window)
+    else:
+        pictures = await view.frames(count=record.count, fps=record.fps, window=record.window)
+    found = view.shown[-1] if isinstance(view, RecordsShown) else ShownRecord.of(pictures)
+    numbered = enumerate([*pictures], start=1)
+    return [(f"{number:03d}{_ending(one)}", _bytes(one)) for number, one in numbered], found
+
+
+def _ending(picture: Frame | ClipFile | Sound) -> str:
+    if not isinstance(picture, Frame):
+        return ".wav" if isinstance(picture, Sound) else ".mp4"
+    return ".jpg" if picture.time is None else f"_{picture.time:.2f}s.jpg"
+
+
+def _bytes(picture: Frame | ClipFile | Sound) -> bytes:
+    if isinstance(picture, Frame):
+        return picture.jpeg
+    return picture.wav if isinstance(picture, Sound) else picture.mp4
+
+
+def _digest(shown: bytes) -> bytes:
+    return shown.sha256 if isinstance(shown, StoredPicture) else hashlib.sha256(shown).digest()
+
+
+def _at(time: float | None) -> str:
+    return "no time" if time is None else f"{time:g} s"

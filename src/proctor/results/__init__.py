@@ -1,0 +1,100 @@
+"""Results: what is read from a store and computed: arrays, scores, comparisons, rankings and analyses. Nothing here writes."""
+
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.results.analyses import Analysis, analyse, write_tables
+    from proctor.results.answer_details import (
+        OrderedRun,
+        load_answers,
+        load_orders,
+        load_scores,
+        newest_run,
+        status_counts,
+    )
+    from proctor.results.arrays import ItemTable, load_items
+    from proctor.results.comparison import Comparison, Comparisons, compare, compare_runs
+    from proctor.results.costs import Consumption, RunCost, load_consumption, run_costs
+    from proctor.results.export import COLUMNS as EXPORT_COLUMNS
+    from proctor.results.export import (
+        ExportFormat,
+        ScoredAnswer,
+        export,
+        export_rows,
+        pseudonyms_of,
+        public_copy,
+        scored_answers,
+        write_rows,
+    )
+    from proctor.results.judgements import (
+        GivenAnswer,
+        ItemHistory,
+        JudgeAgreement,
+        flagged_judgements,
+        item_history,
+        judge_agreement,
+        judgements_of,
+        rating_summary,
+    )
+    from proctor.results.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+    from proctor.results.performance import AnalysisRow, NothingScoredError
+    from proctor.results.pooling import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
+    from proctor.results.ranking import Board, Contest, Lacking, RankedRun, RankedScores, chosen_baselines, rank_runs
+    from proctor.results.ranking_tables import (
+        ModelChoice,
+        board_json,
+        board_rows,
+        bucket_mean,
+        choose_run,
+        lead_rows,
+        rule_rows,
+        wins_of,
+    )
+    from proctor.results.ratings import (
+        answer_keys,
+        compared,
+        judgements_behind,
+        judges_of,
+        no_ratings,
+        people_ratings,
+        rated_cases,
+        scored_cases,
+        similarity_scores,
+    )
+    from proctor.results.reading_once import reading_once
+    from proctor.results.results import (
+        GUESSABLE,
+        Options,
+        Result,
+        Results,
+        audit_stored,
+        composition,
+        derive_guessable,
+        guessable_flags,
+        items_outside,
+        items_to_audit,
+        official_summaries,
+        results,
+        summary_title,
+    )
+    from proctor.results.run_scores import BOTH, FAILED_POLICIES, policies
+else:
+    export_lazily(__name__)
+
+__all__ = [
+    "BOTH", "EXPORT_COLUMNS", "FAILED_POLICIES", "GUESSABLE", "Analysis", "AnalysisRow", "Board", "Comparison",
+    "Comparisons", "Consumption", "Contest", "ExportFormat", "GivenAnswer", "ItemHistory", "ItemTable",
+    "JudgeAgreement", "Lacking", "Leaderboard", "LeaderboardRow", "ModelChoice", "NothingScoredError", "Options",
+    "OrderedRun", "PooledMetric", "RankedRun", "RankedScores", "Result", "Results", "RunCost", "ScoredAnswer",
+    "SumsFile", "analyse", "answer_keys", "audit_stored", "board_json", "board_rows", "bucket_mean", "choose_run",
+    "chosen_baselines", "compare", "compare_runs", "compared", "composition", "derive_guessable", "export",
+    "export_rows", "flagged_judgements", "group_sums", "guessable_flags", "item_history", "items_outside",
+    "items_to_audit", "judge_agreement", "judgements_behind", "judgements_of", "judges_of", "lead_rows",
+    "leaderboard", "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "newest_run",
+    "no_ratings", "official_summaries", "people_ratings", "policies", "pool_sums", "pseudonyms_of", "public_copy",
+    "rank_runs", "rated_cases", "rating_summary", "reading_once", "results", "rule_rows", "run_costs",
+    "scored_answers", "scored_cases", "similarity_scores", "status_counts", "summary_title", "wins_of", "write_rows",
+    "write_sums", "write_tables",
+]  # fmt: skip

@@ -1,0 +1,434 @@
+"""Pairs of runs compared: two conditions of one system, or two systems, on the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, shell_word
+from proctor.judges import JUDGE_FLAGS
+from proctor.results.arrays import ItemTable, facet_cells, load_items, load_labels, named_facets
+from proctor.results.families import BLIND, Families, PairTest, both_readings
+from proctor.results.results import Options, check_metrics, items_outside
+from proctor.results.run_scores import BOTH, RunScores, load_run_scores, load_run_sums, policies
+from proctor.runs import BASELINES, ORACLE, BenchmarkCard, Run, Store, chosen_runs
+from proctor.stats import Difference, Estimate, Resampling, can_decide, cross_table, mean_interval
+
+_RIGHT_OR_WRONG = ("correct", "incorrect")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two runs compared."""
+
+    system: str
+    condition: str
+
+    def __str__(self) -> str:
+        return f"{self.system} / {self.condition}"
+
+    @classmethod
+    def of(cls, run: Run) -> Side:
+        return cls(run.system, run.condition)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference of two runs on the items that both have a score for.
+
+    `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second, both in the order
+    of `levels`). Not in the table are `other_levels` items with another outcome on a side (`other_outcomes`), and
+    `counted_wrong` items without an outcome on a side, where they count as wrong by the policy. `only_first` and `only_second` count items with a score on one side only, which are left out. `p_holm`
+    is adjusted for the comparisons that `family` names, `family_size` in number: of two systems under one condition for all
+    pairs of systems there, of a condition and text-only for all such comparisons, whatever was asked for, so that a pair
+    has the same p wherever it stands; for the comparisons of the call otherwise. `facets` name the part of the items, where
+    they are split.
+
+    Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
+    then `difference` has no value, an interval that covers both readings, and the larger p unless they have different
+    signs (then None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
+    where nothing is lacking they are equal and `policy` is empty. `level` is that of the interval, which excludes 0 if and
+    only if p ≤ 1 − level.
+    """
+
+    metric: str
+    scorer: str
+    first: Side
+    second: Side
+    difference: Difference
+    levels: tuple[str, ...]
+    table: list[list[int]] | None
+    other_levels: int
+    other_outcomes: tuple[str, ...]
+    counted_wrong: int
+    only_first: int
+    only_second: int
+    policy: str
+    if_wrong: Difference
+    if_excluded: Difference
+    declared: Metric
+    p_holm: float | None = None
+    family: str = ""
+    family_size: int = 1
+    facets: dict[str, str] = field(default_factory=dict)
+    level: float = 0.95
+    recovery: Estimate | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether any outcome with this many groups could be significant."""
+        return can_decide(self.difference.groups, self.level)
+
+    @property
+    def recovered(self) -> tuple[int, int] | None:
+        """Of the items that were wrong under `text-only`, how many were right under the other condition, and their number.
+        None unless exactly one side is `text-only` and the levels are right and wrong. `recovery` is the share."""
+        if self.recovery is None:
+            return None
+        return round((self.recovery.value or 0) * self.recovery.n), self.recovery.n
+
+    @property
+    def undecided(self) -> bool:
+        """Whether both readings were tested, and point different ways."""
+        tested = self.if_wrong.p is not None and self.if_excluded.p is not None
+        return tested and self.difference.p is None
+
+    @property
+    def drawn(self) -> float | None:
+        """The value for a chart: the difference, or with two readings the one in which lacking items are wrong."""
+        return self.if_wrong.value if self.policy == BOTH else self.difference.value
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        difference, recovered = self.difference, self.recovered
+        return {
+            "metric": self.metric,
+            "scorer": self.scorer,
+            "first": asdict(self.first),
+            "second": asdict(self.second),
+            "facets": self.facets,
+            "n": difference.n,
+            "groups": difference.groups,
+            "scored_only_first": self.only_first,
+            "scored_only_second": self.only_second,
+            "difference": difference.value,
+            "ci_low": difference.ci_low,
+            "ci_high": difference.ci_high,
+            "p": difference.p,
+            "p_holm": self.p_holm,
+            "adjusted_for": self.family,
+            "decides": self.decides,
+            "levels": list(self.levels),
+            "table": self.table,
+            "other_levels": self.other_levels,
+            "counted_wrong": self.counted_wrong,
+            "recovered": None if recovered is None else recovered[0],
+            "wrong_without_media": None if recovered is None else recovered[1],
+            "recovery_low": None if self.recovery is None else self.recovery.ci_low,
+            "recovery_high": None if self.recovery is None else self.recovery.ci_high,
+            "recovery_groups": None if self.recovery is None else self.recovery.groups,
+            "policy": self.policy,
+            "difference_if_wrong": self.if_wrong.value,
+            "p_if_wrong": self.if_wrong.p,
+            "difference_if_excluded": self.if_excluded.value,
+            "p_if_excluded": self.if_excluded.p,
+        }
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Comparisons, and the card that declares their metrics. `outside` items are in no part, where they are split `by`
+    facets: they have no value of one. The pairs in `without` have no metric by the same scorer."""
+
+    card: BenchmarkCard
+    comparisons: list[Comparison]
+    by: tuple[str, ...] = ()
+    outside: int = 0
+    without: tuple[tuple[Side, Side], ...] = ()
+
+
+def compare(
+    store: Store,
+    benchmark: str,
+    options: Options = Options(),
+    *,
+    against: tuple[str, str] | None = None,
+    metrics: Sequence[str] = (),
+) -> Comparisons:
+    """Compares the conditions of each system; or systems, where there is one condition; or every chosen run with the run
+    `against` (system, condition).
+
+    Several named systems without a named condition are compared under the only condition that they share, if there is
+    exactly one. Names like SYSTEM/CONDITION compare these runs. If nothing is named and no system has two conditions,
+    the systems that are no baselines are compared.
+
+    Flags of a judge (`JUDGE_FLAGS`) are no scores of a system: they are compared only if `metrics` names them. `options`
+    choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
+    `InputError` where nothing is left to compare.
+    """
+    card = store.card(benchmark)
+    named = _named_runs(store, benchmark, options.systems)
+    runs = named or chosen_runs(store, benchmark, options.systems, options.conditions)
+    if named and against is None:
+        pairs = list(combinations(named, 2))
+    elif against is not None:
+        other = _one_run(store, benchmark, against)
+        pairs = [(run, other) for run in runs if run != other]
+    elif len(options.conditions) == 1 or len({run.condition for run in runs}) == 1:
+        pairs = system_pairs(runs, options.systems)
+    elif (shared := _only_shared(runs, options)) is not None:
+        pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
+    else:
+        pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
+    if not pairs:
+        raise InputError(_unpaired(runs, store.runs(benchmark), options))
+    options = replace(options, by=named_facets(store, card, options.by, all_items=options.all_items))
+    every = compare_runs(store, benchmark, pairs, options, metrics=metrics)
+    found = every if metrics else [one for one in every if one.metric not in JUDGE_FLAGS] or every
+    outside = items_outside(store, benchmark, options.by, all_items=options.all_items)
+    compared = {(comparison.first, comparison.second) for comparison in found}
+    without = [(Side.of(one), Side.of(other)) for one, other in pairs]
+    without = [pair for pair in without if pair not in compared]
+    return Comparisons(
+        card.with_metrics([comparison.declared for comparison in found]),
+        found,
+        options.by,
+        outside,
+        () if options.by else tuple(without),
+    )
+
+
+def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
+    """All pairs of systems that are no baselines, if they share one condition and nothing is named."""
+    contestants = [run for run in runs if run.system not in BASELINES and not run.settings.get(ORACLE, False)]
+    shared = {run.condition for run in contestants}
+    return system_pairs(contestants, ()) if len(shared) == 1 and not (options.systems or options.conditions) else []
+
+
+def _unpaired(runs: Sequence[Run], every: Sequence[Run], options: Options) -> str:
+    """Why there is nothing to compare, and what would make a pair."""
+    if not runs:
+        return "No run has this system and this condition: proctor list runs"
+    if len(runs) > 1:
+        shown = ", ".join(str(Side.of(run)) for run in runs)
+        lacking = "two of these conditions" if options.conditions else "two conditions"
+        one = f"No system was run under {lacking} ({shown})."
+        return f"{one} Give several --system and one --condition, or runs by --system SYSTEM/CONDITION."
+    (run,) = runs
+    others = [f"--condition {shell_word(one.condition)}" for one in every if one.system == run.system and one != run]
+    others += [f"--system {shell_word(one.system)}" for one in every if one.condition == run.condition and one != run]
+    more = f"Add {' or '.join(others[:3])}." if others else "Run another system, or another condition, first."
+    return f"Only {Side.of(run)} matches; compare needs two runs. {more}"
+
+
+def _named_runs(store: Store, benchmark: str, names: Sequence[str]) -> list[Run]:
+    """The runs, if all names have the form SYSTEM/CONDITION; else none."""
+    runs = store.runs(benchmark)
+    systems = {run.system for run in runs}
+    of_name = {f"{run.system}/{run.condition}": run for run in runs}
+    if not names or any(name in systems or name not in of_name for name in names):
+        return []
+    return [of_name[name] for name in names]
+
+
+def _only_shared(runs: Sequence[Run], options: Options) -> str | None:
+    """The only condition that all of several named systems share, if no condition is named."""
+    named = set(options.systems)
+    if options.conditions or len(named) < 2:
+        return None
+    shared = set.intersection(*({run.condition for run in runs if run.system == name} for name in named))
+    return shared.pop() if len(shared) == 1 else None
+
+
+def _one_run(store: Store, benchmark: str, names: tuple[str, str]) -> Run:
+    found = chosen_runs(store, benchmark, names[:1], names[1:])
+    if not found:
+        raise InputError(store.shown, found=f"no run of {names[0]} under {names[1]}", expected="a run of both")
+    return found[0]
+
+
+def system_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
+    """All pairs of systems, in the given order."""
+    rank = {system: position for position, system in enumerate(order)}
+    ordered = sorted(runs, key=lambda run: (rank.get(run.system, len(rank)), run.system))
+    return list(combinations(ordered, 2))
+
+
+def compare_runs(
+    store: Store,
+    benchmark: str,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options = Options(),
+    *,
+    metrics: Sequence[str] = (),
+    alone: bool = False,
+) -> list[Comparison]:
+    """Compares pairs of runs on every metric and scorer that both have, with p adjusted by Holm per metric and scorer for
+    the family of each pair (see `Comparison`). `options` choose items, facets to split by, the policy for lacking scores,
+    draws and seed. With `alone`, p is adjusted for these pairs only, and no other run is read.
+
+    Pairs without a metric by the same scorer are left out. Raises `InputError` if all are, and for an unknown facet or
+    metric.
+    """
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=options.all_items)
+    runs = list({run.id: run for pair in pairs for run in pair}.values())
+    families = Families([] if alone else store.runs(benchmark), card, pairs, options)
+    scores = {run.id: load_run_scores(store, run, items, card) for run in [*runs, *families.others(runs)]}
+    if metrics:
+        many = load_run_sums(store, runs, items, card, metrics)
+        over = {run_sums.metric.name: run_sums.metric for some in many.values() for run_sums in some}
+        own = {one.metric.name for run in runs for one in scores[run.id]}
+        check_metrics(store, metrics, own, items, over)
+    parts: list[tuple[dict[str, str], NDArray[np.bool_]]] = [({}, np.ones(len(items), dtype=np.bool_))]
+    if options.by:
+        parts = facet_cells(items, options.by, store.shown)
+    found: list[Comparison] = []
+    for facets, kept in parts:
+        part = items.only(kept) if options.by else items
+        sums = load_run_sums(store, runs, part, card, metrics, among=items)
+        scored: _Scored = {
+            run.id: {
+                (one.metric.name, one.scorer): one for one in (*_among(scores[run.id], kept, metrics), *sums[run.id])
+            }
+            for run in runs
+        }
+        compared = _on_items(store, card, part, pairs, options, scored)
+        found += [replace(one, facets=facets) for one in compared if one.difference.n or not facets]
+    by_name = {(run.system, run.condition): run for run in runs}
+    tests = [
+        PairTest(
+            by_name[one.first.system, one.first.condition],
+            by_name[one.second.system, one.second.condition],
+            *(one.metric, one.scorer, 1.0 if one.undecided else one.difference.p),
+        )
+        for one in found
+    ]
+    return [
+        replace(one, **vars(adjusted) | ({"p_holm": None} if one.undecided else {}))
+        for one, adjusted in zip(found, families.adjusted(tests, scores, items), strict=True)
+    ]
+
+
+_Scored = dict[int, dict[tuple[str, str], RunScores]]
+"""By run number, by metric and scorer."""
+
+
+def _among(scores: Sequence[RunScores], kept: NDArray[np.bool_], metrics: Sequence[str]) -> Iterator[RunScores]:
+    """The scores by these metrics (none: all) that may be given to some of the kept items."""
+    for one in scores:
+        if (not metrics or one.metric.name in metrics) and np.any(one.scorable[kept]):
+            yield one.among(kept)
+
+
+def _on_items(
+    store: Store,
+    card: BenchmarkCard,
+    items: ItemTable,
+    pairs: Sequence[tuple[Run, Run]],
+    options: Options,
+    scored: _Scored,
+) -> list[Comparison]:
+    found: list[Comparison] = []
+    for first, second in pairs:
+        for key in sorted(scored[first.id].keys() & scored[second.id].keys()):
+            sides = [_ScoredRun(store, run, items, scored[run.id][key]) for run in (first, second)]
+            found.append(_compare(items, sides, policies(options.failed, card), options))
+    if pairs and not found and not options.by:
+        first, second = pairs[0]
+        raise InputError(
+            store.shown,
+            f"{Side.of(first)} against {Side.of(second)}",
+            found="no metric that both are scored by",
+            expected="runs that the same scorer has scored (proctor score)",
+        )
+    return found
+
+
+def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run, Run]]:
+    """All pairs of conditions of each system, conditions in the given order."""
+    rank = {condition: position for position, condition in enumerate(order)}
+    by_system: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (rank.get(run.condition, len(rank)), run.condition)):
+        by_system.setdefault(run.system, []).append(run)
+    return [pair for system in sorted(by_system) for pair in combinations(by_system[system], 2)]
+
+
+@dataclass(frozen=True)
+class _ScoredRun:
+    """The scores of one side."""
+
+    store: Store
+    run: Run
+    items: ItemTable
+    scored: RunScores
+
+    def levels(self, values: NDArray[np.float64], both: NDArray[np.intp]) -> list[str]:
+        """The named levels of the scores of these items."""
+        if self.scored.metric.name == ACCURACY.name:
+            return [_RIGHT_OR_WRONG[0 if values[row] == 1 else 1] for row in both]
+        labels = load_labels(self.store, self.run, self.items, self.scored.metric.name, self.scored.scorer)
+        return [labels.get(int(row), "") for row in both]
+
+
+def _compare(
+    items: ItemTable, sides: Sequence[_ScoredRun], chosen: tuple[FailedPolicy, ...], options: Options
+) -> Comparison:
+    first, second = (side.scored for side in sides)
+    metric = first.metric
+    policy, difference, wrong, excluded = both_readings(first, second, items, chosen, options.plan(metric))
+    shown = FailedPolicy.WRONG if policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
+    values = [side.scored.values(shown) for side in sides]
+    a, b = (~np.isnan(value) for value in values)
+    levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
+    table, others, unknown, recovery = None, list[set[str]](), 0, None
+    if levels:
+        both = np.flatnonzero(a & b)
+        named = [side.levels(own, both) for side, own in zip(sides, values, strict=True)]
+        pairs = list(zip(*named, strict=True))
+        inside = [pair for pair in pairs if set(pair) <= set(levels)]
+        table = cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist()
+        if levels == _RIGHT_OR_WRONG:
+            recovery = _recovery([side.run.condition for side in sides], pairs, items.group[both], options.plan(metric))
+        lacks = (first.lacking | second.lacking)[both]
+        outside = [(set(pair) - set(levels), lack) for pair, lack in zip(pairs, lacks, strict=True)]
+        others = [names for names, lack in outside if names and not lack]
+        unknown = len(pairs) - len(inside) - len(others)
+    return Comparison(
+        metric=metric.name,
+        scorer=first.scorer,
+        first=Side.of(sides[0].run),
+        second=Side.of(sides[1].run),
+        difference=difference,
+        levels=levels,
+        table=table,
+        other_levels=len(others),
+        other_outcomes=tuple(sorted(set().union(*others))),
+        counted_wrong=unknown,
+        only_first=int(np.sum(a & ~b)),
+        only_second=int(np.sum(b & ~a)),
+        policy=policy,
+        if_wrong=wrong,
+        if_excluded=excluded,
+        declared=metric,
+        level=options.level,
+        recovery=recovery,
+    )
+
+
+def _recovery(
+    conditions: Sequence[str], pairs: Sequence[tuple[str, ...]], groups: NDArray[np.int64], plan: Resampling
+) -> Estimate | None:
+    """Of the items that are wrong under `text-only`, the share that is right under the other condition; None if it is
+    not one of two conditions. `pairs` are the outcomes under both."""
+    if (conditions[0] == BLIND) == (conditions[1] == BLIND):
+        return None
+    right, wrong = _RIGHT_OR_WRONG
+    blind = conditions.index(BLIND)
+    rows = [row for row, pair in enumerate(pairs) if pair[blind] == wrong]
+    return mean_interval([float(pairs[row][1 - blind] == right) for row in rows], groups[rows], plan.within(0, 1))

@@ -1,0 +1,404 @@
+"""Results: every metric of every run, with its interval, its denominator and what is missing; official summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import BenchmarkReader, FailedPolicy, InputError, Item, Metric, OfficialFigure, Status, one_of
+from proctor.judges import UNRESOLVED, is_decided
+from proctor.results.arrays import FacetSlices, ItemTable, facet_cells, facets_meant, load_items, load_labels
+from proctor.results.costs import RunCost, run_costs
+from proctor.results.run_scores import (
+    BOTH,
+    RunScores,
+    both_ends,
+    corpus_names,
+    each_run_scores,
+    load_accuracy,
+    load_run_sums,
+    policies,
+    policy_of,
+)
+from proctor.runs import BenchmarkCard, Run, Store, chosen_runs, served_notes
+from proctor.stats import Estimate, Resampling, prepare_intervals
+
+if TYPE_CHECKING:
+    from proctor.audits.items import ItemAudit
+    from proctor.metrics.text import Encoder
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How results are computed. `by` splits by all combinations of these facets' values; `failed` None means the
+    benchmark's policy, or both where it has none (see `policies`). No `metrics` means all."""
+
+    by: tuple[str, ...] = ()
+    failed: FailedPolicy | None = None
+    all_items: bool = False
+    draws: int = 2000
+    level: float = 0.95
+    seed: int = 0
+    two_level: bool = False
+    systems: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", tuple(dict.fromkeys(self.by)))
+
+    def plan(self, metric: Metric) -> Resampling:
+        """The resampling plan of a metric: whole groups."""
+        return Resampling(self.draws, self.level, self.seed, bounds=(metric.low, metric.high))
+
+
+@dataclass(frozen=True)
+class Result:
+    """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`), `groups` the number of clusters;
+    `answered` and `failed` count answers to the items that the metric applies to.
+
+    Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
+    file of answers lacks it); of the unreadable ones, `cut_off` were ended by the model's token limit. Answered items without a score are `unresolved` (no verdict by the judge) or `unscored`
+    (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
+    were not asked; `unsupported` ones are not supported by the system. `levels` counts scores by label,
+    where the metric has named levels.
+
+    A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these count: "wrong",
+    "exclude", or "both" where no policy is chosen: then there is no `value` but the range from `if_wrong` to
+    `if_excluded`; `n` counts all items, and the interval covers those of both. It is empty where nothing is lacking: then
+    all three values are equal."""
+
+    system: str
+    condition: str
+    metric: str
+    scorer: str
+    facets: dict[str, str]
+    n: int
+    answered: int
+    failed: int
+    timed_out: int
+    refused: int
+    error: int
+    unreadable: int
+    cut_off: int
+    not_submitted: int
+    unresolved: int
+    decided: int
+    unscored: int
+    missing: int
+    unsupported: int
+    groups: int
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    policy: str
+    if_wrong: float | None
+    if_excluded: float | None
+    levels: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def drawn(self) -> float | None:
+        """The value for a chart; of a range the end at which lacking items are wrong."""
+        return self.if_wrong if self.policy == BOTH else self.value
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows, and the card and options that they were computed with. `outside` items are in no row: they have no value
+    of a facet that the results are split by."""
+
+    card: BenchmarkCard
+    options: Options
+    rows: list[Result] = field(default_factory=list)
+    outside: int = 0
+    served: tuple[str, ...] = ()
+    """Where a model of another name answered than the one asked for (`served_notes`)."""
+    costs: tuple[RunCost, ...] = ()
+    """What each run with requests to models cost (`run_costs`)."""
+
+
+def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
+    """All results of a benchmark in a store.
+
+    The facet `guessable` is computed by an item audit if the store has none; nothing is written. Raises `InputError` for
+    an unknown facet, system, condition or metric.
+    """
+    card = store.card(benchmark)
+    prepare_intervals()
+    items = load_items(store, card, all_items=options.all_items)
+    options = replace(options, by=facets_meant([*items.facet_names(), GUESSABLE], options.by))
+    if GUESSABLE in options.by and GUESSABLE not in items.flags:
+        derive_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
+        items = load_items(store, card, all_items=options.all_items)
+    facets = FacetSlices.of(items, options.by, store.shown)
+    rows: list[Result] = []
+    known: set[str] = set()
+    over: dict[str, Metric] = {}
+    declared = {metric.name: position for position, metric in enumerate(card.metrics)}
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    for run, parts in each_run_scores(store, runs, items, card, unscored=True):
+        known.update(run_scores.metric.name for run_scores in parts)
+        many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
+        over |= {run_sums.metric.name: run_sums.metric for run_sums in many}
+        shown = [
+            run_scores for run_scores in parts if not options.metrics or run_scores.metric.name in options.metrics
+        ] + many
+        labels = {
+            (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
+            for one in shown
+            if one.metric.levels or one.metric.name == UNRESOLVED.name
+        }
+        for part in sorted(shown, key=lambda run_scores: declared.get(run_scores.metric.name, len(declared))):
+            decided = np.zeros(len(items), dtype=np.bool_)
+            how = labels.get((UNRESOLVED.name, part.scorer), {})
+            decided[[number for number, label in how.items() if is_decided(label)]] = True
+            own = labels.get((part.metric.name, part.scorer), {}) if part.metric.levels else {}
+            levels = _count_levels(own, len(items), facets)
+            rows.extend(
+                PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
+            )
+    check_metrics(store, options.metrics, known, items, over)
+    return Results(
+        card.with_metrics(list(over.values())),
+        options,
+        rows,
+        facets.outside(len(items)),
+        served_notes(store, runs),
+        run_costs(store, runs, items),
+    )
+
+
+def check_metrics(
+    store: Store, metrics: Sequence[str], known: Collection[str], items: ItemTable, over: Collection[str]
+) -> None:
+    """Raises `InputError`, with the choices, for the first of these metrics that no run has. `known` are metrics of single
+    items, `over` names of (parts of) metrics over many items."""
+    every = {*known, *over, *(name.partition(":")[0] for name in over)}
+    for name in metrics:
+        if name not in every:
+            choices = sorted(every | set(corpus_names(items)))
+            raise InputError(store.shown, found=f"no metric {name!r}", expected=one_of(choices, name))
+
+
+def composition(
+    store: Store, benchmark: str, by: Sequence[str] = (), *, all_items: bool = False
+) -> list[dict[str, Any]]:
+    """The numbers of items and groups of a benchmark, by each combination of these facets' values; without facets in
+    total, by format and by each of its own facets. Raises `InputError` for an unknown facet."""
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=all_items)
+
+    def counted(mask: Mask) -> dict[str, Any]:
+        return {"items": int(mask.sum()), "groups": len(np.unique(items.group[mask]))}
+
+    if by:
+        return [{**facets, **counted(mask)} for facets, mask in facet_cells(items, by, store.shown)]
+    rows = [{"facet": "all", "value": "", **counted(np.ones(len(items), dtype=np.bool_))}]
+    for name in dict.fromkeys(("format", *(name for name in card.facets if name in items.facet_names()))):
+        cells = facet_cells(items, (name,), store.shown)
+        rows += [{"facet": name, "value": facets[name], **counted(mask)} for facets, mask in cells]
+    return rows
+
+
+def items_outside(store: Store, benchmark: str, by: Sequence[str], *, all_items: bool = False) -> int:
+    """How many items have no value of one of these facets, so that no row of a table by them has them."""
+    if not by:
+        return 0
+    items = load_items(store, store.card(benchmark), all_items=all_items)
+    return FacetSlices.of(items, by, store.shown).outside(len(items))
+
+
+@dataclass(frozen=True)
+class PartResults:
+    """The results of one metric by one scorer in one run, split by facets."""
+
+    part: RunScores
+    items: ItemTable
+    decided: Mask
+    slices: FacetSlices
+    policies: tuple[FailedPolicy, ...]
+    options: Options
+
+    def rows(self, run: Run, levels: Sequence[dict[str, int]] = ()) -> list[Result]:
+        """One row for each slice that has an answer; `levels` counts labels by slice."""
+        counts, unscored = self._counts(), not self.part.scorer
+        lacking = self.slices.count(self.part.lacking & (not unscored))
+        excluded_ones = self._estimates(FailedPolicy.EXCLUDE)
+        # Before a judge is asked there is no number under any policy, not even for wrong answers.
+        wrong_ones = self._estimates(FailedPolicy.WRONG) if lacking.any() else excluded_ones
+        found = []
+        asked = counts["answered"] + counts["failed"]
+        for code, facets in enumerate(self.slices.facets):
+            if not asked[code] and not (asked.any() and counts["missing"][code]):
+                continue
+            wrong, excluded = wrong_ones[code], excluded_ones[code]
+            policy = policy_of(lacking[code] > 0, self.policies)
+            shown = wrong if policy == FailedPolicy.WRONG else excluded
+            if policy == BOTH:
+                low, high = both_ends(wrong.ci_low, wrong.ci_high, excluded.ci_low, excluded.ci_high)
+                shown = Estimate(None, low, high, wrong.n, wrong.groups)
+            found.append(
+                Result(
+                    system=run.system,
+                    condition=run.condition,
+                    metric=self.part.metric.name,
+                    scorer=self.part.scorer,
+                    facets=facets,
+                    n=shown.n,
+                    groups=shown.groups,
+                    value=shown.value,
+                    ci_low=shown.ci_low,
+                    ci_high=shown.ci_high,
+                    policy=policy,
+                    if_wrong=wrong.value,
+                    if_excluded=excluded.value,
+                    levels=levels[code] if levels else {},
+                    **{name: int(count[code]) for name, count in counts.items()},
+                )
+            )
+        return found
+
+    def _counts(self) -> dict[str, NDArray[np.int64]]:
+        part, outcomes = self.part, self.part.outcomes
+        unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable
+        masks = {
+            "answered": outcomes.answered,
+            **{status.value: outcomes.where(status) for status in Status if status is not Status.ANSWERED},
+            "unreadable": unread & outcomes.submitted,
+            "cut_off": unread & outcomes.cut_off,
+            "not_submitted": unread & ~outcomes.submitted,
+            "unresolved": part.unresolved,
+            "decided": self.decided,
+            "unscored": part.waiting,
+            "missing": ~outcomes.asked & ~outcomes.unsupported,
+            "unsupported": part.unsupported,
+        }
+        return {name: self.slices.count(mask & part.scorable) for name, mask in masks.items()}
+
+    def _estimates(self, policy: FailedPolicy) -> list[Estimate]:
+        plan = replace(self.options.plan(self.part.metric), two_level=self.options.two_level)
+        return self.part.estimates(policy, self.items, self.slices, plan)
+
+
+def _count_levels(labels: dict[int, str], n_items: int, slices: FacetSlices) -> list[dict[str, int]]:
+    counts: list[dict[str, int]] = [{} for _ in slices.facets]
+    names = list(dict.fromkeys(labels.values()))
+    numbers = {name: number for number, name in enumerate(names)}
+    labelled = np.full(n_items, -1, dtype=np.int64)
+    labelled[list(labels)] = [numbers[label] for label in labels.values()]
+    for name, number in numbers.items():
+        for code in np.flatnonzero(found := slices.count(labelled == number)):
+            counts[code][name] = int(found[code])
+    return counts
+
+
+GUESSABLE = "guessable"
+
+
+def audit_stored(
+    store: Store,
+    benchmark: str,
+    *,
+    all_items: bool = False,
+    seed: int = 0,
+    draws: int = 2000,
+    encode: Encoder | None = None,
+) -> ItemAudit:
+    """Audits the items of a benchmark in a store (see `audit_items`)."""
+    from proctor.audits.items import audit_items
+
+    return audit_items(items_to_audit(store, benchmark, all_items=all_items), seed=seed, draws=draws, encode=encode)
+
+
+def items_to_audit(store: Store, benchmark: str, *, all_items: bool = False) -> list[Item]:
+    """The items of a benchmark in a store that count, or all of them."""
+    card = store.card(benchmark)
+    return [item for item in store.items(benchmark) if all_items or card.counts(item)]
+
+
+def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:
+    """Sets the facet `guessable` by an audit while this store is open; nothing is written."""
+    store.derived[benchmark, GUESSABLE] = guessable_flags(audit)
+
+
+def guessable_flags(audit: ItemAudit) -> dict[str, str]:
+    """The facet `guessable` of each item: yes or no."""
+    return {item: "yes" if flag else "no" for item, flag in audit.guessable.items()}
+
+
+@dataclass(frozen=True)
+class OfficialSummary:
+    """One run's official summary under one policy: under "wrong" `lacking` questions (failed, not asked, no verdict) count
+    as wrong. `left_out` questions have no score: lacking ones under "exclude", and those that wait for a judge.
+    `scored_by` is the judge of the answers that code can't compare, or "code"."""
+
+    system: str
+    condition: str
+    figures: list[OfficialFigure]
+    left_out: int
+    scored_by: str
+    policy: str = ""
+    lacking: int = 0
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object per figure."""
+        run: dict[str, Any] = {"system": self.system, "condition": self.condition}
+        run |= {"left_out": self.left_out, "scored_by": self.scored_by}
+        run |= {"policy": self.policy, "lacking": self.lacking}
+        return [run | asdict(figure) for figure in self.figures]
+
+
+def official_summaries(
+    store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options = Options()
+) -> list[OfficialSummary]:
+    """The official summary of every chosen run; of an incomplete run without a chosen policy, one under each policy.
+    `options` used: systems, conditions, `failed`, draws and seed."""
+    card = store.card(benchmark)
+    items = load_items(store, card)
+    found = []
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    accuracy = load_accuracy(store, runs, items, card)
+    for run in runs:
+        own = accuracy[run.id]
+        lacking = int(own.lacking.sum())
+        late = own.outcomes.where(Status.TIMED_OUT)
+        for policy in policies(options.failed, card) if lacking else (FailedPolicy.EXCLUDE,):
+            right = own.values(policy)
+            there = np.flatnonzero(~np.isnan(right))
+            figures = reader.figures(
+                [items.groups[items.group[position]] for position in there],
+                [items.tags[items.tags_code[position]] for position in there],
+                right[there].tolist(),
+                int(late.sum()),
+                official=official,
+                draws=options.draws,
+                seed=options.seed,
+            )
+            found.append(
+                OfficialSummary(
+                    run.system,
+                    run.condition,
+                    figures,
+                    left_out=len(items) - len(there),
+                    scored_by=own.scorer,
+                    policy=policy.value if lacking else "",
+                    lacking=lacking,
+                )
+            )
+    return found
+
+
+def summary_title(system: str, condition: str, policy: str) -> str:
+    """The title of a run's summary, with the policy if any."""
+    counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
+    return f"{system} / {condition}{counted.get(policy, '')}"
