@@ -238,6 +238,48 @@ def _python() -> str:
     return "\n\n".join(parts)
 
 
+def _testing() -> str:
+    from proctor import testing
+
+    parts = []
+    for name in testing.__all__:
+        thing: Any = getattr(testing, name)
+        shown = f"{name}({_arguments(thing)})" if inspect.isfunction(thing) else f"class {name}"
+        parts += [f"## `{name}`", _fenced(shown, "python"), _prose(thing, examples=False)]
+    return "\n\n".join(parts)
+
+
+def _checks() -> str:
+    from proctor.core import reader_of
+    from proctor.metrics import CORPUS_METRICS
+    from proctor.testing import (
+        benchmark_checks,
+        condition_checks,
+        judge_checks,
+        metric_checks,
+        package_checks,
+        system_checks,
+    )
+
+    class OverItems:
+        metric, sums = CORPUS_METRICS[0], None
+
+    package = [check for check in package_checks("proctor-eval") if check.subject == "package proctor-eval"]
+    kinds = {
+        "package": package,
+        "benchmark": benchmark_checks(reader_of("focus"), "nowhere"),
+        "system": system_checks("random"),
+        "judge": judge_checks("three-level"),
+        "metric": metric_checks("accuracy"),
+        "metric over items": metric_checks(OverItems()),  # type: ignore[arg-type]
+        "condition": condition_checks("black"),
+    }
+    return _table(
+        ["Of a", "Checks"],
+        [[kind, "; ".join(check.name.replace("_", " ") for check in checks)] for kind, checks in kinds.items()],
+    )
+
+
 def _declared(options: Any) -> list[str]:
     """A table of the options that Python and the shell share."""
     from proctor.core import Option
@@ -421,6 +463,7 @@ ROOMS = {
     ),
     "web": ("sites in the browser: accounts, sessions, the trail; the review", "review.py"),
     "api": ("what `import proctor` offers, and the commands call", "execution.py"),
+    "testing": ("checks for packages that extend Proctor, doubles for their tests, the template of one", "checks.py"),
     "challenges": ("phases, teams, submissions, queue, scoring, boards, receipts, pages, packs", "submissions.py"),
     "cli": ("parse, call, print", "tree.py"),
 }
@@ -442,6 +485,7 @@ def _rooms() -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "agreement": _agreement,
+    "checks": _checks,
     "cli": _cli,
     "conditions": _conditions,
     "core": _core,
@@ -456,6 +500,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "sources": _sources,
     "statistics": _statistics,
     "tables": _tables,
+    "testing": _testing,
     "own-columns": _own_columns,
     "own-settings": _own_settings,
 }

@@ -42,7 +42,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             file = site / titled[1]
             file.parent.mkdir(exist_ok=True)
             file.write_text(block.body, encoding="utf-8")
-    (site / "hospital" / "__init__.py").touch()
+    for name in ("__init__.py", "py.typed"):
+        (site / "hospital" / name).touch()
     project = tomllib.loads((site / "pyproject.toml").read_text("utf-8"))["project"]
     installed = site / f"{project['name']}-{project['version']}.dist-info"
     installed.mkdir()
@@ -205,6 +206,7 @@ def test_its_judges_mark(
 
     def reply(request: Request) -> str:
         assert "<<<ANSWER\nthe machine for anaesthesia\nANSWER>>>" in request.text
+        assert ("You are a senior surgeon." in request.text) == (judge == "correct_and_short")
         return said
 
     with FaultyServer(reply) as server:
@@ -238,7 +240,7 @@ def test_its_reader_refuses_unknown_ids(package: Path, theatre: Path, tmp_path: 
     )  # fmt: skip
     assert done.returncode == 1
     hint, said = done.stderr.splitlines()
-    assert said == f"proctor: {answers}: line 2: found id 'q9', expected the id of a question"
+    assert said == f"proctor: {answers}: row 2: found id 'q9', expected the id of a question"
     assert "--from (proctor list formats)" in hint
     assert not (tmp_path / "new.db").exists()
 
@@ -253,6 +255,42 @@ def test_its_reader_refuses_two_answers_to_one_question(package: Path, theatre: 
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        f"proctor: {answers}: line 3: found id 'q1' again, expected one answer to each question"
+        f"proctor: {answers}: row 3: found id 'q1' again, expected one answer to each question"
     )
     assert not (tmp_path / "new.db").exists()
+
+
+def run(*words: str, folder: Path, path: str) -> str:
+    """What this Python prints, in a folder, with these modules."""
+    environment = os.environ | {"PYTHONPATH": path, "MYPYPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_its_own_test_passes(package: Path, theatre: Path) -> None:
+    path = os.pathsep.join([str(package), str(ROOT / "src")])
+    test = str(package / "test_hospital.py")
+    said = run(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(package),
+        test,
+        folder=theatre.parent,
+        path=path,
+    )
+    assert " passed" in said
+    assert "failed" not in said
+
+
+def test_its_types_are_right(package: Path) -> None:
+    path = os.pathsep.join([str(package), str(ROOT / "src")])
+    cache = str(ROOT / ".mypy_cache" / "packages")
+    said = run("-m", "mypy", "--strict", "--cache-dir", cache, "-p", "hospital", folder=package, path=path)
+    assert said.startswith("Success: no issues found in ")

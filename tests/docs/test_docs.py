@@ -54,7 +54,8 @@ def parsed(line: str) -> None:
     while hasattr(command, "commands"):
         if words[0].startswith("-"):
             break
-        command = command.commands[words.pop(0)]
+        default = getattr(command, "default", "")
+        command = command.commands[default if default and words[0] not in command.commands else words.pop(0)]
     with command.make_context("proctor", words):
         pass
 

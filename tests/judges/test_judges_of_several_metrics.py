@@ -16,6 +16,7 @@ from proctor import ConfigurationError, Evaluation, InputError
 from proctor.core import Answer, Item, JudgementCache, Metric, Score
 from proctor.judges import JUDGES, CachedModel, JudgeFunction, fenced, judge_prompt
 from proctor.models import ModelClient
+from proctor.testing import MemoryJudgements
 from tests.support.faulty_server import FaultyServer
 from tests.support.lamp_benchmark import lamps
 
@@ -135,7 +136,7 @@ def _judged_by_class(
 def test_a_class_shows_answers_between_fences_and_flags_them(made: Evaluation) -> None:
     from proctor.models import ModelSpec
 
-    judgements = Judgements()
+    judgements = MemoryJudgements()
     with FaultyServer('{"correct": true, "safe": 3}') as server:
         client = ModelClient(ModelSpec(name="judge", base_url=server.url))
         found = _judged_by_class(made, ByClass(client, judgements).score, {"room-3/why": INJECTION})
@@ -145,19 +146,6 @@ def test_a_class_shows_answers_between_fences_and_flags_them(made: Evaluation) -
     shown = request.text.split("Is it correct?")[1]
     assert len(re.findall("ANSWER>>>", shown)) == 1
     assert [judgement.flags for judgement in judgements.kept.values()] == [("prompt-injection",)]
-
-
-class Judgements:
-    """A judgement cache in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
-
-    def get(self, key: str) -> Any:
-        return self.kept.get(key)
-
-    def put(self, judgement: Any) -> None:
-        self.kept[judgement.key] = judgement
 
 
 def test_prompts_of_a_judge_lie_beside_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

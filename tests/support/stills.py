@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from proctor.core import Frame
+from proctor.testing import PictureView
 
 
-class Shown:
+class Shown(PictureView):
     """A view of still pictures."""
 
-    condition = "video"
-    span = None
-
     def __init__(self, frames: Sequence[Frame]) -> None:
-        self._frames = list(frames)
-
-    async def frames(self, **_: Any) -> list[Frame]:
-        return self._frames
+        super().__init__(frames, "video")
 
 
 def picture(step: int, spots: int = 0) -> bytes:

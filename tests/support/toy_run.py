@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from proctor.core import ACCURACY, Benchmark, Frame, Item, Reference
+from proctor.core import ACCURACY, Benchmark, Item, Reference
 from proctor.core.formats import CountFormat
+from proctor.testing import PictureView
 
 
-class BlindView:
+class BlindView(PictureView):
     """A view that shows nothing."""
 
-    condition = "text-only"
-    span = None
-
-    async def frames(
-        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
-    ) -> list[Frame]:
-        return []
+    def __init__(self) -> None:
+        super().__init__((), "text-only")
 
 
 def toy(count: int = 10, per_group: int = 2) -> Benchmark:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         report,
         results,
     )
-    from proctor.api.benchmarks import CheckTable, check, load
+    from proctor.api.benchmarks import CheckTable, admitted, check, load
     from proctor.api.downloads import Fetched, fetch
     from proctor.api.exchange import PLAIN_FORMATS, export, import_answers, import_answers_async, validate
     from proctor.api.execution import PreparedRun, arrange, run, run_async
@@ -182,6 +182,7 @@ __all__ = [
     "Track",
     "VerificationTable",
     "WorkOptions",
+    "admitted",
     "analyze",
     "arrange",
     "arrange_answerer",

@@ -254,7 +254,7 @@ async def _by_judge(
     paid, media, access = PaidJudgements(judgements or where.store), given["media"], ModelAccess(given)
     excerpts = excerpts_as(where.store.card(where.benchmark).excerpts, given["media_as"])
     frames = None if media is None else frames_of(media, excerpts)
-    prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] and isinstance(judge, str) else None
+    prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] else None
 
     def made(clients: Sequence[ModelClient]) -> Scorer:
         if isinstance(judge, str):
@@ -263,7 +263,7 @@ async def _by_judge(
         if len(clients) != 1:
             found = ", ".join(client.name for client in clients) or "no model"
             raise InputError(f"judge {judge.name}", found=found, expected="one model")
-        return judge(clients[0], paid)
+        return judge(clients[0], paid, prompt=prompt)
 
     models = listed(given["model"])
     clients = access.clients([*models, *listed(given["fallback"])])

@@ -42,6 +42,7 @@ RUN, OWN, READ, CHALLENGE = "Run", "Your own questions", "Read results", "Challe
 JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review in the browser", "Media", "Store"
 
 GROUPS = {
+    "new": "Write an example: questions, or a package.",
     "judge": "Tune judges on ratings; index documents.",
     "train": "Train judges and answerers.",
     "build": "Build benchmarks and convert tracks.",
@@ -52,7 +53,11 @@ GROUPS = {
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Check and change a store of answers.",
 }
+DEFAULTS = {"new": "questions"}
+"""The commands of groups that are called without their names: `proctor new DIR`."""
+
 PANELS = {
+    OWN: ("new",),
     CHALLENGE: ("challenge",),
     JUDGE: ("judge", "train"),
     BUILD: ("build", "items"),
@@ -83,6 +88,7 @@ TREE = {
         "merge": "store.merge",
         "score": "score.score",
     },
+    OWN: {"new package": "packages.new"},
     READ: {
         "results": "results.results",
         "show": "benchmarks.show_item",
@@ -174,7 +180,8 @@ def commands(wanted: str | None = None) -> typer.Typer:
         help="Evaluate models on clinical procedures: run benchmarks, score answers, rank systems.",
     )
     app.callback(invoke_without_command=True)(_root)
-    groups = {name: new_group(summary) for name, summary in GROUPS.items() if wanted in {None, "", name}}
+    chosen = {name: summary for name, summary in GROUPS.items() if wanted in {None, "", name}}
+    groups = {name: new_group(summary, DEFAULTS.get(name, "")) for name, summary in chosen.items()}
     for name, group in groups.items() if wanted != "" else ():
         add_plugins(group, name, WORKFLOWS.get(name, {}))
     make = add_line if wanted == "" else add

@@ -96,7 +96,10 @@ def _named_options(command: Any) -> str:
 
 
 class Group(TyperGroup):
-    """A group of commands that suggests similar ones for an unknown name."""
+    """A group of commands that suggests similar ones for an unknown name. With a `default`, words that are no command are
+    the arguments of that one."""
+
+    default = ""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One uncut line for each command, below the heading of its panel."""
@@ -113,6 +116,8 @@ class Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command. Raises `UsageError` for wrong ones."""
+        if self.default and args and args[0].startswith("-") and args[0] != "--help":
+            args = [self.default, *args]
         try:
             return list(super().parse_args(ctx, args))
         except Exception as error:
@@ -132,8 +137,9 @@ class Group(TyperGroup):
                 typer.echo(ctx.get_help())
                 raise typer.Exit
             name = args[0]
-        if name.startswith("-") or name in known:
-            return super().resolve_command(ctx, args)
+        named = name.startswith("-") or name in known
+        if named or self.default:
+            return super().resolve_command(ctx, args if named else [self.default, *args])
         if not ctx.parent and name in ALIASES:
             return super().resolve_command(ctx, [ALIASES[name], *args[1:]])
         if not ctx.parent:
@@ -148,9 +154,10 @@ class Group(TyperGroup):
         raise UsageError(_unknown(_path(ctx), name, known, below))
 
 
-def new_group(summary: str) -> typer.Typer:
-    """A group of commands with a common first word."""
-    group = typer.Typer(cls=Group, no_args_is_help=True, help=summary)
+def new_group(summary: str, default: str = "") -> typer.Typer:
+    """A group of commands with a common first word; `default` is the one that is called without its name."""
+    kind = type("DefaultingGroup", (Group,), {"default": default}) if default else Group
+    group = typer.Typer(cls=kind, no_args_is_help=True, help=summary)
 
     def called() -> None: ...
 

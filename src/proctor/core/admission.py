@@ -132,7 +132,7 @@ async def scored(scorer: Scorer, item: Item, answer: Answer) -> list[Score]:
     if not isinstance(scores, list | tuple):
         raise ConfigurationError(f"{place}: found {type(scores).__name__}, expected a list of Score")
     for score in scores:
-        _check_score(place, score, scorer, item)
+        check_score(place, score, scorer, item)
     if twice := _repeated(score.metric for score in scores):
         raise ConfigurationError(f"{place}: found a second score of the metric {twice!r}, expected one")
     return list(scores)
@@ -160,7 +160,17 @@ async def _given_scores(place: str, scorer: Scorer, item: Item, answer: Answer) 
     raise ConfigurationError(f"{place}: found a plain function `score`, expected `async def score`")
 
 
-def _check_score(place: str, score: object, scorer: Scorer, item: Item) -> None:
+def check_score(place: str, score: object, scorer: Scorer, item: Item) -> None:
+    """Raise `ConfigurationError` for anything but a score of this item, by this scorer, of one of its metrics and in its
+    range.
+
+    >>> class Words:
+    ...     name, metrics = "words", (Metric("length", "Length", high=100),)
+    >>> item = Item.model_construct(id="q1")
+    >>> check_score("words, item 'q1'", Score(item_id="q1", metric="length", value=101, scorer="words"), Words(), item)
+    Traceback (most recent call last):
+    proctor.core.errors.ConfigurationError: words, item 'q1': found length 101, expected 0 to 100 (or declare low and high)
+    """
     if not isinstance(score, Score):
         raise ConfigurationError(f"{place}: found {type(score).__name__} in the list of scores, expected a Score")
     if score.item_id != item.id:

@@ -74,13 +74,12 @@ else:
 
 __all__ = [
     "AWAITING_VOTES", "CONTRADICTION", "CONTRADICTION_FLAG", "CRITERIA_SCORE", "DECIDED_BY_A_PERSON", "FENCE_CLOSE",
-    "FENCE_NOTE", "FENCE_OPEN", "HALF_UNNAMED", "INJECTION_FLAG", "JUDGES", "JUDGE_FLAGS", "JUDGE_VOTE",
-    "NO_VERDICT", "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC", "RUBRIC_BY_ERROR_TYPE",
-    "RUBRIC_LABELS", "TIE", "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "Ask", "CachedModel", "Chunking",
-    "ErrorType", "FramesOf", "FunctionJudge", "IndexSettings", "JudgeFunction", "Panel", "PartialScoresError",
-    "PromptedModel", "StoredReply", "Verdict", "WithFallback", "as_said", "asked_metrics", "build_dimension_judge",
-    "build_judge", "decided_by", "decided_scores", "decided_values", "default_folder", "fenced", "has_injection",
-    "is_decided", "judge", "judge_in_file", "judge_prompt", "load_prompts", "load_sentence_encoder",
-    "metrics_of_kind", "open_index", "prompt_for", "prompt_hashes", "rates_dimensions", "sanitize", "several",
-    "suspicion", "verdict_scores",
+    "FENCE_NOTE", "FENCE_OPEN", "HALF_UNNAMED", "INJECTION_FLAG", "JUDGES", "JUDGE_FLAGS", "JUDGE_VOTE", "NO_VERDICT",
+    "PANEL_ACCURACY", "RATIONALE_METRICS", "RESOLVED", "RUBRIC", "RUBRIC_BY_ERROR_TYPE", "RUBRIC_LABELS", "TIE",
+    "UNRESOLVED", "VERDICT_METRICS", "VOTE_MISSING", "Ask", "CachedModel", "Chunking", "ErrorType", "FramesOf",
+    "FunctionJudge", "IndexSettings", "JudgeFunction", "Panel", "PartialScoresError", "PromptedModel", "StoredReply",
+    "Verdict", "WithFallback", "as_said", "asked_metrics", "build_dimension_judge", "build_judge", "decided_by",
+    "decided_scores", "decided_values", "default_folder", "fenced", "has_injection", "is_decided", "judge",
+    "judge_in_file", "judge_prompt", "load_prompts", "load_sentence_encoder", "metrics_of_kind", "open_index",
+    "prompt_for", "prompt_hashes", "rates_dimensions", "sanitize", "several", "suspicion", "verdict_scores",
 ]  # fmt: skip

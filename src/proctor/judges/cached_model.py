@@ -109,20 +109,20 @@ class CachedModel:
         return await self.keep(stored, make, content=content, item_id=item_id, flags=flags)
 
     async def ask_about(
-        self, form: type[M], prompt: Callable[[str], str], *, item_id: str, answer: str
+        self, form: type[M], prompt: Callable[[str], str], *, item_id: str, answer: str, system: str = ""
     ) -> tuple[M, Judgement]:
         """The model's reply about an answer, as a `form`, and its judgement. `prompt` writes the prompt around the answer,
-        which it gets sanitized and between fences; the system message says what the fences are. An answer that
-        tries to steer the judge is flagged. Raises as `keep`."""
-        text = prompt(fenced(answer))
+        which it gets sanitized and between fences; the system message, after `system`, says what the fences are. An answer
+        that tries to steer the judge is flagged. Raises as `keep`."""
+        text, note = prompt(fenced(answer)), f"{system}\n\n{FENCE_NOTE}" if system else FENCE_NOTE
         return await self.ask(
             as_said(form),
             [text],
-            system=FENCE_NOTE,
+            system=note,
             item_id=item_id,
             content={
                 "judge": self.judge,
-                "system": FENCE_NOTE,
+                "system": note,
                 "prompt": text,
                 "form": content_hash(form.model_json_schema()),
             },

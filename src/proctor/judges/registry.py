@@ -170,12 +170,16 @@ def build_dimension_judge(
     return dimensions.DimensionScorer(factory(setup), scheme, book, images)
 
 
-def judge_prompt(judge: str, choice: str) -> Path:
-    """Another prompt for a judge: the name of one beside its module (`paper` is JUDGE.paper.txt.j2 there), or a file.
-    Raises `InputError` for anything else."""
+def judge_prompt(judge: str | JudgeFunction, choice: str) -> Path:
+    """Another prompt for a judge: the name of one beside its own or its module (`paper` is JUDGE.paper.txt.j2 there), or a
+    file. Raises `InputError` for anything else."""
+    factory: object = judge if isinstance(judge, JudgeFunction) else JUDGES.get(judge)
+    if isinstance(factory, JudgeFunction) and factory.prompt is not None:
+        return prompt_file(factory.prompt.parent, factory.prompt.name.removesuffix(".txt.j2"), choice)
+    if isinstance(judge, JudgeFunction):
+        return prompt_file(Path(__file__).parent, judge.name, choice)
     folder, usual = Path(__file__).parent, judge.replace("-", "_")
-    if judge in JUDGES.names() and not JUDGES.is_own(judge):
-        factory: object = JUDGES.get(judge)
+    if not JUDGES.is_own(judge):
         module = sys.modules.get(str(getattr(getattr(factory, "made_of", factory), "__module__", "")))
         folder = Path(getattr(module, "__file__", None) or folder).parent
         usual = judge if any(folder.glob(f"{judge}.*.txt.j2")) else usual

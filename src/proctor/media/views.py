@@ -80,8 +80,11 @@ class ShowsOriginals(Protocol):
         """The frames of an item with images as `frames()` gives them, not scaled."""
 
 
-def view(item: Item, condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()) -> View:
-    """The view of one item. `others` are the benchmark's items, for conditions that borrow from them.
+def view(
+    item: Item, condition: str | Condition, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()
+) -> View:
+    """The view of one item under a condition, by its name or itself. `others` are the benchmark's items, for conditions
+    that borrow from them.
 
     Opens no file. Raises `UnknownNameError` for a condition that is not registered.
     """
@@ -120,7 +123,7 @@ class _MediaView:
     def __init__(
         self,
         item: Item,
-        condition: str,
+        condition: str | Condition,
         library: MediaLibrary,
         seed: int,
         others: Sequence[Item],
@@ -129,8 +132,9 @@ class _MediaView:
         whole: Item | None = None,
     ) -> None:
         """`whole` is the item that `item` is a part of: another video is none of the whole item's."""
-        self._condition: Condition = CONDITIONS.get(condition)
-        self._name = condition
+        self._given = condition
+        self._condition = CONDITIONS.get(condition) if isinstance(condition, str) else condition
+        self._name = condition if isinstance(condition, str) else type(condition).__name__
         self._item = item
         self._whole = whole or item
         self._clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
@@ -205,7 +209,7 @@ class _MediaView:
 
     async def originals(self) -> list[Frame]:
         """See `ShowsOriginals`."""
-        whole = _MediaView(self._item, self._name, self._library.unscaled(), self._seed, self._others)
+        whole = _MediaView(self._item, self._given, self._library.unscaled(), self._seed, self._others)
         frames = await whole.frames()
         for shown_record in whole.shown:
             self._log.add(shown_record.model_copy(update={"asked_as": "originals"}))
@@ -311,7 +315,7 @@ class _MediaView:
         for clip, label in labelled:
             rate = library.probe(clip.source).fps or _USUAL_RATE
             item = self._item.model_copy(update={"media": (clip,)})
-            alone = _MediaView(item, self._name, library, self._seed, self._others, whole=self._item)
+            alone = _MediaView(item, self._given, library, self._seed, self._others, whole=self._item)
             slots = alone.arranged(Request(_MAX_PICTURES, min(rate, _USUAL_RATE), own=rate <= _USUAL_RATE))
             span = library.span(clip)
             times = [(slot.time or 0.0) - span[0] for slot in slots]

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 from pydantic import BaseModel, JsonValue
 
@@ -41,7 +41,7 @@ from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserContent
-    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
     from proctor.models.connections import BatchFolder
@@ -77,20 +77,27 @@ class ModelClient:
 
     With `batch`, replies are read from that folder, and `ask` raises `PendingError` for replies that are not there.
     `likes` are settings where the specification has none; unlike its own, they are ignored by a model that does not
-    take them. The constructor raises `ConfigurationError`: unknown provider, no API key, a setting that is unknown or
-    not taken, a batch for another protocol.
+    take them. With `model`, a model of the library in this process is asked, and nothing is connected. The constructor
+    raises `ConfigurationError`: unknown provider, no API key, a setting that is unknown or not taken, a batch for another
+    protocol.
     """
 
     def __init__(
-        self, spec: ModelSpec, batch: BatchFolder | None = None, *, likes: Mapping[str, JsonValue] | None = None
+        self,
+        spec: ModelSpec,
+        batch: BatchFolder | None = None,
+        *,
+        likes: Mapping[str, JsonValue] | None = None,
+        model: Model | None = None,
     ) -> None:
         from proctor.models.provider import build_model, http_client
 
         own, likes = spec.settings, likes or {}
         spec = ModelSpec.model_validate(spec.model_dump() | {"settings": {**likes, **own}}) if likes else spec
         self.spec = spec
-        self._http = http_client(spec.timeout_s)
-        self._model = build_model(spec, self._http, {name: one for name, one in likes.items() if name not in own})
+        self._http = http_client(spec.timeout_s) if model is None else None
+        liked = {name: one for name, one in likes.items() if name not in own}
+        self._model = build_model(spec, self._http, liked) if self._http is not None else cast("Model", model)
         self._servers: ModelServers | None = getattr(self._model, "servers", None)
         self._empty_tries = _EMPTY_TRIES if batch is None else 0
         if batch is not None:
@@ -159,7 +166,8 @@ class ModelClient:
 
     async def aclose(self) -> None:
         """Closes the connections."""
-        await self._http.aclose()
+        if self._http is not None:
+            await self._http.aclose()
         if (connections := getattr(self._model, "connections", None)) is not None:
             await connections.aclose()
 

@@ -19,7 +19,7 @@ from proctor.core import InputError, read_bytes
 from proctor.models import template_check
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 _SUFFIX = ".txt.j2"
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -40,6 +40,14 @@ class Prompt:
     def mark(self) -> str:
         """The suffix for the name of a judge that uses a variant: another prompt makes another judge."""
         return f":{self.variant}" if self.variant else ""
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of the values that the template uses."""
+        from jinja2 import meta
+
+        environment = _environment()
+        return frozenset(meta.find_undeclared_variables(environment.parse(self.text)) - environment.globals.keys())
 
     def render(self, **values: object) -> tuple[str, str]:
         """The system's and the user's message. Raises `InputError` where the template uses a missing value, or
@@ -99,16 +107,19 @@ def load_prompt(path: Path) -> Prompt:
 
 @lru_cache(maxsize=64)
 def _compiled(text: str) -> Template:
+    return _environment().from_string(text)
+
+
+def _environment() -> Environment:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(
+    return ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
         autoescape=False,  # plain text for a model, never HTML
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.from_string(text)
 
 
 def prompt_file(folder: Path, usual: str, choice: str) -> Path:
@@ -134,4 +145,5 @@ def chosen_prompt(usual: Path, chosen: Path | None) -> Prompt:
 
 
 def _variants(folder: Path, usual: str) -> list[Path]:
-    return [file for file in folder.iterdir() if re.fullmatch(rf"{re.escape(usual)}\.[\w-]+\.txt\.j2", file.name)]
+    files = folder.iterdir() if folder.is_dir() else ()
+    return [file for file in files if re.fullmatch(rf"{re.escape(usual)}\.[\w-]+\.txt\.j2", file.name)]

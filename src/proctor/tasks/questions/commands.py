@@ -1,4 +1,4 @@
-"""`proctor check`, and `proctor new` with the example that it writes."""
+"""`proctor check`, and `proctor new questions` with the example that it writes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=Tru
     A table of questions in every common answer format, two short videos, three images, and a benchmark.yaml that
     explains every setting. It runs as it is; replace its content.
 
-    Example: proctor new my-questions
+    Example: proctor new questions my-questions
     """
 
     count = write_example(out)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pydantic import Field, JsonValue
 
 from proctor.core import Answer, Frame, Item, View
-from proctor.core.formats import FreeTextFormat, OrderingFormat, RatingsFormat, option_letters
+from proctor.core.formats import OrderingFormat, RatingsFormat, option_letters
 from proctor.systems import NO_OPTIONS, RandomGuess, SystemOptions, read_options, reply
 from proctor.tasks.simulated.vision import LOOKS, Life, SeenPicture, Story, detect, follow, in_order
 
@@ -219,7 +219,7 @@ class ClassicalVision:
         self._lock = threading.Lock()
 
     def supports(self, item: Item) -> bool:
-        return not isinstance(item.answer, FreeTextFormat | RatingsFormat)
+        return self._guess.supports(item) and not isinstance(item.answer, RatingsFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
         """Answers from the frames, or guesses without evidence. Pixels are processed in a thread."""
