@@ -1,6 +1,6 @@
-"""The tables of accounts and of a review, in the store's database, and the rule of who may see whose readings.
+"""The tables of accounts and of a review, in the store's database. Times are UTC in ISO 8601.
 
-Times are UTC in ISO 8601. Triggers refuse to change or delete rows of the trail, versions, and sealed readings.
+`stored_tables` creates them, `visibility` says who may see which reading.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from proctor.runs import check_version, id_column, reading, shown_url, store_meta, time_column
+from proctor.runs import id_column, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -165,119 +164,6 @@ trail = sa.Table(
     sa.Column("hash", sa.String(64), nullable=False, unique=True),
 )
 
-visible_readings = sa.table("visible_readings", sa.column("viewer", sa.Integer), sa.column("reading", sa.Integer))
-"""Which account (`viewer`) may see which reading. Every query that shows a reading joins it, with the viewer's id:
-
-    select(readings).join(visible_readings, visible_readings.c.reading == readings.c.id).where(
-        visible_readings.c.viewer == visitor.account
-    )
-
-People always see their own readings. Once every assigned reader has sealed a reading of a version, its readings are
-visible to those readers, the item's adjudicators, and organisers. Participants and the public see no others.
-"""
-
-_VISIBLE_READINGS = """
-create view visible_readings as
-select accounts.id as viewer, readings.id as reading
-from readings
-join versions on versions.id = readings.version
-join accounts on accounts.id = readings.account or (
-  readings.sealed is not null
-  and accounts.role not in ('participant', 'public')
-  and exists (
-    select 1 from assignments where assignments.item = versions.item and assignments.role = 'reader'
-  )
-  and not exists (
-    select 1 from assignments
-    left join readings due
-      on due.version = versions.id and due.account = assignments.account and due.sealed is not null
-    where assignments.item = versions.item and assignments.role = 'reader' and due.id is null
-  )
-  and (
-    accounts.role = 'organiser'
-    or exists (
-      select 1 from readings mine
-      where mine.version = versions.id and mine.account = accounts.id and mine.sealed is not null
-    )
-    or exists (
-      select 1 from assignments
-      where assignments.item = versions.item and assignments.account = accounts.id and assignments.role = 'adjudicator'
-    )
-  )
-)
-"""
-
-_REFUSE = """
-create or replace function proctor_lasting() returns trigger language plpgsql as
-$$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
-"""
-
-
-@dataclass(frozen=True)
-class StoredTables:
-    """Tables beside a store's own, whose version is in the store's `meta` under `key`. Triggers protect the rows of the
-    tables in `lasting` from change and deletion, always or under a condition (SQL, of the row `old`); `views` are SQL.
-    """
-
-    what: str
-    key: str
-    version: int
-    tables: tuple[sa.Table, ...]
-    lasting: tuple[tuple[str, str], ...] = ()
-    views: tuple[str, ...] = ()
-
-    def prepare(self, engine: sa.Engine) -> None:
-        """Creates the tables where they are missing. Raises `InputError` for those of another version."""
-        if self.are_in(engine):
-            return
-        with engine.begin() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.text("lock table meta in share row exclusive mode"))  # one process creates
-            if self._are_known(connection):
-                return
-            self.tables[0].metadata.create_all(connection, tables=self.tables)
-            for statement in (*self.views, *_triggers(connection, self.lasting)):
-                connection.execute(sa.text(statement))
-            connection.execute(sa.insert(store_meta).values(key=self.key, value=str(self.version)))
-
-    def are_in(self, engine: sa.Engine) -> bool:
-        """Whether a store has these tables. Raises `InputError` for those of another version."""
-        with reading(engine) as connection:
-            return self._are_known(connection)
-
-    def _are_known(self, connection: sa.Connection) -> bool:
-        shown = shown_url(str(connection.engine.url))
-        return check_version(connection, shown, self.what, self.version, self.key, "start over in another store")
-
-
-ACCOUNT_TABLES = StoredTables(
-    "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
-)
-"""The tables of every site."""
-
-REVIEW_TABLES = StoredTables(
-    "a review",
-    "web_version",
-    1,
-    (studies, study_items, versions, assignments, readings, consensus),
-    (("versions", ""), ("readings", "old.sealed is not null")),
-    (_VISIBLE_READINGS,),
-)
-"""A review's own tables."""
-
-
-def prepare_accounts(engine: sa.Engine) -> None:
-    """Creates the tables of accounts and the trail where they are missing. Raises `InputError` for those of another
-    version."""
-    ACCOUNT_TABLES.prepare(engine)
-
-
-def prepare(engine: sa.Engine) -> None:
-    """Creates a review's tables, view and triggers where they are missing. Raises `InputError` for those of another
-    version."""
-    prepare_accounts(engine)
-    REVIEW_TABLES.prepare(engine)
-
 
 @contextmanager
 def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.Connection]:
@@ -313,30 +199,3 @@ def new_token() -> str:
 def token_hash(token: str) -> str:
     """The hash by which a secret is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _triggers(connection: sa.Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
-    if connection.dialect.name == "postgresql":
-        return [
-            *([_REFUSE] if lasting else []),
-            *(_postgres_trigger(name, condition) for name, condition in lasting),
-            *(
-                f"create or replace trigger {name}_stay_whole before truncate on {name} "
-                "execute function proctor_lasting()"
-                for name, _ in lasting
-            ),
-        ]
-    return [
-        f"create trigger if not exists {name}_stay_on_{change} before {change} on {name} "
-        f"{f'when {condition} ' if condition else ''}begin select raise(abort, 'rows of {name} stay as they are'); end"
-        for name, condition in lasting
-        for change in ("update", "delete")
-    ]
-
-
-def _postgres_trigger(name: str, condition: str) -> str:
-    when = f"when ({condition}) " if condition else ""
-    return (
-        f"create or replace trigger {name}_stay before update or delete on {name} "
-        f"for each row {when}execute function proctor_lasting()"
-    )
