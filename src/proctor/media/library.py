@@ -25,7 +25,8 @@ from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
 from proctor.media.pictures import MediaSettings, encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.shared_frames import shared_frames
-from proctor.media.video import FrameIndex, VideoInfo, probe
+from proctor.media.video import VideoInfo, probe
+from proctor.media.video_clock import FrameIndex
 
 K = TypeVar("K")
 T = TypeVar("T")

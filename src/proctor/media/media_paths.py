@@ -33,7 +33,8 @@ from proctor.core.formats import option_letters
 from proctor.media.objects import RemoteFolder, RemoteObject, remote_at, unwritable, url_of
 from proctor.media.scans import cine_index, scan_kind
 from proctor.media.shared_frames import PreparedVideo, SharedFrames
-from proctor.media.video import FrameIndex, VideoInfo, read_index
+from proctor.media.video import VideoInfo
+from proctor.media.video_clock import FrameIndex, read_index
 
 T = TypeVar("T")
 

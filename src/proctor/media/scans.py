@@ -30,7 +30,8 @@ from proctor.core import (
     pip_install,
 )
 from proctor.media.scan_process import MAX_BYTES, MAX_SECONDS
-from proctor.media.video import FrameIndex, VideoInfo
+from proctor.media.video import VideoInfo
+from proctor.media.video_clock import FrameIndex
 
 if TYPE_CHECKING:
     from PIL.Image import Image
