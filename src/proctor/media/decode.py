@@ -32,8 +32,9 @@ from proctor.media.container import (
     seek,
 )
 from proctor.media.frame_archive import EncodedFrame, key_of
-from proctor.media.pictures import FrameEncoder, MediaSettings, upright
+from proctor.media.pictures import FrameEncoder, upright
 from proctor.media.pyav import exact
+from proctor.media.settings import MediaSettings
 from proctor.media.video import check_size, read_container
 from proctor.media.video_clock import FrameIndex, read_index
 
