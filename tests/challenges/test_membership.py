@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import insert, select
 
 from proctor.challenges.boards import result_counts
 from proctor.challenges.challenge import Challenge
