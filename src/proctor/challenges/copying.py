@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Engine, Table, func, insert, select
 
 from proctor.challenges.challenge import TABLES
 from proctor.core import InputError
-from proctor.runs import open_engine, reading, shown_url, store_tables
-from proctor.web import ACCOUNT_TABLES, REVIEW_TABLES, StoredTables, first_fault, private_store, trail_head
+from proctor.runs import StoredTables, open_engine, reading, shown_url, store_tables
+from proctor.web import ACCOUNT_TABLES, REVIEW_TABLES, first_fault, private_store, trail_head
 
 _PART = 1000  # rows that are read and written at once
 

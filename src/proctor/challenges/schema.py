@@ -68,7 +68,7 @@ submissions = sa.Table(
     sa.Column(
         "fence", sa.Integer, nullable=False, default=0
     ),  # grows with each lease; a worker with an older one can't write
-    time_column("lease_until", nullable=True),
+    sa.Column("lease_until", sa.Float),  # seconds since 1970 by the database's clock
     sa.Column("progress", sa.JSON),  # questions by status: counts alone
     sa.Column("log", sa.JSON),  # the blind log
     sa.Column("disqualified", sa.Text),  # the reason, if an organiser disqualified it

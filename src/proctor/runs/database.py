@@ -24,16 +24,13 @@ from sqlalchemy import (
     Float,
     create_engine,
     event,
-    insert,
     literal,
     literal_column,
     make_url,
     select,
-    text,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from proctor import __version__
 from proctor.core import InputError, first_problem, near_path, when_gone
 from proctor.runs import schema
 
@@ -44,9 +41,6 @@ _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
 _SYNCHRONOUS = "FULL"  # commits survive a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
-
-MADE_BY = "made_by"
-"""The key in a store's `meta` of the version of Proctor that made it."""
 
 LOCK_WAIT = "lock_wait_s"
 """An execution option of an engine or a connection: how many seconds a transaction waits for a lock."""
@@ -75,7 +69,8 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
 
     `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. Connections are closed at
     the end of the program at the latest; the last process to close a file leaves everything in that one file. Raises
-    `InputError` if there is no store (unless `create`), the file is no store, or its tables have another version.
+    `InputError` if there is no store (unless `create`), the file is no store, or its tables have another version. Raises
+    `StoreAwayError` if it can't be used for now.
     """
     engine, expected = _engine(store, create=create), "a store"
     when_gone(engine, _give_back, weakref.ref(engine))
@@ -85,10 +80,12 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
         if not ready:
             expected = "a store that can be written"
             with engine.begin() as connection:
-                _prepare(connection, str(shown_url(store)))
+                schema.STORE.create(connection, str(shown_url(store)))
     except (DBAPIError, ValueError) as error:  # ValueError: a name that no file can have
         engine.dispose()
         reason = getattr(error, "orig", error)
+        if (gone := away(str(shown_url(store)), error, engine.dialect.name)) is not None:
+            raise gone from error
         found = str(reason).strip() or type(reason).__name__
         kind = DamagedStoreError if _MALFORMED in found else InputError
         raise kind(shown_url(store), found=found, expected=expected) from error
@@ -315,52 +312,14 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
-    """Whether the tables are there. Raises `InputError` for those of another version."""
-    if connection.dialect.has_table(connection, "meta"):
-        _check_version(connection, shown)
+    """Whether the tables are there. Raises `InputError` for those of another version, and for no store."""
+    if schema.STORE.known(connection, shown):
         return True
     if not create:
         raise InputError(shown, found="no Proctor tables", expected="a store")
     if connection.dialect.has_table(connection, "answers"):
         raise InputError(shown, found="tables of another program", expected="a store or an empty file")
     return False
-
-
-def _prepare(connection: Connection, shown: str) -> None:
-    """Creates the tables, unless another process has just done so."""
-    _alone(connection)
-    if connection.dialect.has_table(connection, "meta"):
-        _check_version(connection, shown)
-        return
-    schema.metadata.create_all(connection)
-    made = {"version": str(schema.VERSION), MADE_BY: __version__}
-    connection.execute(insert(schema.meta), [{"key": key, "value": value} for key, value in made.items()])
-
-
-def _alone(connection: Connection) -> None:
-    """Lets one process at a time create tables; SQLite's transactions do so anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
-
-
-def _check_version(connection: Connection, shown: str) -> None:
-    check_version(
-        connection, shown, "a store", schema.VERSION, "version", "make it again (proctor run, proctor import)"
-    )
-
-
-def check_version(connection: Connection, shown: str, what: str, version: int, key: str, again: str) -> bool:
-    """Whether a database has the tables of `what`, whose version its `meta` has under `key`. Raises `InputError` for any
-    other version than this: tables are not converted. `again` says how an older database is replaced."""
-    known = dict(iter(connection.execute(select(schema.meta.c.key, schema.meta.c.value))))
-    found = known.get(key)
-    if found == str(version) or (found is None and what != "a store"):
-        return found is not None
-    shown_version = "unknown version" if found is None else f"version {found[:20]}"
-    former = bool(found and _DIGITS.fullmatch(found) and 0 < int(found) < version)
-    program = f"Proctor {known[MADE_BY][:20]}, which made it" if MADE_BY in known else "the Proctor that made it"
-    way = f"{again}, or open it with {program}" if former else "update Proctor to open it"
-    raise InputError(shown, found=f"{what} of {shown_version}", expected=f"version {version}: {way}")
 
 
 def clock(connection: Connection) -> float:

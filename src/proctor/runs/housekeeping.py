@@ -17,8 +17,8 @@ from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_o
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
 from proctor.runs.database import READING_FAULTS
-from proctor.runs.leases import claim
 from proctor.runs.run_identity import servers_of
+from proctor.runs.run_leases import claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
 from proctor.runs.served import served_by
 from proctor.runs.store import Run, Store

@@ -18,8 +18,8 @@ from proctor.core import Benchmark, InputError, Item, Judgement, Status, content
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, damaged
-from proctor.runs.leases import claim
 from proctor.runs.run_identity import CODE_HASHES, changed_settings, same_run, with_servers
+from proctor.runs.run_leases import claim
 from proctor.runs.schema import (
     BenchmarkCard,
     benchmark_row,

@@ -1,6 +1,6 @@
 """What a store keeps: its tables, a benchmark's card, records as rows and back.
 
-A change to the tables raises VERSION; stores of any other version are refused (`proctor.runs.database`). An answer's key is
+A change to the tables raises VERSION; stores of any other version are refused (`StoredTables`). An answer's key is
 (run, item, repetition), and its scores, claims and content carry the same key: several answers of a system to one item
 differ in the repetition alone, which counts from 0.
 """
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from proctor import core
 from proctor.runs.bulk_sql import in_parts, insert_rows
+from proctor.runs.tables import STORE_KEY, StoredTables, id_column, time_column
 
 VERSION = 3
 
@@ -29,16 +30,6 @@ MODEL = "model"
 """The key of an answer's `extra` for the model's name as the server gives it."""
 
 metadata = sa.MetaData()
-
-
-def id_column() -> sa.Column[int]:
-    """The primary key `id` of a table."""
-    return sa.Column("id", sa.Integer, primary_key=True)
-
-
-def time_column(name: str, *, nullable: bool = False) -> sa.Column[str]:
-    """A column for times in ISO 8601."""
-    return sa.Column(name, sa.String(40), nullable=nullable)
 
 
 meta = sa.Table(
@@ -86,7 +77,7 @@ runs = sa.Table(
     sa.Column("settings", sa.JSON, nullable=False),
     time_column("created"),
     sa.Column("owner", sa.Text, nullable=False, default=""),
-    sa.Column("owner_seen", sa.Float, nullable=False, default=0.0),
+    sa.Column("owned_until", sa.Float, nullable=False, default=0.0),
     sa.UniqueConstraint("benchmark", "system", "condition"),
 )
 
@@ -167,6 +158,11 @@ orders = sa.Table(
     sa.Column("parcel", sa.String(64), nullable=False),
     sa.Column("answers", sa.Integer, nullable=False),
 )
+
+STORE = StoredTables(
+    "a store", STORE_KEY, VERSION, tuple(metadata.tables.values()), again="make it again (proctor run, proctor import)"
+)
+"""A store's own tables."""
 
 
 def repetition_of(table: sa.Table, run_id: int, repetition: int = 0) -> sa.ColumnElement[bool]:

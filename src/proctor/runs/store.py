@@ -45,8 +45,8 @@ from proctor.runs.database import (
     reading,
     shown_url,
 )
-from proctor.runs.leases import RunLease, at_work, owner, shared_run
 from proctor.runs.run_identity import changed_settings, same_run, with_servers
+from proctor.runs.run_leases import RunLease, at_work, owner, shared_run
 from proctor.runs.schema import BenchmarkCard
 
 ORACLE = "oracle_baseline"

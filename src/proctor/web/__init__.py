@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         reassign_work,
         sheet_for,
     )
-    from proctor.web.schema import ROLES, new_token, one_at_a_time, utc_text
+    from proctor.web.schema import ROLES, new_token, utc_text
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
     from proctor.web.settings import is_address, review_accounts
     from proctor.web.site import Listening, Site, bound, private_store, serve, signing_key
-    from proctor.web.stored_tables import ACCOUNT_TABLES, REVIEW_TABLES, StoredTables, prepare_accounts
+    from proctor.web.site_tables import ACCOUNT_TABLES, REVIEW_TABLES, prepare_accounts
     from proctor.web.stores import SiteStore, site_store
     from proctor.web.trail import first_fault, newest_change, pseudonym_of
     from proctor.web.trail import head as trail_head
@@ -47,10 +47,10 @@ else:
 
 __all__ = [
     "ACCOUNT_TABLES", "EXPORTS", "REVIEW_TABLES", "ROLES", "AccountsPlace", "BusyError", "InvitationLink",
-    "Listening", "NoRoomError", "Site", "SiteStore", "StoredTables", "StudyUpdate", "TrailReport", "Upload",
+    "Listening", "NoRoomError", "Site", "SiteStore", "StudyUpdate", "TrailReport", "Upload",
     "Visitor", "WriterGate", "account_names", "add_person", "agreement_of", "bound", "change_role", "confirm",
     "current", "decisions_from", "disable_person", "export_study", "find_account", "first_fault", "invite_person",
-    "is_address", "new_token", "newest_change", "one_at_a_time", "open_review", "page", "people_table",
+    "is_address", "new_token", "newest_change", "open_review", "page", "people_table",
     "prepare_accounts", "private_store", "progress_tables", "pseudonym_of", "ratings_to_scores", "read_trail", "reassign_work",
     "receive_upload", "record_change", "remove_unfinished", "require", "review_accounts", "serve", "sheet_for",
     "signing_key", "site_of", "site_store", "trail_head", "utc_text", "visitor_of",

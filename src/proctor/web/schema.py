@@ -1,6 +1,6 @@
 """The tables of accounts and of a review, in the store's database. Times are UTC in ISO 8601.
 
-`stored_tables` creates them, `visibility` says who may see which reading.
+`site_tables` creates them, `visibility` says who may see which reading.
 """
 
 from __future__ import annotations
@@ -173,13 +173,6 @@ def one_connection(engine: sa.Engine, *, reading: bool = False) -> Iterator[sa.C
             yield connection
     finally:
         engine.dispose()
-
-
-def one_at_a_time(connection: sa.Connection, what: str) -> None:
-    """Waits until no other transaction that does the same is under way, so that what is read stays true until it is
-    written. SQLite has one writer anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("select pg_advisory_xact_lock(hashtext(:what))"), {"what": f"proctor {what}"})
 
 
 def utc_text(at: datetime) -> str:

@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from proctor.core import InputError, content_hash, generator
+from proctor.runs import one_at_a_time
 from proctor.web.progress import my_work
-from proctor.web.schema import accounts, assignments, one_at_a_time, studies, study_items, versions
+from proctor.web.schema import accounts, assignments, studies, study_items, versions
 from proctor.web.settings import REVIEW_FILE, StudyPlan, StudySettings
 from proctor.web.sources import NewItem
 from proctor.web.trail import person_subject, record
