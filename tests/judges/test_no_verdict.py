@@ -229,13 +229,9 @@ def rubrics(store: Store) -> list[tuple[str, str, float | None, float | None, in
     return [(one.metric, one.scorer, one.if_wrong, one.if_excluded, one.unresolved) for one in found]
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_judge_without_any_verdict_has_its_metric_all_the_same(store: Store, older: bool) -> None:
-    """An older store doesn't know what a scorer gives; of a judge of a built-in kind its name tells."""
-    run = run_of(store, "one", *["TRIP"] * 8)
-    judge = Rubric("three-level[m]" if older else "judge", "TRIP")
-    if not older:
-        declare_scorer(store, "told", judge)
+def test_a_judge_without_any_verdict_has_its_metric_all_the_same(store: Store) -> None:
+    run, judge = run_of(store, "one", *["TRIP"] * 8), Rubric("judge", "TRIP")
+    declare_scorer(store, "told", judge)
     judged(store, [run], judge)
     (one,) = (one for one in rubrics(store) if one[0] == RUBRIC.name)
     assert one == (RUBRIC.name, judge.name, 0.0, None, 8)

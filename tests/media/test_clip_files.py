@@ -16,7 +16,7 @@ from proctor.core import Image, Item, Region, Stopwatch, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import ClipFile, MediaLibrary, MediaSettings, ShowsFiles, damaged, view
 from proctor.media.mp4 import _may_copy_clip
-from proctor.media.video import read_index
+from proctor.media.video_clock import read_index
 from tests.support.clock_video import HEIGHT, WIDTH, ClockVideo, read_clock, write_clock_video
 
 

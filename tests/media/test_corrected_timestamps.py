@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from proctor.core import InputError
 from proctor.media import MediaLibrary, Picture, Redaction, redact
 from proctor.media.timestamps import corrected
-from proctor.media.video import read_index
+from proctor.media.video_clock import read_index
 from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding, write_clock_video
 
 

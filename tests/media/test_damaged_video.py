@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from proctor.core import Answer, Benchmark, InputError, Item, Reference, Status, VideoClip, View
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, Picture, redact
-from proctor.media.video import read_index
+from proctor.media.video_clock import read_index
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Limits, PlanOptions, Store, execute, plan
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video

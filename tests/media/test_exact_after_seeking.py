@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from proctor.media import MediaLibrary, Picture
-from proctor.media.video import probe, read_index
+from proctor.media.video import probe
+from proctor.media.video_clock import read_index
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 
 STEADY = range(0, 4000, 40)

@@ -15,7 +15,7 @@ from proctor.core import InputError
 from proctor.media import MediaLibrary, Picture
 from proctor.media.decode import VideoSource, decode_at
 from proctor.media.timestamps import corrected, tell_the_order
-from proctor.media.video import FrameIndex, read_index
+from proctor.media.video_clock import FrameIndex, read_index
 from tests.support.clock_video import ClockVideo, number_in, read_clock, write_clock_video
 
 PICTURES = 32

@@ -14,7 +14,8 @@ import pytest
 import proctor
 from proctor.media.audio import audio_duration
 from proctor.media.pyav import exact, readable_tags
-from proctor.media.video import probe, read_index
+from proctor.media.video import probe
+from proctor.media.video_clock import read_index
 from tests.support.sounds import tones, write_sound, write_video
 
 SOURCES = Path(proctor.__file__).parent

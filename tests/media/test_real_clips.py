@@ -15,7 +15,7 @@ from proctor.core import Item, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, view
 from proctor.media.decode import VideoSource, decode_at
-from proctor.media.video import read_index
+from proctor.media.video_clock import read_index
 from tests.conftest import missing
 
 CLIPS = ("02_cups", "04_coffee")

@@ -18,7 +18,7 @@ from proctor.core import Frame, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, Picture, view
 from proctor.media.decode import VideoSource, decode_at
-from proctor.media.video import read_index
+from proctor.media.video_clock import read_index
 from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding, write_clock_video
 
 KINDS = [("libx264", suffix) for suffix in (".mp4", ".mkv", ".mov", ".ts", ".avi")]

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.media.video import FrameIndex
+from proctor.media.video_clock import FrameIndex
 
 BASES = [Fraction(1, 90_000), Fraction(1, 1000), Fraction(1001, 30_000), Fraction(1, 10**6), Fraction(1, 10**9)]
 

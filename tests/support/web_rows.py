@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, Engine, Table, insert, select, update
 
 from proctor.web import schema
+from proctor.web.visibility import visible_readings
 
 AT = "2026-11-23T08:00:00+00:00"
 PEOPLE = {
@@ -54,7 +55,7 @@ def seal(engine: Engine, reading: int) -> None:
 
 def seen_by(engine: Engine, who: dict[str, int]) -> dict[str, set[int]]:
     """Of each person the readings that the view shows."""
-    view = schema.visible_readings.c
+    view = visible_readings.c
     with engine.begin() as connection:
         return {
             name: set(connection.execute(select(view.reading).where(view.viewer == account)).scalars())

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select
 
 from proctor.runs import open_engine
-from proctor.web import schema
+from proctor.web import schema, site_tables
 from proctor.web.settings import StudyPlan, StudySettings
 from proctor.web.sources import NewItem
 from proctor.web.studies import add_study, deal_study, import_items
@@ -91,7 +91,7 @@ READINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def review(url: str | Path) -> Engine:
     """A database with the tables of a review and with people."""
     engine = open_engine(str(url), create=True)
-    schema.prepare(engine)
+    site_tables.prepare(engine)
     with engine.begin() as connection:
         people(connection)
     return engine

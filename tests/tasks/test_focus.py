@@ -328,7 +328,7 @@ def test_the_formats_without_data(tmp_path: Path) -> None:
     kinds: list[dict[str, Any]] = [
         {"format": "open_ended", "answer": "to keep the bowel aside"},
         {"format": "matching", "format_kwargs": {"pattern": "[1-4]/4"}, "answer": "2/4"},
-        {"format": "multiple_choice", "format_kwargs": {"options": ["left", "right"]}, "answer": "right"},
+        {"format": "multiple_choice", "options": ["left", "right"], "answer": "right"},
         {"format": "multiple_choice", "answer": "B) right"},
         {"format": "fo_class", "answer": "Tape, sponge"},
     ]
@@ -380,7 +380,7 @@ def drop(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         ([REFERENCE, REFERENCE], r"entry 2: found q1 again, expected each qID once"),
         ([REFERENCE | {"qID": "q2"}], r"requests.json: found q1, expected the same question in references.json"),
         ([drop("answer")(REFERENCE)], r"entry 1, field 'answer': found nothing, expected a value"),
-        ([REFERENCE | {"format": "pattern"}], r"field 'format_kwargs': found \{\}, expected the arguments of the f"),
+        ([REFERENCE | {"format": "matching"}], r"field 'format_kwargs': found \{\}, expected the arguments of the f"),
         (
             [REFERENCE | {"format_kwargs": {"threshold_seconds": "x"}}],
             r"field 'format_kwargs': found \{'threshold_seconds': 'x'\}, expected the arguments of the format time",
@@ -468,21 +468,16 @@ def test_the_taxonomy_is_the_document_s() -> None:
 OPTIONS = [f"option {number}" for number in range(27)]
 
 
-@pytest.mark.parametrize(
-    ("more", "arguments"), [({"options": OPTIONS}, {}), ({}, {"options": OPTIONS}), ({}, {"choices": OPTIONS})]
-)
-def test_more_options_than_letters_are_one_line(
-    more: dict[str, Any], arguments: dict[str, Any], tmp_path: Path
-) -> None:
-    choice = {"format": "multiple_choice", "answer": "option 3", "format_kwargs": arguments}
-    data = folder(tmp_path / "data", references=[REFERENCE | choice | more])
+def test_more_options_than_letters_are_one_line(tmp_path: Path) -> None:
+    choice = {"format": "multiple_choice", "answer": "option 3", "format_kwargs": {}, "options": OPTIONS}
+    data = folder(tmp_path / "data", references=[REFERENCE | choice])
     code, printed = within("run", "focus", "--data", data, "--system", "random", "--store", tmp_path / "runs.db")
     found = "question q1, field 'options': found 27 options, expected at most 26, a letter for each"
     assert (code, printed) == (1, f"proctor: {data}/references.json: {found}\n")
     assert not (tmp_path / "runs.db").exists()
     (data / "references.json").unlink()
     (data / "requests.json").write_text(
-        json.dumps([REQUEST | {"answer_format": "multiple_choice", "format_kwargs": arguments} | more])
+        json.dumps([REQUEST | {"answer_format": "multiple_choice", "format_kwargs": {}, "options": OPTIONS}])
     )
     with pytest.raises(InputError) as caught:
         READER.load(data)

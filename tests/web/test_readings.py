@@ -22,12 +22,12 @@ from proctor.web.readings import (
     edit_item,
     my_reading,
     open_item,
-    others_readings,
     save_draft,
     seal,
     settlement,
 )
 from proctor.web.trail import first_fault
+from proctor.web.visibility import others_readings
 from tests.support.web_study import (
     ACCEPT,
     ALL_CHECKS,

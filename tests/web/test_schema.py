@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from proctor import __version__
 from proctor.core import InputError
 from proctor.runs import Store, open_engine, store_meta
-from proctor.web import schema
+from proctor.web import schema, site_tables
 from proctor.web.trail import record
 from tests.support.web_rows import AT, add, one_item, people, read, seal, seen_by
 
@@ -24,7 +24,7 @@ from tests.support.web_rows import AT, add, one_item, people, read, seal, seen_b
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     url = str(tmp_path / "review.sqlite") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     opened = open_engine(url, create=True)
-    schema.prepare(opened)
+    site_tables.prepare(opened)
     yield opened
     opened.dispose()
 
@@ -122,7 +122,7 @@ def test_an_unknown_role_is_refused_by_the_database(engine: Engine) -> None:
 
 
 def test_preparing_twice_changes_nothing_and_the_store_stays_a_store(engine: Engine) -> None:
-    schema.prepare(engine)
+    site_tables.prepare(engine)
     store = Store(engine.url.render_as_string(hide_password=False), create=False)
     assert store.benchmark_names() == []
     store.close()
@@ -143,7 +143,7 @@ def test_tables_of_another_version_are_refused_with_what_to_do(engine: Engine, k
     with engine.begin() as connection:
         stored = store_meta.c.key == key
         connection.execute(update(store_meta).where(stored).values(value=str(other)))
-    tables = next(one for one in (schema.ACCOUNT_TABLES, schema.REVIEW_TABLES) if one.key == key)
+    tables = next(one for one in (site_tables.ACCOUNT_TABLES, site_tables.REVIEW_TABLES) if one.key == key)
     expected = re.escape(f"found {what} of version {other}, expected version {now}: {way}")
     for refusing in (replace(tables, version=now).prepare, replace(tables, version=now).are_in):
         with pytest.raises(InputError, match=expected):
@@ -153,7 +153,7 @@ def test_tables_of_another_version_are_refused_with_what_to_do(engine: Engine, k
 def test_accounts_stand_alone(tmp_path: Path) -> None:
     """A site that is no review has no tables of one, and its trail lasts all the same."""
     opened = open_engine(tmp_path / "site.sqlite", create=True)
-    schema.prepare_accounts(opened)
+    site_tables.prepare_accounts(opened)
     with opened.begin() as connection:
         record(connection, datetime(2026, 11, 23, tzinfo=UTC), None, "open", "phase one")
     with pytest.raises(DBAPIError, match="trail stay as they are"), opened.begin() as connection:

@@ -28,12 +28,12 @@ from proctor.web.readings import (
     edit_item,
     my_reading,
     open_item,
-    others_readings,
     save_draft,
     seal,
     settlement,
 )
 from proctor.web.trail import first_fault
+from proctor.web.visibility import others_readings, visible_readings
 from tests.support.web_study import ACCEPT, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
 
 PEOPLE = ("anna", "ben", "cleo", "olga", "paul", "rita")
@@ -117,7 +117,7 @@ class World:
 
     def shown(self) -> dict[str, set[tuple[str, int, int]]]:
         """Of each person the canaries in the readings that the view shows."""
-        view, names = schema.visible_readings, {number: name for name, number in self.who.items()}
+        view, names = visible_readings, {number: name for name, number in self.who.items()}
         query = select(view.c.viewer, schema.readings.c.payload, schema.readings.c.comment).join(
             schema.readings, view.c.reading == schema.readings.c.id
         )

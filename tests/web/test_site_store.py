@@ -9,7 +9,7 @@ import pytest
 
 from proctor.core import InputError
 from proctor.runs import open_engine
-from proctor.web.schema import prepare_accounts
+from proctor.web.site_tables import prepare_accounts
 from proctor.web.stores import SiteStore, site_store
 from tests.support.challenge_site import made_folder
 from tests.support.program import proctor

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, func, select, tex
 from sqlalchemy.exc import DBAPIError
 
 from proctor.runs import open_engine
-from proctor.web import schema
+from proctor.web import schema, site_tables
 from proctor.web.accounts import Changed, add_account, disable, invite, set_role, take_up
 from proctor.web.trail import START, first_fault, head, person_subject, pseudonym_of, record, shown_entries
 
@@ -25,7 +25,7 @@ AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     url = str(tmp_path / "review.sqlite") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     opened = open_engine(url, create=True)
-    schema.prepare(opened)
+    site_tables.prepare(opened)
     yield opened
     opened.dispose()
 
@@ -69,7 +69,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_who_changes_the_file_behind_the_triggers_is_found(tmp_path: Path, change: str) -> None:
     engine = open_engine(tmp_path / "review.sqlite", create=True)
-    schema.prepare(engine)
+    site_tables.prepare(engine)
     three_entries(engine)
     with engine.begin() as connection:
         connection.execute(text("drop trigger trail_stay_on_update"))
@@ -158,7 +158,7 @@ def test_the_chain_stays_whole_when_a_name_is_erased(engine: Engine, erased: str
 def test_the_file_holds_no_name_once_the_account_holds_none(tmp_path: Path) -> None:
     file = tmp_path / "review.sqlite"
     engine = open_engine(file, create=True)
-    schema.prepare(engine)
+    site_tables.prepare(engine)
     with engine.begin() as connection:
         _, person = lived(connection)
     engine.dispose()

@@ -147,7 +147,7 @@ class PreparedRun:
         name = self.arranged.benchmark.name
         stored = {run.id: run for run in self.store.runs(name)}  # with the models that answered
         runs = tuple(stored[run.id] for run in self.plan.runs)
-        done = (asked, *served_notes(self.store, runs), *self._by_batch(outcome), *self._waiting())
+        done = (asked, *served_notes(runs), *self._by_batch(outcome), *self._waiting())
         return Evaluation(self.store, name, runs, outcome, self.notes, done, tuple(self._cost(outcome)))
 
     def _cost(self, outcome: Outcome) -> list[str]:

@@ -173,11 +173,11 @@ def build_dimension_judge(
 def judge_prompt(judge: str | JudgeFunction, choice: str) -> Path:
     """Another prompt for a judge: the name of one beside its own or its module (`paper` is JUDGE.paper.txt.j2 there), or a
     file. Raises `InputError` for anything else."""
-    factory: object = judge if isinstance(judge, JudgeFunction) else JUDGES.get(judge)
-    if isinstance(factory, JudgeFunction) and factory.prompt is not None:
-        return prompt_file(factory.prompt.parent, factory.prompt.name.removesuffix(".txt.j2"), choice)
-    if isinstance(judge, JudgeFunction):
-        return prompt_file(Path(__file__).parent, judge.name, choice)
+    factory: object = judge if isinstance(judge, judges.JudgeFunction) else JUDGES.get(judge)
+    if isinstance(factory, judges.JudgeFunction) and factory.prompt is not None:
+        return models.prompt_file(factory.prompt.parent, factory.prompt.name.removesuffix(".txt.j2"), choice)
+    if isinstance(judge, judges.JudgeFunction):
+        return models.prompt_file(Path(__file__).parent, judge.name, choice)
     folder, usual = Path(__file__).parent, judge.replace("-", "_")
     if not JUDGES.is_own(judge):
         module = sys.modules.get(str(getattr(getattr(factory, "made_of", factory), "__module__", "")))

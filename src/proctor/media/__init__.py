@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.settings import MediaSettings
     from proctor.media.shown_log import RecordsShown, ShownRecord, shown_again
-    from proctor.media.video import FrameIndex, VideoFacts, inspect_video
+    from proctor.media.video import VideoFacts, inspect_video
+    from proctor.media.video_clock import FrameIndex
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, pictures_at, view, viewer
 else:
     export_lazily(__name__)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.media.clips import MAX_SOUND_S, Sound
-from proctor.media.container import audio_track
+from proctor.media.container import audio_track, reason_of, seek
 from proctor.media.pyav import exact, open_input
-from proctor.media.video import reason_of, seek
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame

@@ -1,4 +1,5 @@
-"""What a video's container says: which tracks are shown and heard, and how a decoded picture becomes the displayed one.
+"""Opening a video safely, and what its container says: which tracks are shown and heard, and how a decoded picture
+becomes the displayed one.
 
 All that decodes, copies or checks a video takes it from here, so that frames, clip files, copies and checks agree.
 """
@@ -8,13 +9,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from proctor.core import InputError, count_of
-from proctor.media.pyav import exact
+from proctor.media.pyav import exact, open_input
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -114,6 +116,38 @@ class ContainerFacts:
         if self.alpha:
             told.append("transparent parts, which are shown on white")
         return tuple(told)
+
+
+@contextmanager
+def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """The container and the video track that is shown (see `video_track`).
+
+    Raises `InputError` where the file can't be opened or read, holds no video, or uses an unknown codec. Only local
+    files are opened, whatever a playlist inside refers to.
+    """
+    import av
+
+    try:
+        with open_input(path) as container:
+            yield container, video_track(container, path)
+    except (av.FFmpegError, OSError) as error:
+        raise InputError(path, found=f"an unreadable video ({reason_of(error)})") from error
+
+
+def seek(container: InputContainer, target: int, stream: VideoStream | AudioStream | None = None) -> bool:
+    """Seeks to a place where decoding can begin, at or before the target (in the stream's ticks, or without a stream in
+    microseconds). False where the file is not seekable; it must then be reopened."""
+    import av
+
+    try:
+        container.seek(target, stream=stream)
+    except av.FFmpegError:
+        return False
+    return True
+
+
+def reason_of(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def video_track(container: InputContainer, path: Path) -> VideoStream:

@@ -21,12 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, Region
-from proctor.media.container import Display, alpha_decoder, cropping_of, display_of, pixel_aspect
+from proctor.media.container import (
+    Display,
+    alpha_decoder,
+    cropping_of,
+    display_of,
+    open_video,
+    pixel_aspect,
+    reason_of,
+    seek,
+)
 from proctor.media.frame_archive import EncodedFrame, key_of
 from proctor.media.pictures import FrameEncoder, upright
 from proctor.media.pyav import exact
 from proctor.media.settings import MediaSettings
-from proctor.media.video import FrameIndex, check_size, open_video, read_container, read_index, reason_of, seek
+from proctor.media.video import check_size, read_container
+from proctor.media.video_clock import FrameIndex, read_index
 
 if TYPE_CHECKING:
     from av.packet import Packet

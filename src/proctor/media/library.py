@@ -27,7 +27,8 @@ from proctor.media.shared_frames import shared_frames
 
 if TYPE_CHECKING:
     from proctor.media.decode import Decoding, Texts
-    from proctor.media.video import FrameIndex, VideoInfo
+    from proctor.media.video import VideoInfo
+    from proctor.media.video_clock import FrameIndex
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -35,7 +35,8 @@ from proctor.media.scans import cine_index, scan_kind
 from proctor.media.shared_frames import PreparedVideo, SharedFrames
 
 if TYPE_CHECKING:
-    from proctor.media.video import FrameIndex, VideoInfo
+    from proctor.media.video import VideoInfo
+    from proctor.media.video_clock import FrameIndex
 
 T = TypeVar("T")
 
@@ -241,7 +242,7 @@ class Catalogue:
 
     def index(self, path: Path) -> FrameIndex:
         """The timestamps of a video's pictures. Raises `InputError` where it can't be read."""
-        from proctor.media.video import read_index
+        from proctor.media.video_clock import read_index
 
         identity = self.identity(path)
         with self._lock:
@@ -298,7 +299,7 @@ def _save_index(out: Path, index: FrameIndex) -> None:
 
 def _load_index(note: Path) -> FrameIndex | None:
     """The stored index; None where there is none, or an invalid one."""
-    from proctor.media.video import FrameIndex
+    from proctor.media.video_clock import FrameIndex
 
     try:
         kept = read_arrays(note, "timestamps", "the timestamps of a video")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from proctor.core import FrozenModel, InputError, Region, whole_file
-from proctor.media.container import ContainerFacts
+from proctor.media.container import ContainerFacts, open_video, reason_of
 from proctor.media.pictures import fitted, open_picture, upright
 from proctor.media.redaction import (
     CoarseError,
@@ -32,7 +32,8 @@ from proctor.media.redaction import (
     verify_redaction,
 )
 from proctor.media.timestamps import decoding_times
-from proctor.media.video import FrameIndex, check_size, open_video, probe, read_container, read_index, reason_of
+from proctor.media.video import check_size, probe, read_container
+from proctor.media.video_clock import FrameIndex, read_index
 
 if TYPE_CHECKING:
     from av.bitstream import BitStreamFilterContext

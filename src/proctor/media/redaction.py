@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from proctor.core import FrozenModel, InputError, Region, count_of
 from proctor.media.decode import VideoSource, decode_at
 from proctor.media.pictures import upright
-from proctor.media.video import FrameIndex, metadata_of, probe, read_index
+from proctor.media.video import metadata_of, probe
+from proctor.media.video_clock import FrameIndex, read_index
 
 BLOCKS = 8
 """A blurred picture or region keeps this many blocks along its longer side."""

@@ -33,7 +33,8 @@ from proctor.core import (
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from proctor.media.video import FrameIndex, VideoInfo
+    from proctor.media.video import VideoInfo
+    from proctor.media.video_clock import FrameIndex
 
 ScanKind = Literal["dicom", "nifti"]
 
@@ -220,7 +221,7 @@ def cine_info(path: Path) -> VideoInfo:
 
 def cine_index(path: Path) -> FrameIndex:
     """The timestamps of such a file; decoding can begin at each frame."""
-    from proctor.media.video import FrameIndex
+    from proctor.media.video_clock import FrameIndex
 
     _, ends = _timed(path)
     starts = np.array([0, *(round(end * _TICKS) for end in ends[:-1])], dtype=np.int64)

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
-from proctor.judges import UNRESOLVED, metrics_of_kind
+from proctor.judges import UNRESOLVED
 from proctor.results.reading_once import read_once
 from proctor.runs import (
     BASELINES,
@@ -417,8 +417,8 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
 
 
 def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Series]:
-    """Empty series of the judges without any verdict in this run, for the metrics that they give (in an older store: for
-    those that they have in other runs, or else for those of their kind)."""
+    """Empty series of the judges without any verdict in this run, for the metrics that they give, and those
+    that they have in other runs."""
     scoring = {series.scorer for series in found if series.metric != UNRESOLVED.name}
     silent = [series for series in found if series.metric == UNRESOLVED.name and series.scorer not in scoring]
     scores, runs = schema.scores, schema.runs
@@ -432,7 +432,6 @@ def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Se
         )
         with store.reading() as connection:
             names = sorted({*connection.scalars(query.distinct()), *gives.get(series.scorer, ())})
-        names = names or metrics_of_kind(series.scorer)
         empty += [Series(name, series.scorer, np.full(len(series.values), np.nan)) for name in names]
     return empty
 

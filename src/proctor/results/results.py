@@ -173,7 +173,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
         options,
         rows,
         facets.outside(len(items)),
-        served_notes(store, runs),
+        served_notes(runs),
         run_costs(store, runs, items),
     )
 

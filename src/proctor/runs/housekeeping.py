@@ -17,10 +17,10 @@ from proctor.core import Benchmark, InputError, Item, Judgement, Status, count_o
 from proctor.runs import schema
 from proctor.runs.bulk_sql import in_parts
 from proctor.runs.database import READING_FAULTS
-from proctor.runs.run_identity import own_metrics, servers_of
+from proctor.runs.run_identity import servers_of
 from proctor.runs.run_leases import claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
-from proctor.runs.served import served_names
+from proctor.runs.served import served_by
 from proctor.runs.store import Run, Store
 
 
@@ -44,7 +44,7 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
                     "failed": failed,
                     "begun": begun[run.id],
                     "model": plain.get("model"),
-                    "answered_by": ", ".join(served_names(store, run)),
+                    "answered_by": ", ".join(served_by(run.settings)),
                     "servers": ", ".join(servers_of(run.settings)),
                     "settings": run.settings,
                 }
@@ -309,9 +309,7 @@ def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
     gone = gone.union(declared.get(scorer, ())).difference(*others)
 
     def without(card: BenchmarkCard) -> BenchmarkCard:
-        metrics = tuple(
-            metric for metric in card.metrics if metric.name not in gone or metric.name in own_metrics(card)
-        )
+        metrics = tuple(metric for metric in card.metrics if metric.name not in gone or metric.name in card.own)
         scorers = {name: known for name, known in card.scorers.items() if name != scorer}
         gives = {name: known for name, known in card.gives.items() if name != scorer}
         return card.model_copy(update={"metrics": metrics, "scorers": scorers, "gives": gives})

@@ -323,7 +323,9 @@ class _Merge:
         self, name: RunPlace, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
     ) -> list[MergedRows]:
         result = MergedRows(*name, SETTINGS)
-        first = max((run["settings"] for _, run in having), key=lambda one: CODE_HASHES in one)  # older runs have none
+        first = max(
+            (run["settings"] for _, run in having), key=lambda one: CODE_HASHES in one
+        )  # imported runs have none
         settings = first if kept is None else kept["settings"]
         odd = [run["settings"] for _, run in having if not same_run(run["settings"], settings)]
         if odd:

@@ -22,14 +22,14 @@ _ADDRESS = "base_url"
 _SERVERS = "servers"
 _FILE = "recorded"
 CODE_HASHES = "code"
-"""The setting with the hashes of code from outside Proctor. Runs and scorers of older stores have none."""
+"""The setting with the hashes of code from outside Proctor."""
 UNSUPPORTED = "unsupported"
 """The setting with the questions that a system does not support: whole answer `formats`, and single `items`."""
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Whether two settings are equal except for addresses of servers, the names of models that answered, the name of the
-    file of recorded answers, and the list of unsupported questions, which runs of older stores lack.
+    file of recorded answers, and the list of unsupported questions.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
@@ -73,7 +73,7 @@ def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 def _identity(settings: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The settings that identify a run. A hash of code counts if the other settings have it, too. Settings
-    that do not say how orders are requested, as those of older stores, mean text."""
+    that do not say how orders are requested mean text."""
     plain: dict[str, Any] = without_addresses(settings)
     system, theirs = plain.get("system"), other.get("system")
     if isinstance(system, dict) and isinstance(theirs, dict) and "orders" in theirs:
@@ -135,8 +135,8 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
     scheme.
 
     Raises `InputError`, and changes nothing, if the store has scores under the same name with other settings (addresses
-    of servers aside), and as `refuse_other_metrics`. In older stores without recorded settings, scores under the name
-    count as the scorer's.
+    of servers aside), and as `refuse_other_metrics`. Imported scores under the name, which have no
+    settings, count as the scorer's.
     """
     from proctor.judges import UNRESOLVED
 
@@ -188,14 +188,9 @@ def _differences(before: Metric, now: Metric) -> str:
 def _way_out(store: Store, benchmark: str, metric: str) -> str:
     """How to free the metric's name, if it is not the benchmark's own and one scorer has given all its scores."""
     owners = [name for name, metrics in store.scorers(benchmark).items() if metric in metrics]
-    if metric in own_metrics(store.card(benchmark)) or len(owners) != 1 or owners[0].startswith(HUMAN):
+    if metric in store.card(benchmark).own or len(owners) != 1 or owners[0].startswith(HUMAN):
         return ""
     return f", or none of the old scores: {delete_command(store, benchmark, owners[0])}"
-
-
-def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
-    """The benchmark's own metrics; in older stores only the headline is known."""
-    return card.own or (card.headline,)
 
 
 def delete_command(store: Store, benchmark: str, scorer: str) -> str:

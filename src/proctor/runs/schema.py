@@ -221,10 +221,10 @@ class BenchmarkCard(BaseModel):
     own: tuple[str, ...] = ()  # names of the benchmark's own metrics; the others come from scorers
 
     scorers: dict[str, dict[str, JsonValue]] = {}
-    """The settings of each scorer by its name, without the addresses of servers. Scorers of older stores are missing."""
+    """The settings of each scorer by its name, without the addresses of servers."""
 
     gives: dict[str, tuple[str, ...]] = {}
-    """The names of the metrics that each scorer gives, by its name. Scorers of older stores are missing."""
+    """The names of the metrics that each scorer gives, by its name."""
 
     folders: dict[str, str] = {}
     """Where the files were on this machine at the last run or import: `data`, `media`; and the `track`."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from proctor.core import ConfigurationError, Status
+from proctor.core import ConfigurationError
 from proctor.runs import schema
 
 if TYPE_CHECKING:
     from proctor.runs.store import Run, Store
 
 SERVED = "answered_by"
-"""The key of a run's settings for the names by which servers answered, in order. Runs of older stores have none."""
+"""The key of a run's settings for the names by which servers answered, in order."""
 
 _PROVIDERS = {
     "anthropic", "azure", "bedrock", "cerebras", "cohere", "deepseek", "fireworks", "gateway", "github", "google",
@@ -36,7 +35,7 @@ _ROUTERS = {"auto", "router", "any"}
 
 
 def served_by(settings: Mapping[str, Any]) -> list[str]:
-    """The names by which servers answered, in order; none in older stores."""
+    """The names by which servers answered, in order."""
     names = settings.get(SERVED)
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
@@ -64,43 +63,31 @@ def is_same_model(asked: str, answered: str) -> bool:
     return got.startswith(stem) and _VERSION.fullmatch(got[len(stem) :]) is not None
 
 
-def served_note(settings: Mapping[str, Any], names: list[str] | None = None) -> str:
+def served_note(settings: Mapping[str, Any]) -> str:
     """One line where a model that answered has another name than the one asked for, or where several snapshots answered;
-    else "". `names` are those that answered, if the settings do not have them.
+    else "".
 
     >>> served_note({"system": {"model": "medical-vlm-72b"}, "answered_by": ["tiny-model-1b"]})
     'asked medical-vlm-72b, answered by tiny-model-1b'
     """
     asked = asked_for(settings)
-    known = {_plain(name): name for name in (served_by(settings) or names or [])}
+    known = {_plain(name): name for name in served_by(settings)}
     other = [name for name in known.values() if not is_same_model(asked, name)]
     told = other if other and len(known) == len(other) else [*known.values()] if len(known) > 1 else other
     return f"asked {asked}, answered by {' and '.join(told)}" if asked and told else ""
 
 
-def served_notes(store: Store, runs: Sequence[Run]) -> tuple[str, ...]:
+def served_notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """The notes (`served_note`) of runs, each with the system, and with the condition where those of a system differ."""
     found: dict[str, dict[str, list[str]]] = {}
     for run in runs:
-        if note := served_note(run.settings, served_names(store, run)):
+        if note := served_note(run.settings):
             found.setdefault(run.system, {}).setdefault(note, []).append(run.condition)
     told = []
     for system, notes in found.items():
         for note, conditions in notes.items():
             told.append(f"{system}{' under ' + ', '.join(conditions) if len(notes) > 1 else ''}: {note}")
     return tuple(told)
-
-
-def served_names(store: Store, run: Run) -> list[str]:
-    """The names by which servers answered a run; of a run in an older store that of one answer."""
-    if served_by(run.settings) or not asked_for(run.settings):
-        return served_by(run.settings)
-    table = schema.answers
-    query = select(table.c.extra).where(table.c.run == run.id, table.c.status == Status.ANSWERED.value).limit(1)
-    with store.reading() as connection:
-        extra = connection.scalar(query)
-    name = json.loads(extra).get(schema.MODEL) if extra else None
-    return [name] if isinstance(name, str) and name else []
 
 
 def other_model(settings: Mapping[str, Any]) -> str:

@@ -213,7 +213,7 @@ def _scores(
 ) -> Iterator[core.Score]:
     """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
     value = _normalised(row.cells["value"])
-    keys = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "judgement_key": judgement.key}
+    keys: dict[str, Any] = {"item_id": open_answer.item.id, "scorer": open_answer.judge, "judgement_key": judgement.key}
     scores = decided_scores(open_answer.metric, value, card.rating, **keys)
     if not scores:
         position = f"row {row.number}, column 'value'"

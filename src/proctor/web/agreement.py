@@ -29,9 +29,9 @@ from proctor.stats import (
     time_agreement,
 )
 from proctor.web.forms import CHECKS, ORDER, SENTENCES, Form, ReadingValues, form_named
-from proctor.web.readings import sealed_of_study
 from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
 from proctor.web.strings import DEFAULT, text
+from proctor.web.visibility import sealed_of_study
 
 PLAN = Resampling(draws=1000)
 _EXACT_S = 0.001

@@ -1,7 +1,7 @@
 """Readings: drafts, final seals, and the adjudication of differences.
 
 Functions that write take a connection in a transaction and add their entry to the trail in the same one. Readings by
-others are read through `visible_readings` alone. The trail names readings and never holds them.
+others are read through `visibility` alone. The trail names readings and never holds them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,14 @@ from functools import cache
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
 
 from proctor.core import InputError, ProctorError, kept_text
 from proctor.web.forms import Form, form_named
 from proctor.web.progress import SETTLED, all_sealed, read_version
-from proctor.web.schema import (
-    accounts,
-    assignments,
-    consensus,
-    readings,
-    studies,
-    study_items,
-    versions,
-    visible_readings,
-)
+from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
 from proctor.web.trail import record
+from proctor.web.visibility import others_readings
 
 _MOST_COMMENT = 10_000
 _MOST_PAUSE_S = 3600.0  # what one save may add to the time on task
@@ -102,16 +94,6 @@ class MyReading:
 
 
 @dataclass(frozen=True)
-class VisibleReading:
-    """A sealed reading by an assigned reader, who is shown by pseudonym."""
-
-    account: int
-    pseudonym: str
-    payload: dict[str, JsonValue]
-    comment: str
-
-
-@dataclass(frozen=True)
 class Save:
     """What a page sends: the state it starts from (`version` number and `revision`, 0 before the first save), the whole
     payload, and the seconds worked since the last acknowledged save. `page` is the page's own id ("" for none) and
@@ -181,64 +163,6 @@ def my_reading(connection: Connection, account: int, version: int) -> MyReading 
         return None
     last = None if row.by_page is None else LastSave(**row.by_page)
     return MyReading(row.payload, row.comment, row.seconds, row.revision, row.sealed, last)
-
-
-def others_readings(connection: Connection, viewer: int, version: int) -> list[VisibleReading]:
-    """The sealed readings of a version by its assigned readers, including the viewer's, by pseudonym. Empty unless all
-    readers have sealed and the viewer may see all readings (see `visible_readings`)."""
-    rows = connection.execute(_visible(), {"viewer": viewer, "version": version}).all()
-    if not rows or len(rows) < rows[0].readers:
-        return []
-    return [VisibleReading(row.account, row.pseudonym, row.payload, row.comment) for row in rows]
-
-
-@cache
-def _visible() -> Select[Any]:
-    other = assignments.alias("other")
-    return (
-        select(
-            readings.c.account,
-            accounts.c.pseudonym,
-            readings.c.payload,
-            readings.c.comment,
-            select(func.count(other.c.id))
-            .where(other.c.item == versions.c.item, other.c.role == "reader")
-            .scalar_subquery()
-            .label("readers"),
-        )
-        .join(visible_readings, visible_readings.c.reading == readings.c.id)
-        .join(accounts, accounts.c.id == readings.c.account)
-        .join(versions, versions.c.id == readings.c.version)
-        .join(
-            assignments,
-            (assignments.c.item == versions.c.item)
-            & (assignments.c.account == readings.c.account)
-            & (assignments.c.role == "reader"),
-        )
-        .where(
-            visible_readings.c.viewer == bindparam("viewer"),
-            readings.c.version == bindparam("version"),
-            readings.c.sealed.is_not(None),
-        )
-        .where(all_sealed(versions.c.item))
-        .order_by(accounts.c.pseudonym)
-    )
-
-
-def sealed_of_study(viewer: int, study: str, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Query for columns of the sealed readings of a study that a person may see (see `visible_readings`), by item,
-    version and pseudonym."""
-    return (
-        select(*columns)
-        .select_from(readings)
-        .join(visible_readings, visible_readings.c.reading == readings.c.id)
-        .join(versions, versions.c.id == readings.c.version)
-        .join(study_items, study_items.c.id == versions.c.item)
-        .join(studies, studies.c.id == study_items.c.study)
-        .join(accounts, accounts.c.id == readings.c.account)
-        .where(visible_readings.c.viewer == viewer, studies.c.name == study, readings.c.sealed.is_not(None))
-        .order_by(study_items.c.position, versions.c.number, accounts.c.pseudonym)
-    )
 
 
 # -- drafts and seals

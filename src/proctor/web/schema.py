@@ -1,6 +1,6 @@
-"""The tables of accounts and of a review, in the store's database, and the rule of who may see whose readings.
+"""The tables of accounts and of a review, in the store's database. Times are UTC in ISO 8601.
 
-Times are UTC in ISO 8601. Triggers refuse to change or delete rows of the trail, versions, and sealed readings.
+`site_tables` creates them, `visibility` says who may see which reading.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import sqlalchemy as sa
 
-from proctor.runs import StoredTables, id_column, time_column
+from proctor.runs import id_column, time_column
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -163,76 +163,6 @@ trail = sa.Table(
     sa.Column("previous", sa.String(64), nullable=False, unique=True),
     sa.Column("hash", sa.String(64), nullable=False, unique=True),
 )
-
-visible_readings = sa.table("visible_readings", sa.column("viewer", sa.Integer), sa.column("reading", sa.Integer))
-"""Which account (`viewer`) may see which reading. Every query that shows a reading joins it, with the viewer's id:
-
-    select(readings).join(visible_readings, visible_readings.c.reading == readings.c.id).where(
-        visible_readings.c.viewer == visitor.account
-    )
-
-People always see their own readings. Once every assigned reader has sealed a reading of a version, its readings are
-visible to those readers, the item's adjudicators, and organisers. Participants and the public see no others.
-"""
-
-_VISIBLE_READINGS = """
-create view visible_readings as
-select accounts.id as viewer, readings.id as reading
-from readings
-join versions on versions.id = readings.version
-join accounts on accounts.id = readings.account or (
-  readings.sealed is not null
-  and accounts.role not in ('participant', 'public')
-  and exists (
-    select 1 from assignments where assignments.item = versions.item and assignments.role = 'reader'
-  )
-  and not exists (
-    select 1 from assignments
-    left join readings due
-      on due.version = versions.id and due.account = assignments.account and due.sealed is not null
-    where assignments.item = versions.item and assignments.role = 'reader' and due.id is null
-  )
-  and (
-    accounts.role = 'organiser'
-    or exists (
-      select 1 from readings mine
-      where mine.version = versions.id and mine.account = accounts.id and mine.sealed is not null
-    )
-    or exists (
-      select 1 from assignments
-      where assignments.item = versions.item and assignments.account = accounts.id and assignments.role = 'adjudicator'
-    )
-  )
-)
-"""
-
-ACCOUNT_TABLES = StoredTables(
-    "accounts", "accounts_version", 2, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
-)
-"""The tables of every site."""
-
-REVIEW_TABLES = StoredTables(
-    "a review",
-    "web_version",
-    1,
-    (studies, study_items, versions, assignments, readings, consensus),
-    (("versions", ""), ("readings", "old.sealed is not null")),
-    (_VISIBLE_READINGS,),
-)
-"""A review's own tables."""
-
-
-def prepare_accounts(engine: sa.Engine) -> None:
-    """Creates the tables of accounts and the trail where they are missing. Raises `InputError` for those of another
-    version."""
-    ACCOUNT_TABLES.prepare(engine)
-
-
-def prepare(engine: sa.Engine) -> None:
-    """Creates a review's tables, view and triggers where they are missing. Raises `InputError` for those of another
-    version."""
-    prepare_accounts(engine)
-    REVIEW_TABLES.prepare(engine)
 
 
 @contextmanager

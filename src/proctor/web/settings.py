@@ -14,7 +14,8 @@ from sqlalchemy import Engine
 from proctor.core import FrozenModel, InputError, ProblemsError, one_of, problem_texts, read_yaml
 from proctor.web.accounts import AccountsPlace, account_name
 from proctor.web.forms import FORMS, RatedDimension
-from proctor.web.schema import Role, prepare
+from proctor.web.schema import Role
+from proctor.web.site_tables import prepare
 from proctor.web.stores import SiteStore, site_store
 
 REVIEW_FILE = "review.yaml"

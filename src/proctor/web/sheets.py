@@ -38,13 +38,13 @@ from proctor.web.readings import (
     adjudicate,
     my_reading,
     open_item,
-    others_readings,
     save_draft,
     seal,
     settlement,
 )
 from proctor.web.schema import studies, study_items
 from proctor.web.strings import DEFAULT, text
+from proctor.web.visibility import others_readings
 
 _SHOWN_FIELDS = {
     "question": ("stem", "options", "key", "answer", "explanation"),

@@ -92,13 +92,12 @@ class FormQuestion:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of a multiple choice, possibly none. Raises `TypeError` for what is no list of texts."""
-        listed = self.arguments.get("options", self.arguments.get("choices", list(self.listed)))
-        return _texts(listed, "the options")
+        """The options of a multiple choice, possibly none."""
+        return tuple(self.listed)
 
-    def number(self, default: float, *names: str) -> float:
-        """The argument with the first of the names that is given."""
-        return float(next((self.arguments[name] for name in names if name in self.arguments), default))
+    def number(self, default: float, name: str) -> float:
+        """The argument of this name, or the default."""
+        return float(self.arguments.get(name, default))
 
     @property
     def max_chars(self) -> int:
@@ -151,28 +150,21 @@ def _pattern(question: FormQuestion) -> AnswerFormat:
     return PatternFormat(pattern=pattern, max_chars=question.max_chars, strict=True)
 
 
-_PERCENTAGE = ("threshold_pp", "tolerance")
-
 FORMATS: dict[str, tuple[tuple[str, ...], Callable[[FormQuestion], AnswerFormat]]] = {
     "binary": ((), lambda _: BinaryFormat(strict=True)),
     "number": ((), lambda _: CountFormat(strict=True)),
     "percentage": (
-        _PERCENTAGE,
-        lambda asked: PercentageFormat(tolerance=asked.number(PERCENT_TOLERANCE, *_PERCENTAGE), strict=True),
+        ("threshold_pp",),
+        lambda asked: PercentageFormat(tolerance=asked.number(PERCENT_TOLERANCE, "threshold_pp"), strict=True),
     ),
     "fo_class": (("valid_names",), _classes),
     "time": (("threshold_seconds",), _time),
     "open_ended": (("max_length",), _free),
     "matching": (("pattern", "max_length"), _pattern),
-    "pattern": (("pattern", "max_length"), _pattern),
     # options that are only in the question's text can't be compared by code: a judge decides
-    "multiple_choice": (
-        ("max_length", "options", "choices"),
-        lambda asked: ChoiceFormat(strict=True) if asked.options else _free(asked),
-    ),
+    "multiple_choice": (("max_length",), lambda asked: ChoiceFormat(strict=True) if asked.options else _free(asked)),
 }
-"""By the toolkit's name of a format its arguments and its constructor. `tolerance`, `options`, `choices` and the format
-`pattern` are of earlier versions of `build focus`."""
+"""By the toolkit's name of a format its arguments and its constructor."""
 
 
 UNKNOWN = "unknown"

@@ -18,10 +18,11 @@ from proctor.web.export import ROWS, datasheet_section, write_readings
 from proctor.web.forms import form_named
 from proctor.web.pages import language_of, page
 from proctor.web.progress import all_sealed, read_version, study_progress
-from proctor.web.readings import NotAssignedError, edit_item, others_readings, settlement
+from proctor.web.readings import NotAssignedError, edit_item, settlement
 from proctor.web.routes import Organiser, RowId, StudyName
 from proctor.web.schema import studies, study_items, versions
 from proctor.web.sessions import Visitor, site_of
+from proctor.web.visibility import others_readings
 
 router = APIRouter()
 

@@ -27,7 +27,6 @@ from proctor.web.readings import (
     adjudicate,
     my_reading,
     open_item,
-    others_readings,
     save_draft,
     seal,
     settlement,
@@ -36,6 +35,7 @@ from proctor.web.routes import RowId, StudyName
 from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
 from proctor.web.settings import READING_ROLES
 from proctor.web.strings import text
+from proctor.web.visibility import others_readings
 
 router = APIRouter()
 
