@@ -63,14 +63,11 @@ PANELS = {
 
 WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "build": {
-        "Projects of every kind": ("new", "run", "status", "history", "redo", "sources", "split", "export"),
-        "Questions on narrated videos": ("transcribe", "events", "questions", "screen", "rework"),
-        "Key frames with rationales": ("frames", "rationales", "refine", "evidence", "physicians", "consensus"),
-        "Tracks by several annotators": ("presence", "boxes", "proposals", "corrections", "tracks", "adjudication"),
+        "Projects": ("new", "run", "status", "table", "redo", "sources"),
         "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
     }
 }
-"""The headings under which a group lists its commands, by workflow; others are listed as "Commands"."""
+"""The headings under which a group lists its commands; others are listed as "Commands"."""
 
 TREE = {
     RUN: {

@@ -179,6 +179,13 @@ class _Attempts(FrozenModel):
     units: dict[str, dict[str, int]]
 
 
+def records_of(project: Project, stage: Stage[R]) -> list[R]:
+    """The records of a stage on disk, of all its units."""
+    stored = Folder(project, stage)
+    files = [made for unit in units_of(project, stage) if (made := stored.read(unit))]
+    return [record for made in files for record in stored.records(made)]
+
+
 def kind_of(project: Project) -> ProjectKind:
     """The kind of a project. Raises `UnknownNameError` with all kinds for an unknown one."""
     return PROJECT_KINDS.get(project.settings.kind)
