@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         GridOptions,
         JudgeGrid,
         PerturbationTable,
-        ProbeOptions,
-        filled_probes,
+        PerturbOptions,
         judge_grid,
         judge_grid_async,
         perturb,
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
         Track,
         declared,
     )
+    from proctor.api.pooling import PooledTable, pool
     from proctor.api.reproduction import ReproductionTable, VerificationTable, reproduce, verify, write_shown
     from proctor.api.scores import (
         PreparedScorer,
@@ -158,11 +158,12 @@ __all__ = [
     "ModelOptions",
     "Overlay",
     "ParityOptions",
+    "PerturbOptions",
     "PerturbationTable",
+    "PooledTable",
     "PreparedChoice",
     "PreparedRun",
     "PreparedScorer",
-    "ProbeOptions",
     "QuestionSeconds",
     "RankOptions",
     "RankingTable",
@@ -199,7 +200,6 @@ __all__ = [
     "export",
     "facets_of",
     "fetch",
-    "filled_probes",
     "fit_judge",
     "fit_judge_async",
     "flag_guessable",
@@ -221,6 +221,7 @@ __all__ = [
     "perturb",
     "perturb_async",
     "policy_of",
+    "pool",
     "prepare_fit",
     "prepare_probes",
     "prepare_scorers",

@@ -346,7 +346,7 @@ def validate(
     benchmark: Annotated[
         str,
         Option(
-            "A benchmark's name, or workflow for a workflow file.",
+            "A benchmark's name; workflow; judge (trained); or receipt (of a challenge).",
             metavar="BENCHMARK",
             names=validator_names,
             argument=True,
@@ -366,7 +366,7 @@ def validate(
     options: Annotated[
         list[str] | None,
         Option(
-            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1.",
+            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1. receipt: key=, published=. judge: export=, device=, base_url=, model=.",
             "--option",
             metavar="KEY=VALUE",
         ),
@@ -382,6 +382,15 @@ def validate(
     and counts as a wrong answer (missing, late, not in its format): the exit code is 3. A "warning" is for you to look
     at. Findings are grouped by cause, with three examples. References are not needed; what can't be checked without
     them is named.
+
+    judge compares a trained judge's scores of up to 50 items along all its paths: they must be the same in the trainer's
+    memory, with the adapter loaded again, merged, and served over HTTP (by default, or at base_url as model), and others
+    than its base's. An adapter that is not loaded, another chat template or tokenizer and lower precision are found.
+    With export=FOLDER the judge is written where others can use it, unless a path has a fault.
+
+    receipt checks the signature of a challenge's receipt, offline: key is the challenge's public key (its digits, a
+    file, or the challenge's folder). With published, the challenge published with sealed/ after its end, it also checks
+    that questions, references and rules are those that were used for scoring.
 
     Example: proctor validate focus answer.json --data focus --track procedure
     """

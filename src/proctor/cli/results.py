@@ -38,7 +38,9 @@ from proctor.cli.tree import show_plugin_report
 from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word, thousands
 
 if TYPE_CHECKING:
-    from proctor.api import DrawnTable
+    from collections.abc import Sequence
+
+    from proctor.api import DrawnTable, ResultsTable
     from proctor.core import Table
     from proctor.results import Board, Results
     from proctor.runs import Store
@@ -72,8 +74,12 @@ Publish = Annotated[bool, Option("Leave out the names of judges.")]
 
 
 def results(
-    benchmark: BenchmarkName,
     options: ResultOptions,
+    benchmark: BenchmarkName = "",
+    pool: Annotated[
+        list[Path] | None,
+        Option("Instead, pool a site's sums (proctor export --format sums); may be repeated.", metavar="FILE"),
+    ] = None,
     store: StoreUrl = None,
     protocol: Annotated[
         str, Option("The summary of the benchmark's own program, as it is or corrected.", metavar="official|corrected")
@@ -89,30 +95,49 @@ def results(
 
     Each score is shown with the numbers of items and of missing answers.
 
+    With --pool, sites that keep their data are evaluated together: each sends its sums by group. Means, intervals,
+    differences and p-values equal those of all items together. Missing answers count as wrong. Metrics and systems that
+    a site lacks are left out and named.
+
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
     from proctor import api
 
+    if pool:
+        _show_pooled(benchmark, pool, options, form)
+        return
+    if not benchmark:
+        raise UsageError("BENCHMARK is missing. Example: proctor results rexsonovqa --store runs.db")
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
-    if flags or content_hash or protocol:
-        _refuse_drawn(figure, form)
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
-    if flags:
-        _show_flags(opened, benchmark, options, output)
-        return
-    if content_hash:
-        _show_hash(opened, benchmark, options, output)
-        return
-    if protocol:
-        with at_work("computing the summary"):
-            summary = api.official_summary(opened, benchmark, protocol, **options)
-        show_plugin_report(summary, output)
+    if flags or content_hash or protocol:
+        _refuse_drawn(figure, form)
+        if flags:
+            _show_flags(opened, benchmark, options, output)
+        elif content_hash:
+            _show_hash(opened, benchmark, options, output)
+        else:
+            _show_official(opened, benchmark, protocol, options, output)
         return
     with at_work("computing scores and intervals"):
         table = api.results(opened, benchmark, **options)
+    _show_scores(table, options, figure, form, output)
+
+
+def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
+    from proctor import api
+
+    with at_work("computing the summary"):
+        summary = api.official_summary(store, benchmark, protocol, **options)
+    show_plugin_report(summary, output)
+
+
+def _show_scores(
+    table: ResultsTable, options: ResultOptions, figure: Path | None, form: TablesFormat, output: OutputFormat
+) -> None:
     found = table.data
     _draw(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
@@ -130,6 +155,25 @@ def results(
     show(output, rows, *results_tables(shown), apart=True)
     note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
+
+
+def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, form: TablesFormat) -> None:
+    from proctor import api
+
+    draws, seed = options["draws"], options["seed"]
+    if benchmark:
+        raise UsageError(f"The sums name their benchmark. Leave {benchmark!r} out.")
+    with at_work("computing intervals"):
+        table = api.pool(files, draws=draws, seed=seed)
+    if form is TablesFormat.LATEX:
+        print_text(table.to_latex())
+        return
+    output = OutputFormat(form.value)
+    if output is OutputFormat.JSON:
+        print_json([metric.to_json() | settings_of({"draws": draws, "seed": seed}) for metric in table.data])
+        return
+    show(output, table.rows, *table.tables)
+    note(*table.notes, drawn_over(draws, seed, two_level=False))
 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:

@@ -13,8 +13,8 @@ from proctor.api import (
     AuditOptions,
     BenchmarkName,
     Draws,
+    PerturbOptions,
     PreparedScorer,
-    ProbeOptions,
     Scored,
     ScoreOptions,
     Seed,
@@ -33,7 +33,6 @@ from proctor.cli.output import (
     spent,
     watched,
 )
-from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
 from proctor.core import (
     PAGES,
@@ -246,11 +245,9 @@ _FEW_PAIRS = 10  # more are in --format json
 
 def audit(
     comparing: AuditOptions,
-    probing: ProbeOptions,
     benchmark: Annotated[
         str, Option("A benchmark whose answers in the store were scored.", metavar="BENCHMARK", argument=True)
     ] = "",
-    old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
     store: StoreUrl = None,
     scores: Annotated[
         list[Path] | None,
@@ -278,18 +275,11 @@ def audit(
     and scorer, as proctor export writes them; of the ratings candidate (the text), lower_is_better (yes or no), group
     (resampled together), dataset, language. --map names other columns.
 
-    With --perturb, no ratings are used: --scorer scores changed answers (negated, padded, with a wrong diagnosis …),
-    and the table shows how far its scores shift.
-
     Example: proctor audit mediqa-eval --store runs.db
     """
     from proctor import api
     from proctor.audits import agreement_rows, to_json
 
-    _refuse_old(benchmark, old or [])
-    if probing["perturb"]:
-        asyncio.run(_perturb(store, benchmark, {**probing, **_probed(comparing), "media": media}, output))
-        return
     _refuse_report(report, [*(scores or ()), *([] if ratings is None else [ratings])])
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
@@ -323,19 +313,23 @@ def audit(
         )
 
 
-def _probed(options: AuditOptions) -> dict[str, Any]:
-    """The options of an audit that perturbations use. Raises `UsageError` for the others."""
-    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"):
-        if options[name]:
-            shown = "map" if name == "columns" else name.replace("_", "-")
-            raise UsageError(f"--perturb compares with no rating. Leave --{shown} out.")
-    return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
+def perturb(
+    benchmark: BenchmarkName, options: PerturbOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Test judges on answers that were changed.
+
+    --scorer scores changed answers (negated, padded, with a wrong diagnosis …), and the table shows how far its scores
+    shift. No ratings are used.
+
+    Example: proctor judge perturb mediqa-eval --scorer rouge-1-mean --store runs.db
+    """
+    asyncio.run(_perturb(store, benchmark, options, output))
 
 
-async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: OutputFormat) -> None:
+async def _perturb(store: StoreUrl, benchmark: str, given: PerturbOptions, output: OutputFormat) -> None:
     from proctor import api
 
-    prepared = await api.prepare_probes(store, benchmark, api.filled_probes(given))
+    prepared = await api.prepare_probes(store, benchmark, given)
     paid = [prepared_scorer.paid for pair in prepared.scorers for prepared_scorer in pair]
     if given["model"]:
         note(
@@ -354,18 +348,6 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
             for line in spent(paid_judgements)
         )
     )
-
-
-def _refuse_old(benchmark: str, more: list[str]) -> None:
-    """Raises `ReplacedError` for the old subcommands of `audit`."""
-    former = replaced_command(["audit", benchmark], more)
-    if former is not None:
-        raise former
-    if more:
-        raise ReplacedError(
-            f"a file of scores is imported first: proctor import {benchmark} RATINGS.csv --data FOLDER; "
-            f"proctor import {benchmark} {more[0]} --data FOLDER --scorer NAME; proctor audit {benchmark}"
-        )
 
 
 def _official(benchmark: str) -> Any:

@@ -1,4 +1,4 @@
-"""`proctor build new`, `run`, `table`, `status`, `redo` and `sources`: a project, stage by stage."""
+"""`proctor build new`, `run`, `table`, `status` and `redo`: a project, stage by stage."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from proctor.construction import pipeline
 if TYPE_CHECKING:
     from proctor.construction.pipeline import HistoryStep, UnitState
     from proctor.construction.pipeline.status import FunnelRow
+
+_SOURCES = "sources"
 
 Folder = Annotated[Path, core.Option("The project folder.", metavar="DIR", argument=True)]
 StageName = Annotated[str, core.Option("The stage (proctor build status lists them).", metavar="STAGE", argument=True)]
@@ -111,6 +113,7 @@ def table(
         Literal["cvat", "coco", "json"] | None,
         core.Option("The format of the tracks. [default: cvat; of adjudication json]"),
     ] = None,
+    apply: Annotated[bool, core.Option("Of sources: write copies, as was decided.", "--apply")] = False,
 ) -> core.PluginReport:
     """Write what people need for the next step.
 
@@ -119,8 +122,20 @@ def table(
     empty columns. --tracks writes the boxes of boxes, proposals (each as a track of its own), corrections and
     adjudication.
 
+    Of sources, lists what each video is and holds, and proposes stretches outside the body and text overlays to hide.
+    People decide in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them.
+    Originals stay.
+
     Example: proctor build table theatre tracks --out theatre/sources/differences.csv
     """
+    if stage == _SOURCES:
+        if out is not None or tracks is not None or to is not None:
+            raise core.UsageError("The table of sources is sources/decisions.csv. Leave --out, --tracks and --to out.")
+        from proctor.construction.sources.report import check_sources
+
+        return check_sources(folder, steps, apply=apply)
+    if apply:
+        raise core.UsageError("--apply writes copies of sources. Leave it out.")
     if out is None and tracks is None:
         raise core.UsageError("Nothing to write. Give --out FILE for a table, --tracks FOLDER for boxes, or both.")
     chosen = pipeline.kind_of(pipeline.Project(folder)).stage(stage)
@@ -129,23 +144,6 @@ def table(
     report = run_report(folder, steps, stage, ())
     lines = files.write(pipeline.Project(folder), chosen)
     return core.PluginReport(report.json, (*report.shown, *lines), report.notes, report.ok)
-
-
-def sources(
-    folder: Folder,
-    steps: core.Steps,
-    apply: Annotated[bool, core.Option("Write copies, as was decided.", "--apply")] = False,
-) -> core.PluginReport:
-    """Check videos; hide what identifies.
-
-    Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide
-    in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them. Originals stay.
-
-    Example: proctor build sources abdomen
-    """
-    from proctor.construction.sources.report import check_sources
-
-    return check_sources(folder, steps, apply=apply)
 
 
 def status(
