@@ -67,7 +67,7 @@ def rows(*words: object) -> list[dict[str, Any]]:
 
 
 def actions(folder: Path) -> list[str]:
-    return [row["action"] for row in json.loads(proctor("users", "trail", folder, "--format", "json").stdout)]
+    return [row["action"] for row in json.loads(proctor("serve", "users", "trail", folder, "--format", "json").stdout)]
 
 
 # Teams
@@ -103,8 +103,8 @@ def test_a_team_is_added_changed_and_withdrawn(folder: Path) -> None:
 
 def test_members_join_move_and_leave(folder: Path) -> None:
     for name in ("anna", "ben"):
-        assert proctor("users", "add", folder, name, "--role", "participant").returncode == 0
-    assert proctor("users", "add", folder, "olga", "--role", "organiser").returncode == 0
+        assert proctor("serve", "users", "add", folder, name, "--role", "participant").returncode == 0
+    assert proctor("serve", "users", "add", folder, "olga", "--role", "organiser").returncode == 0
     assert said("team", "join", folder, "Alpha", "--member", "anna") == "anna is a member of Alpha\n"
     assert said("team", "join", folder, "Alpha", "--member", "ben") == "ben is a member of Alpha\n"
     assert said("team", "join", folder, "Beta", "--member", "ben") == "ben is a member of Beta\n"
@@ -342,9 +342,9 @@ def test_where_no_container_starts_the_cures_are_named(tmp_path: Path, monkeypat
     told = said("open", folder, "pre-evaluation", code=1).splitlines()
     assert told == [
         "If pre-evaluation takes files of answers alone: accepts: [file] in challenge.yaml (it needs no containers then)",
-        f"What containers lack on this machine: proctor challenge doctor {folder}",
+        f"What containers lack on this machine: proctor challenge check {folder} --machine",
         (
-            "To open it without the cheating test, which is recorded: proctor challenge open "
+            "To open it without the cheating test, which is recorded: proctor challenge phase open "
             f"{folder} pre-evaluation --no-oracle"
         ),
         f"proctor: {cause}",
@@ -380,5 +380,5 @@ def test_status_shows_the_schedule_and_who_passed_a_gate(folder: Path) -> None:
 
 def test_the_trail_of_the_shell_is_that_of_the_pages(folder: Path) -> None:
     said("team", "disqualify", folder, "Beta", "--why", "two accounts")
-    found = proctor("users", "trail", folder).stdout
+    found = proctor("serve", "users", "trail", folder).stdout
     assert "two accounts" in found

@@ -63,5 +63,5 @@ def test_a_challenge_of_a_later_version_is_refused_in_one_line(former: Path) -> 
         InputError, match="found a challenge of version 3, expected version 2: update Proctor to open it"
     ):
         Challenge.open(former, "organiser")
-    done = proctor("challenge", "teams", former)
+    done = proctor("challenge", "team", "list", former)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

@@ -121,10 +121,10 @@ def test_help_is_a_word_too(words: str) -> None:
         ("media framse", "proctor media frames"),
         ("rum rexsonovqa", "proctor run"),
         ("rn", "proctor run"),
-        ("delete", "proctor store delete"),
-        ("rm", "proctor store delete"),
+        ("delete", "proctor store change delete"),
+        ("rm", "proctor store change delete"),
         ("rename", "proctor store rename"),
-        ("agreement", "proctor review agreement"),
+        ("agreement", "proctor review status"),
     ],
 )
 def test_a_misspelt_command_is_told(typed: str, meant: str) -> None:

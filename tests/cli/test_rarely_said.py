@@ -146,7 +146,7 @@ def test_a_grid_of_judges_tells_what_it_cost(monkeypatch: pytest.MonkeyPatch, tm
         return SimpleNamespace(tables=(), cells=cells)
 
     monkeypatch.setattr("proctor.api.judge_grid_async", grid)
-    words = ("judge", "grid", "lamps", "--model", "openai:m", "--store", tmp_path / "runs.db")
+    words = ("judge", "compare", "lamps", "--model", "openai:m", "--store", tmp_path / "runs.db")
     assert f"5 new judgements, $0.7500, kept in {tmp_path / 'runs.db'}" in proctor(*words).stderr.replace("\n", "")
     cells[:] = [SimpleNamespace(judgements=0, usage=Usage())]
     assert proctor(*words).stderr == "no new judgements\n"

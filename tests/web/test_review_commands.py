@@ -29,7 +29,7 @@ def folder_of(tmp_path: Path, study: str, people: str = "anna ben cleo olga") ->
     (folder / "review.yaml").write_text(f"title: One\nstudies:\n  - {study}\n    {PLAN}\n")
     roles = {"cleo": "adjudicator", "olga": "organiser"}
     for name in people.split():
-        assert proctor("users", "add", folder, name, "--role", roles.get(name, "reviewer")).returncode == 0
+        assert proctor("serve", "users", "add", folder, name, "--role", roles.get(name, "reviewer")).returncode == 0
     return folder
 
 
@@ -163,14 +163,14 @@ def test_choices_become_preferences(tmp_path: Path) -> None:
 def test_a_disabled_reader_stops_no_review(tmp_path: Path) -> None:
     folder = questions(tmp_path)
     said("update", folder)
-    assert proctor("users", "disable", folder, "ben").returncode == 0
+    assert proctor("serve", "users", "disable", folder, "ben").returncode == 0
     with (folder / "items.jsonl").open("a") as file:
         file.write(json.dumps({"id": "q9", "group": "v9", "body": QUESTION}) + "\n")
     done = proctor("review", "update", folder)
     assert (done.returncode, done.stdout) == (0, "q: 1 new item, 0 changed, 4 as before, 0 assignments made\n")
-    assert "q: no new work for ben (disabled); proctor review reassign DIR q NAME passes on what is open" in done.stderr
+    assert "q: no new work for ben (disabled); proctor review update DIR --reassign NAME --study q" in done.stderr
     assert "q: 1 item waiting until enough of the plan's people may log in" in done.stderr
-    proctor("users", "disable", folder, "ben", "--undo")
+    proctor("serve", "users", "enable", folder, "ben")
     done = proctor("review", "update", folder)
     assert done.stdout == "q: 0 new items, 0 changed, 5 as before, 3 assignments made\n"
     assert done.stderr == ""
@@ -185,11 +185,11 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     said("sheet", folder, "q", "ben", "--out", file)
     fill(file, {"q0": accept}, {})
     assert said("decisions", folder, "q", "ben", file) == "1 submitted, 0 submitted before, 3 left open\n"
-    alone = proctor("review", "reassign", folder, "q", "ben")
+    alone = proctor("review", "update", folder, "--reassign", "ben", "--study", "q")
     assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 kept\n"
     assert "add a reader to the plan" in alone.stderr
     for name in ("dora", "eve"):
-        proctor("users", "add", folder, name)
+        proctor("serve", "users", "add", folder, name)
     (folder / "review.yaml").write_text(settings.replace("[anna, ben]", "[anna, ben, dora, eve]"))
     assert said("reassign", folder, "q", "ben") == "3 items passed on, 0 gold items taken away, 0 kept\n"
     assert said("sheet", folder, "q", "ben", "--out", file).startswith("0 items")
@@ -211,7 +211,7 @@ def test_who_reads_a_review_waits_for_nobody_and_leaves_one_file(
         for words in ("list", "trail"):
             done = proctor("users", words, folder)
             assert (done.returncode, "olga" in done.stdout) == (0, True)
-        refused = proctor("users", "disable", folder, "ben")
+        refused = proctor("serve", "users", "disable", folder, "ben")
         told = "proctor: found database is locked, expected a database that can be written\n"
         assert (refused.returncode, refused.stderr) == (1, told)
         other.execute("rollback")

@@ -149,7 +149,7 @@ async def judge_grid_async(
 
     Each combination is a scorer of its own in the store, so a second call repeats no request, and `proctor audit` reads
     them like any other. Raises `InputError` for fewer than 2 or more than 64 combinations, and if an answer has no
-    scores under one of them. The command is `proctor judge grid`.
+    scores under one of them. The command is `proctor judge compare --model`.
     """
     given = filled("judge_grid", GridOptions, options)
     where = stored(source, benchmark)
@@ -319,7 +319,7 @@ class PerturbationTable(FrameLike):
 
     @property
     def tables(self) -> "Sequence[Table]":
-        """Those of `proctor audit --perturb`."""
+        """Those of `proctor judge perturb`."""
         from proctor.reports import perturbation_tables
 
         return [table for sensitivity in self.data for table in perturbation_tables(sensitivity)]
@@ -423,7 +423,7 @@ async def perturb_async(
     `scorer` names judges and metrics that can score new text, or holds scorers. At most `answers` answers in each
     language are changed, spread over the groups. Shifts are in standard deviations of the scorer's own scores;
     intervals resample groups. Replies of models are cached, so a second call asks none. Raises `InputError` if nothing
-    can be scored. The command is `proctor audit --perturb`.
+    can be scored. The command is `proctor judge perturb`.
     """
     given = filled("perturb", PerturbOptions, options)
     prepared = await prepare_probes(source, benchmark, given)

@@ -376,7 +376,7 @@ class ExportOptions(Selection, total=False):
     - jsonl, csv or parquet: a row per item, system, condition and metric;
     - judgements: the replies of `scorer`;
     - unresolved: answers that wait for a person's decision (decided: also those with one);
-    - sums: sums by group, for `proctor pool`;
+    - sums: sums by group, for `proctor results --pool`;
     - a submission format of the benchmark, of one run or of the scores of `scorer`. Only the rows of `template` are
       written; `allow_missing` leaves out those without a score;
     - a format of another program (`proctor list formats`). `origin` says where data and results come from, `media` is
@@ -388,7 +388,7 @@ class ExportOptions(Selection, total=False):
         str,
         Option(
             "jsonl, csv, parquet or xlsx; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
-            "(decided: also what a person decided); sums: of groups alone, for proctor pool; one run as a submission: answer or responses (focus), submission "
+            "(decided: also what a person decided); sums: of groups alone, for proctor results --pool; one run as a submission: answer or responses (focus), submission "
             "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
             "formats). [default: by the file's name]",
             default="",

@@ -118,7 +118,7 @@ def _code(connection: Connection, challenge: Challenge, name: str, _: TeamChange
 
 def _member(change: TeamChange) -> str:
     if not change.member.strip():
-        raise UsageError("--member is missing. Give the name of an account (proctor users list).")
+        raise UsageError("--member is missing. Give the name of an account (proctor serve users list).")
     return change.member.strip()
 
 

@@ -130,7 +130,7 @@ def receipt_of(connection: Connection, submission: int, key: str) -> SignedRecei
 
 def public_key(folder: Path) -> str:
     """The challenge's public key, from its public part. Raises `InputError` when there is none yet."""
-    text = input_text(folder / KEY_FILE, "the public key of receipts (proctor challenge open writes it)").strip()
+    text = input_text(folder / KEY_FILE, "the public key of receipts (proctor challenge phase open writes it)").strip()
     return _checked_key(text, folder / KEY_FILE)
 
 

@@ -208,6 +208,4 @@ def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
 
 
 def delete_command(store: Store, benchmark: str, scorer: str) -> str:
-    return (
-        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {store_word(store.shown)}"
-    )
+    return f"proctor store change delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {store_word(store.shown)}"
