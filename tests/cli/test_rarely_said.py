@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from proctor.cli.renamed import replaced_option
 
 import proctor as python
 from proctor import challenges, web
 from proctor.cli import media, score, store, tree
 from proctor.cli import web as web_commands
 from proctor.cli.output import OutputFormat, print_json, print_records
-from proctor.cli.renamed import replaced_option
 from proctor.core import InputError, PluginReport, Table, Usage, UsageError, columns
 from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.lamp_benchmark import lamps

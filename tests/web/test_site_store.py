@@ -37,16 +37,16 @@ def challenge(tmp_path: Path) -> Path:
 
 
 OF_A_REVIEW = {
-    "users list": "users list {0}",
-    "users trail": "users trail {0}",
-    "users invite": "users invite {0} anna",
-    "users role": "users role {0} anna organiser",
-    "users disable": "users disable {0} anna",
+    "serve users list": "serve users list {0}",
+    "serve users trail": "serve users trail {0}",
+    "serve users invite": "serve users invite {0} anna",
+    "serve users role": "serve users role {0} anna --role organiser",
+    "serve users disable": "serve users disable {0} anna",
     "review status": "review status {0}",
-    "review agreement": "review agreement {0} questions",
+    "review agreement": "review status {0} questions",
     "review export": "review export {0} questions --out {0}/out.csv",
     "review sheet": "review sheet {0} questions anna --out {0}/out.csv",
-    "review reassign": "review reassign {0} questions anna",
+    "review reassign": "review update {0} --reassign anna --study questions",
 }
 
 
@@ -63,14 +63,14 @@ def test_a_command_on_a_review_without_a_store_makes_none(review: Path, command:
 
 
 OF_A_CHALLENGE = {
-    "users list": "users list {0}",
+    "serve users list": "serve users list {0}",
     "status": "challenge status {0}",
-    "boards": "challenge boards {0} pre-evaluation",
-    "teams": "challenge teams {0}",
-    "submissions": "challenge submissions {0}",
-    "close": "challenge close {0} pre-evaluation",
+    "boards": "challenge status {0} pre-evaluation",
+    "teams": "challenge team list {0}",
+    "submissions": "challenge submission list {0}",
+    "close": "challenge phase close {0} pre-evaluation",
     "worker": "worker {0} --once --executor process",
-    "rerun": "challenge rerun {0} --why corrected",
+    "rerun": "challenge submission rescore {0} --why corrected",
 }
 
 

@@ -118,7 +118,7 @@ def phase(
     no_oracle: Annotated[bool, Option("open: skip the cheating test; this is recorded.", "--no-oracle")] = False,
     store: ChallengeStore = None,
 ) -> None:
-    """Open or close a phase, or write its questions.
+    """Open or close a phase; write its questions.
 
     open checks the folder. If the phase takes container images, a program that tries to cheat runs in a container and
     must score at chance. Then the phase takes submissions between its dates. close takes no more submissions; queued
@@ -210,7 +210,7 @@ def status(
     store: ChallengeStore = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show how far each phase is, or a phase's boards.
+    """Show each phase's state, or its boards.
 
     Shows the schedule, each phase's state, its submissions by state, how many teams passed its gate, and its information
     leakage: how far the best result may exceed its true accuracy by chance or by an attack, with the Monte Carlo error.

@@ -130,7 +130,7 @@ def _part(given: Any, kind: Any, other: Any, what: str) -> Any:
     """The options of one kind. Raises `UsageError` for one of the other kind."""
     own, strange = declared(kind), declared(other)
     for name, (_, option) in strange.items():
-        if name not in own and option.help and given[name] not in (option.default, list(option.default or ())):
+        if name not in own and option.help and given[name] != option.default:
             raise UsageError(f"{what} does without {option.name or '--' + name.replace('_', '-')}. Leave it out.")
     return {name: value for name, value in given.items() if name in own}
 

@@ -141,6 +141,31 @@ TREE = {
 }
 """The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported."""
 
+WHO = {
+    "A researcher with a model": (
+        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "analyze", "report", "export",
+        "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
+    ),
+    "Somebody with questions of their own": ("new", "check"),
+    "A challenge participant": ("choose", "rank", "validate", "train answerer", "challenge try"),
+    "A challenge organiser": (
+        "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
+        "challenge submission", "challenge team", "challenge pack", "worker", "store change", "media duplicates",
+    ),
+    "A metric researcher": (
+        "audit", "judge fit", "judge compare", "judge perturb", "judge index", "train generative-judge",
+        "train classifier-judge",
+    ),
+    "A benchmark builder": (
+        "build new", "build run", "build status", "build table", "build redo", "build simulated",
+        "build clinicalskillqa", "build focus", "build convert", "build repair",
+    ),
+    "Who runs a review by clinicians": (
+        "serve site", "serve users", "review update", "review status", "review export", "review sheet",
+    ),
+}  # fmt: skip
+"""Who types each command first. A command that nobody types has no place here, and a test says so."""
+
 
 @cache
 def commands(wanted: str | None = None) -> typer.Typer:

@@ -86,7 +86,7 @@ def change(
     store: StoreUrl = None,
     yes: Yes = False,
 ) -> None:
-    """Rename, delete or disqualify what a store has.
+    """Rename, delete or disqualify systems.
 
     rename gives a system another name in all its runs. delete removes runs, scores, or a whole benchmark; judges'
     replies stay, so that judging the same answers again costs nothing. disqualify takes a system out of every ranking:

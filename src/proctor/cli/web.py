@@ -194,7 +194,7 @@ def status(
     store: ReviewStore = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show progress; of a study how far readers agree.
+    """Show progress, or how far readers agree.
 
     People are shown by pseudonym; `proctor serve users list` has their names. Agreement is shown by dimension (percent,
     Cohen's and Fleiss' kappa, Gwet's AC1, Krippendorff's alpha; F1 of boxes and times), by reader with gold items, by
@@ -277,7 +277,7 @@ def sheet(
     submit: Annotated[Path | None, Option("A filled-in CSV file: submit its decisions.", metavar="FILE")] = None,
     store: ReviewStore = None,
 ) -> None:
-    """Write a person's open items as CSV, or read it.
+    """Write or read a person's items as CSV.
 
     For people without a browser: one item per row, with empty cells to fill in; an adjudicator's rows show the readings
     that differ. Orders, rationales, boxes and moments need the browser.

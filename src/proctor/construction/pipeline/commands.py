@@ -152,7 +152,7 @@ def status(
         str, core.Option("A record of any stage: where it comes from instead.", metavar="[ITEM]", argument=True)
     ] = "",
 ) -> core.PluginReport:
-    """Show a project's funnel, or an item's history.
+    """Show a project's funnel or an item's history.
 
     Of each stage what went in, what came out, why not, and the cost. With ITEM, from the spoken words to the current
     question, with all its versions. Reads only: asks no model and writes nothing.
