@@ -90,14 +90,14 @@ def test_opening_says_that_workers_will_wait_where_the_scorer_is_another(tmp_pat
     hosted = Hosted(tmp_path / "c", videos=4)
     challenge = hosted.challenge
     hosted.submit(team(challenge), 0.5)
-    assert not any("rerun" in line for line in open_phase(challenge, PHASE, None))
+    assert not any("rescore" in line for line in open_phase(challenge, PHASE, None))
     keys = challenge.folder / "sealed" / PHASE / "references.json"
     known = json.loads(keys.read_text())
     known[0]["answer"] = "no" if known[0]["answer"] == "yes" else "yes"
     keys.write_text(json.dumps(known))
     challenge.close()
     again = Challenge.open(challenge.folder, "organiser")
-    (told,) = (line for line in open_phase(again, PHASE, None) if "rerun" in line)
+    (told,) = (line for line in open_phase(again, PHASE, None) if "rescore" in line)
     assert told == "1 submission scored otherwise than now: workers wait for proctor challenge submission rescore"
     again.close()
 

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from proctor.cli.renamed import replaced_option
 
 import proctor as python
 from proctor import challenges, web
@@ -49,12 +48,6 @@ def test_a_pack_with_other_figures(
     done = proctor("challenge", "pack", "codabench", tmp_path, "--out", tmp_path, "--check")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"phase test: found {found}, expected Proctor's own figures" in " ".join(done.stderr.split())
-
-
-def test_a_former_spelling_keeps_its_equals_sign() -> None:
-    assert str(replaced_option("run", "--as", ["focus", "--as=my method", "--seed=3"])) == (
-        "'--as' is now '--name': proctor run focus '--name=my method' --seed=3"
-    )
 
 
 def test_pictures_are_written_to_folders(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ REFUSED: dict[tuple[str, ...], str] = {
     ): "role: found 'root', expected one of organiser, reviewer, annotator, adjudicator, participant, public",
     ("add", "ben", "--language", "fr"): "language: found 'fr', expected one of de, en",
     ("invite", "ben"): "name: found no account 'ben', expected one of anna",
-    ("role", "ben", "organiser"): "name: found no account 'ben', expected one of anna",
+    ("role", "ben", "--role", "organiser"): "name: found no account 'ben', expected one of anna",
 }
 
 
@@ -75,7 +75,7 @@ REFUSED: dict[tuple[str, ...], str] = {
 def test_what_can_not_be_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = review_folder(tmp_path / "review")
     assert proctor("serve", "users", "add", folder, "anna").returncode == 0
-    done = proctor("users", words[0], folder, *words[1:])
+    done = proctor("serve", "users", words[0], folder, *words[1:])
     assert (done.returncode, done.stderr) == (1, f"proctor: {REFUSED[words]}\n")
 
 

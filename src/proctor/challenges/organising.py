@@ -250,7 +250,7 @@ def change_description(
         raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*DESCRIPTION_ACTIONS], action)}")
     if action in {"submit", "save"}:
         if file is None:
-            raise UsageError("FILE is missing. Give the description: a PDF, or plain text in UTF-8.")
+            raise UsageError("--file is missing. Give the description: a PDF, or plain text in UTF-8.")
         if action == "submit":
             describe(challenge, phase, team, file)
             return f"{team} handed in a description for {phase}"

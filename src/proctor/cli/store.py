@@ -60,8 +60,8 @@ class _Change:
     benchmark: str
     systems: tuple[str, ...]
     conditions: tuple[str, ...]
-    to: str
-    reason: str
+    to: str | None
+    reason: str | None
     scorer: str
     everything: bool
     yes: bool
@@ -79,8 +79,8 @@ def change(
     ],
     benchmark: BenchmarkName,
     options: Selection,
-    to: Annotated[str, Option("rename: the system's new name.", metavar="NAME")] = "",
-    reason: Annotated[str, Option("disqualify, readmit: why, recorded with the time.")] = "",
+    to: Annotated[str | None, Option("rename: the system's new name.", metavar="NAME")] = None,
+    reason: Annotated[str | None, Option("disqualify, readmit: why, recorded with the time.")] = None,
     scorer: Annotated[str, Option("delete: all scores by this scorer; answers stay.")] = "",
     everything: Annotated[bool, Option("delete: the benchmark with its items and all runs.", "--all")] = False,
     store: StoreUrl = None,
@@ -130,7 +130,7 @@ def _rename(given: _Change) -> None:
     from proctor.runs import chosen_runs, rename_system
 
     old = given.one_system()
-    if not given.to:
+    if given.to is None:
         raise UsageError("--to is missing. Give the new name: --to NAME")
     runs = chosen_runs(given.store, given.benchmark, (old,))
     _confirm(f"Rename {_told(given.store, runs)} of {given.benchmark} to {given.to}?", yes=given.yes)
@@ -142,7 +142,7 @@ def _rule(given: _Change, *, undo: bool) -> None:
     from proctor.runs import disqualify, reinstate
 
     system = given.one_system()
-    if not given.reason:
+    if given.reason is None:
         raise UsageError("--reason is missing. Give why, for the record: --reason TEXT")
     ruling = (reinstate if undo else disqualify)(given.store, given.benchmark, system, given.reason, at=_now())
     state = "Ranked again" if undo else "Disqualified"
