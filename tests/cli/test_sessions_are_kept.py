@@ -50,8 +50,8 @@ SESSIONS = {
     "rank": """
         rank fuzzed --draws 100 --stability 20
         rank fuzzed --draws 100 --stability 20 --failed wrong --detail --mine beta --publish
-        rank fuzzed --draws 100 --stability 0 --failed wrong --by area --correction none --alpha 0.2 --mine delta --two-level --seed 2
-        rank fuzzed --draws 100 --stability 0 --failed wrong --rule borda --baseline none --condition text-only --format csv
+        rank fuzzed --draws 100 --stability 0 --failed wrong --by area --correction none --mine delta --two-level --seed 2
+        rank fuzzed --draws 100 --stability 0 --failed wrong --baseline none --condition text-only --format csv
         rank fuzzed --draws 100 --stability 0 --failed wrong --mine gamma --baseline delta --format tsv
         rank fuzzed --draws 100 --stability 0 --failed exclude --baseline random --baseline delta
         rank fuzzed --draws 100 --stability 0 --mine nobody

@@ -114,7 +114,7 @@ def test_a_metric_that_one_site_lacks_is_left_out_and_named(tmp_path: Path) -> N
     """Whichever file has it, its figures are of no use, and those of the other metric are as without it."""
     berlin, oxford = sums(tmp_path, "berlin", range(9)), with_effort(tmp_path, "oxford", range(9, 14))
     for files in ([berlin, oxford], [oxford, berlin]):
-        done = proctor("results", *files, "--draws", "100")
+        done = proctor("results", *(word for file in files for word in ("--pool", file)), "--draws", "100")
         assert done.returncode == 0
         assert "effort" not in done.stdout
         assert "Not in every file, left out: effort by code under video" in " ".join(done.stderr.split())

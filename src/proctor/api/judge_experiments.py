@@ -381,6 +381,7 @@ async def prepare_probes(
     from proctor.core import one_of
     from proctor.runs import BASELINES, AnswersOf, SecondJudgements, chosen_runs
 
+    given = filled("perturb", PerturbOptions, given)
     scorers, names = listed(given["scorer"]), listed(given["perturbations"]) or list(PERTURBATIONS)
     if not scorers:
         raise UsageError(

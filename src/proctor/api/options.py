@@ -258,10 +258,8 @@ class RankOptions(ContestOptions, total=False):
     combines the ranks in the buckets. The others are options of `proctor.stats.rank_buckets`."""
 
     by: Annotated[_Names, _by("Facets that define the buckets.")]
-    rule: Annotated[
-        Literal["copeland", "borda", "mean"], Option("The rule that combines the ranks in the buckets.", "", "copeland")
-    ]
-    alpha: Annotated[float, Option("Significance level of the tests in the buckets.", default=0.05)]
+    rule: Annotated[Literal["copeland", "borda", "mean"], Option(default="copeland")]
+    alpha: Annotated[float, Option(default=0.05)]
     correction: Annotated[
         Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
     ]

@@ -70,6 +70,9 @@ Tables = Annotated[TablesFormat, Option("For people, for programs, or for a pape
 FigureFile = Annotated[Path | None, Option("Also draw a figure: a .png, .pdf or .svg file.", "--figure")]
 
 
+_ALPHA: float = declared(RankOptions)["alpha"][1].default
+"""The significance level of the tests in the buckets; only Python chooses another one."""
+
 Publish = Annotated[bool, Option("Leave out the names of judges.")]
 
 
@@ -382,8 +385,8 @@ def rank(
         if mine:
             note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
-        names = ("alpha", "correction", "ties", "draws", "stability", "seed")
-        made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]
+        names = ("correction", "ties", "draws", "stability", "seed")
+        made = {"settings": {"alpha": _ALPHA} | {name: options[name] for name in names}}  # type: ignore[literal-required]
         print_json([board_json(board) | made | ({"leads": own} if mine else {}) for board, own in both])
     else:
         rows = [row for board, own in both for row in (own if mine else board_rows(board))]
@@ -399,7 +402,9 @@ def _rank_by(
     given: Any = dict(options)
     names = ("condition", "systems", "failed", "all_items", "draws", "seed")
     others = [
-        name for name, (_, one) in declared(RankOptions).items() if name not in names and given[name] != one.default
+        name
+        for name, (_, one) in declared(RankOptions).items()
+        if name not in names and given.get(name, one.default) != one.default
     ]
     if others:
         raise UsageError(f"--metric ranks by all questions. Leave --{others[0].replace('_', '-')} out.")
@@ -426,7 +431,7 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
     if said := who_advances([board for board, _ in both]):
         note(said)
     note(
-        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
+        f"Tests at {_ALPHA:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
         f"{options['stability']} samples for places, seed {options['seed']}. “Place in 95 % of resamples” is the "
         f"spread of places over samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )
