@@ -22,6 +22,7 @@ from proctor.cli.tree import (
     Group,
     Program,
     SiteGroup,
+    Version,
     add,
     add_line,
     add_plugins,
@@ -230,7 +231,7 @@ def _wanted(arguments: Sequence[str]) -> str | None:
     return words[0] if words[0] in _own_names() else None
 
 
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True)) -> None:
+def _root(version: Version = False) -> None:
     if version:
         typer.echo(f"proctor {__version__}")
         raise typer.Exit

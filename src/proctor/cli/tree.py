@@ -17,6 +17,9 @@ from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_j
 from proctor.cli.usage import DELETING, SIMILAR, wrong_usage
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 
+Version = Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)]
+"""The only option of the program itself; it is read before a command."""
+
 PARTIAL_EXIT = 3
 """The exit code of a command that is done, and in which something counts as wrong."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -38,17 +37,7 @@ def new(
 
     Example: proctor build new abdomen --kind rexsonovqa
     """
-    if kind not in pipeline.PROJECT_KINDS.names():
-        raise core.UsageError(f"--kind {kind!r} is unknown: choose {core.one_of(pipeline.PROJECT_KINDS.names(), kind)}")
-    chosen = pipeline.PROJECT_KINDS.get(kind)
-    named = core.read_yaml(chosen.example, "a project.yaml").get("kind")
-    if named != kind:
-        raise core.InputError(
-            chosen.example, "kind", found=repr(named), expected=f"{kind!r}, the kind that it is an example of"
-        )
-    with core.whole_folder(folder) as draft:
-        (draft / "sources").mkdir()
-        shutil.copyfile(chosen.example, draft / pipeline.SETTINGS_FILE)
+    pipeline.new_project(folder, kind)
     lines = (f"{folder}/{pipeline.SETTINGS_FILE}: say there which videos and models",)
     notes = (f"Then: proctor build run {core.shell_word(folder)}",)
     return core.PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
