@@ -1,4 +1,5 @@
-"""Options are declared in one way, also by plug-ins, and what a plug-in's command does is a function in Python."""
+"""Options are declared in one way, also by plug-ins; what a plug-in's command does is a function in Python; and no command
+builds a table."""
 
 from __future__ import annotations
 
@@ -40,6 +41,12 @@ def test_options_are_declared_in_one_way() -> None:
         if re.search(r"typer\.(Option|Argument)\(", path.read_text(encoding="utf-8"))
     }
     assert found == {MACHINERY}
+
+
+def test_no_command_builds_a_table() -> None:
+    """Results print themselves: a command shows what it gets."""
+    makes = re.compile(r"\b(plain_table|Table)\(")
+    assert [path.name for path in (SOURCE / "cli").glob("*.py") if makes.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_command_of_a_plugin_has_its_function() -> None:

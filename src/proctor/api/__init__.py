@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
     )
+    from proctor.api.scoring_report import judge_report, metrics_report
     from proctor.api.sources import Evaluation, join_stores, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, DrawnTable, RankingTable, ResultsTable
     from proctor.api.training import (
@@ -211,9 +212,11 @@ __all__ = [
     "judge_grid",
     "judge_grid_async",
     "judge_prompts_of",
+    "judge_report",
     "leaderboard",
     "load",
     "metric",
+    "metrics_report",
     "name_in",
     "names_in",
     "official_summary",

@@ -40,7 +40,7 @@ from proctor.core import BENCHMARKS, Option, UsageError, count_of, reader_or_def
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.audits.items import ItemAudit, ModelReplies
+    from proctor.audits.items import ModelReplies
     from proctor.core import Item, VideoClip
     from proctor.results import GivenAnswer, ItemHistory
 
@@ -66,8 +66,7 @@ def fetch(
     with show_steps("fetching MB", 0) as progress:
         found = api.fetch(benchmark, out, url=url, on_change=progress)
     if output is OutputFormat.JSON:
-        told = {"out": str(found.out), "files": found.files, "sha256": found.sent, "content_sha256": found.content}
-        print_json(told | {"notes": [*found.notes]})
+        print_json(found.to_json())
         return
     for line in found.done:
         say(line)
@@ -302,7 +301,7 @@ def audit_items(
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
     elif output is OutputFormat.CSV:
-        print_records(_baseline_rows(audit))
+        print_records(audit.baseline_rows)
     elif (section := audit_section(audit, most=top)) is not None:
         print_blocks(*section.blocks)
 
@@ -319,27 +318,6 @@ def _option_auditors(
         found = asyncio.run(api.ask_option_auditors(items, models, paid, asking, seed=seed, progress=progress))
     note(*spent(paid))
     return found
-
-
-def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:
-    return [
-        {
-            "format": format_audit.kind,
-            "baseline": baseline.name,
-            "kind": baseline.kind,
-            "label": baseline.label,
-            "n": baseline.accuracy.n,
-            "groups": baseline.accuracy.groups,
-            "accuracy": baseline.accuracy.value,
-            "ci_low": baseline.accuracy.ci_low,
-            "ci_high": baseline.accuracy.ci_high,
-            "chance": baseline.chance,
-            "p": baseline.p,
-            "p_holm": baseline.p_holm,
-        }
-        for format_audit in audit.formats
-        for baseline in format_audit.baselines
-    ]
 
 
 def validate(

@@ -34,7 +34,7 @@ from proctor.cli.output import (
     spent,
     watched,
 )
-from proctor.core import DASH, InputError, Option, Usage, UsageError, count_of, output_file, plain_table
+from proctor.core import InputError, Option, Usage, UsageError, count_of, output_file
 
 if TYPE_CHECKING:
     from proctor.api import FittedJudge, JudgeGrid
@@ -185,19 +185,9 @@ def index(
     passages, read = count_of(len(opened.index.passages), "passage"), count_of(len(opened.documents), "document")
     say(f"{passages} of {read}, {state}: {folder}")
     if query:
-        title, heads = f"Found for {query!r}", ("source", ">page", ">by words", ">by meaning", "passage")
-        rows = [
-            (
-                match.passage.source,
-                *(
-                    DASH if each is None else str(each)
-                    for each in (match.passage.page, match.by_words, match.by_meaning)
-                ),
-                " ".join(match.passage.text.split())[:160],
-            )
-            for match in opened.index.search([query], top)
-        ]
-        print_blocks(plain_table(title, heads, rows))
+        from proctor.reports import passages_table
+
+        print_blocks(passages_table(query, opened.index.search([query], top)))
 
 
 def classifier_judge(

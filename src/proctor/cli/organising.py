@@ -11,7 +11,7 @@ from proctor.api import names_in
 from proctor.cli.challenge import ChallengeFolder, ChallengeStore
 from proctor.cli.output import Output, OutputFormat, print_json, say, show
 from proctor.cli.web import check_extra
-from proctor.core import InputError, Option, UsageError, count_of, one_of, plain_table, shell_word
+from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
 
 if TYPE_CHECKING:
     from proctor.challenges import Challenge
@@ -28,16 +28,11 @@ def _opened(folder: Path, store: str | None, *, create: bool = False) -> Iterato
 
 def _show_rows(rows: Sequence[Mapping[str, Any]], title: str, names: Sequence[str], output: OutputFormat) -> None:
     """Rows as JSON with all fields, or a table of some of them."""
-    heads = tuple(name.replace("_", " ") for name in names)
-    cells = tuple(tuple(_cell(row[name]) for name in names) for row in rows)
-    table = plain_table(title, heads, cells)
+    from proctor.reports import fields_table
+
+    table = fields_table(title, rows, names)
+    heads = [name.replace("_", " ") for name in names]
     show(output, rows if output is OutputFormat.JSON else table.records, table, names=heads)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _list_teams(folder: Path, store: str | None, output: OutputFormat) -> None:

@@ -35,7 +35,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word, thousands
+from proctor.core import Option, UsageError, count_of, shell_word, store_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,21 +233,16 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
 
 
 def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
+    from proctor.reports import content_table
     from proctor.runs import evaluation_content
 
     with at_work("reading answers, scores and judgements"):
         found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
-    heads = ("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
-    rows = [
-        (run.system, run.condition, thousands(run.answers), thousands(run.failed), thousands(run.scores), run.sha256)
-        for run in found.runs
-    ]
-    title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"
     if output is OutputFormat.JSON:
         print_json(found.to_json())
         return
     records = [asdict(run) | {"sha256_of_all": found.sha256} for run in found.runs]
-    show(output, records, plain_table(title, heads, rows))
+    show(output, records, content_table(found))
     if output is OutputFormat.TABLE:
         say(f"SHA-256 of all: {found.sha256}")
 

@@ -17,13 +17,11 @@ from proctor.cli import STOPPED_EXIT
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
 from proctor.core import (
     COMMANDS,
-    DASH,
     InputError,
     Option,
     UsageError,
     count_of,
     dollars,
-    plain_table,
     read_text,
     shell_word,
     shorten,
@@ -179,25 +177,10 @@ def _note_wrong(tally: Tally) -> None:
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
+    from proctor.reports import estimate_table
     from proctor.runs import PICTURE_TOKENS
 
-    title = f"{benchmark}: what would be asked"
-    heads = ("System", "Condition", ">Already", ">To ask", ">Pictures", ">Input tokens", ">Input cost")
-    rows = [
-        (
-            run_estimate.system,
-            run_estimate.condition,
-            run_estimate.already,
-            run_estimate.items,
-            run_estimate.pictures,
-            run_estimate.tokens,
-            ("unknown" if run_estimate.tokens else DASH)
-            if run_estimate.input_usd is None
-            else dollars(run_estimate.input_usd),
-        )
-        for run_estimate in found
-    ]
-    print_blocks(plain_table(title, heads, rows))
+    print_blocks(estimate_table(benchmark, found))
     note(
         f"Estimate: {PICTURE_TOKENS} tokens per picture (85–800 by provider), 4 characters per token, one call per question. "
         "Retries and output come on top. Nothing was asked.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,14 +36,12 @@ from proctor.cli.tree import show_plugin_report
 from proctor.core import (
     PAGES,
     Option,
+    PluginReport,
     UsageError,
     count_of,
     number,
-    number_interval,
     one_of,
     output_file,
-    percent,
-    plain_table,
     shell_word,
     store_word,
 )
@@ -53,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor.audits import AuditReport, MetricRanking, PowerTable
-    from proctor.results import JudgeAgreement
 
 UNSCORED_EXIT = 3
 
@@ -112,28 +108,28 @@ async def _score(
         there |= scored.there if scored.by else {}
         note(*(() if scored.by else scored.notes))
         note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
-    _tell_metrics(api.open_store(store).shown, told, there, output)
+    _print(api.metrics_report(api.open_store(store).shown, told, there), output)
 
 
-def _tell_metrics(store: str, told: dict[str, int], there: dict[str, int], output: OutputFormat) -> None:
+def _print(report: PluginReport, output: OutputFormat) -> None:
+    """Print a report as JSON, or for people (as CSV, too: it is no single table)."""
     if output is OutputFormat.JSON:
-        print_json([{"scorer": name, "scored": n, "there_already": there.get(name, 0)} for name, n in told.items()])
+        print_json(report.json)
         return
-    title = f"Answers scored in {store}"
-    if any(there.values()):
-        counts = [(name, str(count), str(there.get(name, 0))) for name, count in told.items()]
-        print_blocks(plain_table(title, ("scorer", ">scored now", ">there already"), counts))
-    else:
-        rows = [(name, str(count)) for name, count in told.items()]
-        print_blocks(plain_table(title, ("scorer", ">answers"), rows))
+    for block in report.shown:
+        say(block) if isinstance(block, str) else print_blocks(block)
+    note(*report.notes)
 
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
     """Print the result; exit with `UNSCORED_EXIT` if answers have no score yet."""
+    from proctor import api
+
     tally, paid = scored.tally, scorer.paid
     if tally is None:
         raise ValueError("a judge without a tally")
-    _tell_dimensions(scorer, scored, output) if scorer.dimensions else _tell_judge(scorer, scored, drawn, output)
+    draws, seed = drawn
+    _print(api.judge_report(scorer, scored, draws=draws, seed=seed), output)
     for line in spent(paid) if output is not OutputFormat.JSON else ():
         say(line)
     left = tally.left if scorer.options["limit"] is None else tally.unscored + tally.awaiting
@@ -151,93 +147,6 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
         note(
             f"Next: proctor {command} {shell_word(scorer.where.benchmark)} --store {store_word(scorer.where.store.shown)}"
         )
-
-
-def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
-    from proctor.results import rating_summary
-
-    store, tally, paid = scorer.where.store, scored.tally, scorer.paid
-    rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, scorer.scorer.name)
-    if output is OutputFormat.JSON and tally is not None:
-        counts = {"scored": tally.scored, "without_a_score": tally.unscored, "left": tally.left}
-        cost = {"new_judgements": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
-        said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
-        print_json({"judge": scorer.scorer.name, "store": store.shown, **counts, **cost, **said})
-        return
-    title = f"Scores by {scorer.scorer.name} in {store.shown}"
-    heads = ("language", "dimension", ">scores", ">missing", ">mean", ">disagreement between members")
-    cells = [
-        (
-            *(row.language, row.dimension, str(row.scores), str(row.missing)),
-            *(number(value) for value in (row.mean, row.disagreement)),
-        )
-        for row in rows
-    ]
-    print_blocks(plain_table(title, heads, cells))
-    for what, found in (("broken rules", breaks), ("flags", flags)):
-        if found:
-            note(f"{what}: {', '.join(f'{name} {count}' for name, count in sorted(found.items()))}")
-    say(f"{count_of(scored.by[scorer.scorer.name], 'answer')} scored by {scorer.scorer.name}")
-
-
-def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    from proctor.results import flagged_judgements
-
-    where, tally, paid = scorer.where, scored.tally, scorer.paid
-    agreement, systems = _agreement(scorer, *drawn), {run.system for run in scorer.runs}
-    flagged = flagged_judgements(where.store, where.benchmark, where.systems, where.conditions)
-    flagged = [judgement for judgement in flagged if judgement.system in systems]
-    if tally is None:
-        return
-    if output is OutputFormat.JSON:
-        counts = {"answers": tally.total, "scored": tally.scored, "unresolved": tally.unresolved}
-        counts |= {"unscored": tally.total - tally.scored - tally.unresolved, "left": tally.left}
-        cost = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
-        said = {
-            "agreement": agreement and agreement.to_json(),
-            "flagged": [judgement.to_json() for judgement in flagged],
-        }
-        print_json({"judge": scorer.scorer.name, **counts, **cost, **said})
-        return
-    say(f"{count_of(tally.scored, 'answer')} scored by {scorer.scorer.name} in {where.store.shown}")
-    if tally.unresolved:
-        say(
-            f"{count_of(tally.unresolved, 'answer')} unresolved (no majority among its judges: neither right nor wrong)"
-        )
-    if agreement is not None:
-        _tell_agreement(agreement)
-    if flagged:
-        note(
-            f"{count_of(len(flagged), 'judgement')} flagged for a person to look at: proctor results "
-            f"{where.benchmark} --flags --store {store_word(where.store.shown)}"
-        )
-
-
-def _agreement(scorer: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
-    """The agreement of the judges of a panel; None for a single judge."""
-    from proctor.judges import Panel
-    from proctor.results import judge_agreement
-
-    if not isinstance(scorer.scorer, Panel) or len(scorer.scorer.judges) < 2:
-        return None
-    where, every = scorer.where, scorer.options["all_items"]
-    judges = scorer.scorer.judges
-    return judge_agreement(where.store, where.benchmark, scorer.runs, judges, all_items=every, draws=draws, seed=seed)
-
-
-def _tell_agreement(agreement: JudgeAgreement) -> None:
-    title = "How far the judges agree"
-    heads = ("judge", "and judge", ">both voted", ">agree", ">right by the first", ">by the second")
-    rows = [
-        (pair.first, pair.second, pair.n, percent(pair.share), pair.right_by_first, pair.right_by_second)
-        for pair in agreement.pairs
-    ]
-    print_blocks(plain_table(title, heads, rows))
-    alpha = agreement.alpha
-    shown = number(alpha.value)
-    ends = "" if alpha.ci_low is None else f" ({number_interval(alpha.ci_low, alpha.ci_high)})"
-    over = f"{count_of(alpha.n, 'answer')} in {count_of(alpha.groups, 'group')}"
-    say(f"Krippendorff's alpha {shown}{ends} over {over}")
 
 
 _FEW_PAIRS = 10  # more are in --format json

@@ -12,7 +12,7 @@ import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
-from proctor.core import Option, UsageError, count_of, one_of, plain_table, thousands
+from proctor.core import Option, UsageError, count_of, one_of
 
 if TYPE_CHECKING:
     from proctor.runs import Run, Store
@@ -220,22 +220,11 @@ def merge(
         _copy_whole(sources, store)
         return
     from proctor import api
+    from proctor.reports import merged_table
 
     with at_work("joining stores"):
         target, found = api.join_stores(sources, store)
-    heads = ("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
-    named = ("benchmark", "system", "condition", "what")
-    rows = [
-        (
-            *(getattr(merged_rows, name) for name in named),
-            thousands(merged_rows.taken),
-            thousands(merged_rows.same),
-            thousands(merged_rows.refused),
-        )
-        for merged_rows in found
-    ]
-    title = f"Into {target.shown}"
-    show(output, [merged_rows.to_json() for merged_rows in found], plain_table(title, heads, rows))
+    show(output, [merged_rows.to_json() for merged_rows in found], merged_table(target.shown, found))
     refused = sum(merged_rows.refused for merged_rows in found)
     if refused:
         where = (
