@@ -53,6 +53,16 @@ def _cli() -> str:
     return "\n\n".join(below(typer.main.get_command(commands()), ()))
 
 
+def _who() -> str:
+    from proctor.cli.main import WHO
+
+    rows = [
+        [who, ", ".join(f"[`{words}`](#proctor-{words.replace(' ', '-')})" for words in some)]
+        for who, some in WHO.items()
+    ]
+    return _table(["Who", "Types"], rows)
+
+
 def _formats() -> str:
     from proctor.core.formats import AnswerFormat
     from tools.format_examples import CELLS, EXAMPLES, TEXTS
@@ -351,19 +361,6 @@ def _agreement() -> str:
     return "\n\n".join(f"### {one['title']}\n\n{_table(one['heads'], one['rows'])}" for one in told["tables"])
 
 
-def _former() -> str:
-    from proctor.cli.renamed import ALIASES, RENAMED_COMMANDS, RENAMED_OPTIONS
-
-    rows = [[f"`proctor {old}`", f"`proctor {new}`"] for old, new in RENAMED_COMMANDS.items()]
-    rows += [
-        [f"`proctor {command} {old}`", f"`proctor {command} {new}`"]
-        for command, options in RENAMED_OPTIONS.items()
-        for old, new in options.items()
-    ]
-    rows += [[f"`proctor {old}` (still works)", f"`proctor {new}`"] for old, new in ALIASES.items()]
-    return _table(["Before", "Now"], rows)
-
-
 def _own_columns() -> str:
     from proctor.tasks.questions import FIELDS, MEANING
 
@@ -487,9 +484,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "agreement": _agreement,
     "checks": _checks,
     "cli": _cli,
+    "who": _who,
     "conditions": _conditions,
     "core": _core,
-    "former-commands": _former,
     "formats": _formats,
     "media-settings": _settings,
     "metrics": _metrics,

@@ -159,7 +159,7 @@ def test_an_edited_judge_is_another_judge(offer: Offer, tmp_path: Path) -> None:
         offer({"m": code}, {"judges.mine": "brk.m:J"})
         assert proctor.score(store, **given).by == {"mine[judge]": 14}
     assert "scores by mine[judge]: found other settings (the code of the scorer has changed), expected" in told
-    assert "proctor store delete lamps --scorer 'mine[judge]'" in told
+    assert "proctor store change delete lamps --scorer 'mine[judge]'" in told
 
 
 def test_a_picture_that_is_no_jpeg_is_not_sent(offer: Offer, tmp_path: Path) -> None:

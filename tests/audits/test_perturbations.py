@@ -280,16 +280,16 @@ def test_a_verdict_that_does_not_come_is_missing_and_never_a_number(store: Store
 
 def test_the_command_prints_the_table_and_says_what_a_scorer_can_not_tell(store: Store, tmp_path: Path) -> None:
     at = tmp_path / "runs.db"
-    made = shell("audit", "cases", "--perturb", "--scorer", "rouge-1-best", "--store", at, "--perturbation", "shuffled")
+    made = shell("judge", "perturb", "cases", "--scorer", "rouge-1-best", "--store", at, "--perturbation", "shuffled")
     assert made.returncode == 0, made.stderr
     assert "can't tell shuffled words" in made.stdout
     assert "rouge-1-best, English: can't tell shuffled words." in made.stderr
     rows = json.loads(
-        shell("audit", "cases", "--perturb", "--scorer", "rouge-1-best", "--store", at, "--format", "json").stdout
+        shell("judge", "perturb", "cases", "--scorer", "rouge-1-best", "--store", at, "--format", "json").stdout
     )
     assert {row["perturbation"] for row in rows} == set(PERTURBATIONS)
-    refused = shell("audit", "cases", "--perturb", "--scorer", "rouge-1-best", "--store", at, "--against", "x")
-    assert "--perturb compares with no rating. Leave --against out" in refused.stderr
+    refused = shell("judge", "perturb", "cases", "--scorer", "rouge-1-best", "--store", at, "--against", "x")
+    assert "No such option --against." in refused.stderr
 
 
 def test_what_can_not_be_asked_is_one_line(store: Store) -> None:

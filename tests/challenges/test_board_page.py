@@ -91,15 +91,15 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     own = copied(hosted.challenge, tmp_path / "c")
     own.close()
     folder = own.folder
-    shown = proctor("challenge", "boards", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
+    shown = proctor("challenge", "status", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
     assert shown.returncode == 0
     rows = [(row["Team"], row["Board"]) for row in csv.DictReader(shown.stdout.splitlines())]
     boards = ("All questions", "Questions of clinical relevance")
     assert rows == [(name, board) for board in boards for name in ("Alpha", "Beta", "plain")]
     assert (tmp_path / "b.html").is_file()
-    kept = proctor("challenge", "boards", folder, PHASE, "--out", folder / "challenge.yaml")
+    kept = proctor("challenge", "status", folder, PHASE, "--out", folder / "challenge.yaml")
     assert (kept.returncode, "found a file of another kind" in kept.stderr) == (1, True)
-    wrong = proctor("challenge", "boards", folder, PHASE, "--audience", "everybody")
+    wrong = proctor("challenge", "status", folder, PHASE, "--audience", "everybody")
     assert (wrong.returncode, "'organiser'" in wrong.stderr) == (2, True)
     file = answers(folder, tmp_path / "a.json", 0.6, seed=7)
     handed = proctor("challenge", "submit", folder, PHASE, file, "--team", "alpha")

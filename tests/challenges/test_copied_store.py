@@ -1,4 +1,4 @@
-"""`proctor store copy`: a pilot on SQLite goes on with PostgreSQL, and back, with nothing lost."""
+"""`proctor store merge --whole`: a pilot on SQLite goes on with PostgreSQL, and back, with nothing lost."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def pilot(tmp_path: Path) -> str:
 
 def test_a_review_goes_to_postgresql_and_back(pilot: str, postgres_url: str, tmp_path: Path) -> None:
     before = rows_of(pilot, ACCOUNT_TABLES, REVIEW_TABLES)
-    done = proctor("store", "copy", pilot, postgres_url)
+    done = proctor("store", "merge", "--whole", pilot, "--store", postgres_url)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{sum(map(len, before.values()))} rows in {sum(map(bool, before.values()))} tables copied\n"
     assert done.stderr.startswith("the trail is as recorded; its newest hash is ")
@@ -121,7 +121,7 @@ def test_a_changed_trail_is_not_carried_on(pilot: str, tmp_path: Path) -> None:
 
 
 def test_a_path_without_a_store_is_refused(tmp_path: Path) -> None:
-    done = proctor("store", "copy", tmp_path / "none.db", tmp_path / "new.db")
+    done = proctor("store", "merge", "--whole", tmp_path / "none.db", "--store", tmp_path / "new.db")
     assert (done.returncode, "none.db: found no such file, expected a store" in done.stderr) == (1, True)
     assert not (tmp_path / "new.db").exists()
 

@@ -90,15 +90,15 @@ def test_opening_says_that_workers_will_wait_where_the_scorer_is_another(tmp_pat
     hosted = Hosted(tmp_path / "c", videos=4)
     challenge = hosted.challenge
     hosted.submit(team(challenge), 0.5)
-    assert not any("rerun" in line for line in open_phase(challenge, PHASE, None))
+    assert not any("rescore" in line for line in open_phase(challenge, PHASE, None))
     keys = challenge.folder / "sealed" / PHASE / "references.json"
     known = json.loads(keys.read_text())
     known[0]["answer"] = "no" if known[0]["answer"] == "yes" else "yes"
     keys.write_text(json.dumps(known))
     challenge.close()
     again = Challenge.open(challenge.folder, "organiser")
-    (told,) = (line for line in open_phase(again, PHASE, None) if "rerun" in line)
-    assert told == "1 submission scored otherwise than now: workers wait for proctor challenge rerun"
+    (told,) = (line for line in open_phase(again, PHASE, None) if "rescore" in line)
+    assert told == "1 submission scored otherwise than now: workers wait for proctor challenge submission rescore"
     again.close()
 
 
@@ -111,18 +111,18 @@ def test_a_folder_that_is_not_in_order_opens_nothing(challenge: Challenge) -> No
 
 def test_the_commands(challenge: Challenge) -> None:
     folder = challenge.folder
-    early = proctor("challenge", "close", folder, PHASE)
+    early = proctor("challenge", "phase", "close", folder, PHASE)
     assert (early.returncode, state(challenge)) == (1, PhaseState.UNOPENED)
     assert "found one that nobody has opened, expected an open one" in early.stderr
-    opened = proctor("challenge", "open", folder, PHASE, "--no-oracle")
+    opened = proctor("challenge", "phase", "open", folder, PHASE, "--no-oracle")
     assert (opened.returncode, opened.stdout) == (0, f"{PHASE} is open\n")
     assert "the cheat oracle was left out" in opened.stderr
     assert state(challenge) is PhaseState.OPEN
-    assert proctor("challenge", "close", folder, PHASE).stdout == f"{PHASE} is closed\n"
+    assert proctor("challenge", "phase", "close", folder, PHASE).stdout == f"{PHASE} is closed\n"
     assert state(challenge) is PhaseState.CLOSED
     shown = proctor("challenge", "status", folder)
     assert (shown.returncode, "closed" in shown.stdout) == (0, True)
-    unknown = proctor("challenge", "open", folder, "final", "--no-oracle")
+    unknown = proctor("challenge", "phase", "open", folder, "final", "--no-oracle")
     assert (unknown.returncode, "expected one of pre-evaluation" in unknown.stderr) == (1, True)
 
 

@@ -55,8 +55,8 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(*words: object, code: int = 0) -> str:
-    """What a command of `proctor challenge` prints."""
-    done = proctor("challenge", *map(str, words))
+    """What a command of `proctor challenge` prints, or `proctor validate`."""
+    done = proctor(*([] if words[0] == "validate" else ["challenge"]), *map(str, words))
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout if code in {0, 3} else done.stdout + done.stderr
 
@@ -67,7 +67,7 @@ def rows(*words: object) -> list[dict[str, Any]]:
 
 
 def actions(folder: Path) -> list[str]:
-    return [row["action"] for row in json.loads(proctor("users", "trail", folder, "--format", "json").stdout)]
+    return [row["action"] for row in json.loads(proctor("serve", "users", "trail", folder, "--format", "json").stdout)]
 
 
 # Teams
@@ -79,21 +79,21 @@ def test_a_team_is_added_changed_and_withdrawn(folder: Path) -> None:
     told = said(*new, "--agreed", "--not-eligible")
     assert told.startswith("Hand Surgeons is registered. Its members join with the code ")
     assert "found 'Hand Surgeons', which there is already" in said(*new, "--agreed", code=1)
-    found = {row["name"]: row for row in rows("teams", folder)}
+    found = {row["name"]: row for row in rows("team", "list", folder)}
     assert (found["Hand Surgeons"]["country"], found["Hand Surgeons"]["eligible"]) == ("AT", False)
     assert said("team", "eligible", folder, "hand surgeons") == "Hand Surgeons is eligible for awards\n"
     assert said("team", "code", folder, "Alpha").startswith("Members of Alpha join with the code ")
     assert "--why is missing. Give the reason" in said("team", "disqualify", folder, "Beta", code=2)
     assert said("team", "disqualify", folder, "Beta", "--why", "two accounts") == "Beta is disqualified\n"
     assert said("team", "withdraw", folder, "Alpha") == "Alpha is withdrawn\n"
-    found = {row["name"]: row for row in rows("teams", folder)}
+    found = {row["name"]: row for row in rows("team", "list", folder)}
     assert (found["Beta"]["disqualified"], bool(found["Beta"]["withdrawn"])) == ("two accounts", True)
     assert (found["Alpha"]["disqualified"], bool(found["Alpha"]["withdrawn"])) == ("", True)
     file = answers(folder, folder / "a.json", 0.5, seed=3)
     assert "The team was withdrawn." in said("submit", folder, PHASE, file, "--team", "Beta", code=1)
     assert said("team", "readmit", folder, "Beta") == "Beta is readmitted\n"
-    assert rows("teams", folder)[1]["disqualified"] == ""
-    assert "Disqualified" not in said("teams", folder)
+    assert rows("team", "list", folder)[1]["disqualified"] == ""
+    assert "Disqualified" not in said("team", "list", folder)
     assert "expected one of Alpha, Beta, Hand Surgeons" in said("team", "withdraw", folder, "Gama", code=1)
     assert "did you mean" in said("team", "readmits", folder, "Beta", code=2)
     assert actions(folder)[-6:] == [
@@ -103,12 +103,12 @@ def test_a_team_is_added_changed_and_withdrawn(folder: Path) -> None:
 
 def test_members_join_move_and_leave(folder: Path) -> None:
     for name in ("anna", "ben"):
-        assert proctor("users", "add", folder, name, "--role", "participant").returncode == 0
-    assert proctor("users", "add", folder, "olga", "--role", "organiser").returncode == 0
+        assert proctor("serve", "users", "add", folder, name, "--role", "participant").returncode == 0
+    assert proctor("serve", "users", "add", folder, "olga", "--role", "organiser").returncode == 0
     assert said("team", "join", folder, "Alpha", "--member", "anna") == "anna is a member of Alpha\n"
     assert said("team", "join", folder, "Alpha", "--member", "ben") == "ben is a member of Alpha\n"
     assert said("team", "join", folder, "Beta", "--member", "ben") == "ben is a member of Beta\n"
-    assert [row["members"] for row in rows("teams", folder)] == [["anna"], ["ben"]]
+    assert [row["members"] for row in rows("team", "list", folder)] == [["anna"], ["ben"]]
     assert "found organiser, expected a participant" in said("team", "join", folder, "Beta", "--member", "olga", code=1)
     assert "found 'anna', expected a member of the team" in said(
         "team", "remove", folder, "Beta", "--member", "anna", code=1
@@ -148,7 +148,7 @@ def test_submissions_are_listed_cancelled_disqualified_and_reinstated(folder: Pa
     refused = said("submit", folder, PHASE, folder / "bad.json", "--team", "alpha", code=1)
     assert "the end of the file: it is cut off" in refused
     assert "alpha#3 was refused" in refused
-    found = rows("submissions", folder)
+    found = rows("submission", "list", folder)
     assert [(row["submission"], row["state"], row["wrong"]) for row in found] == [
         *(
             ("Alpha#1", "scored", 0),
@@ -158,16 +158,18 @@ def test_submissions_are_listed_cancelled_disqualified_and_reinstated(folder: Pa
         )
     ]
     assert len(found[3]["problems"]) == 1
-    assert [row["submission"] for row in rows("submissions", folder, PHASE, "--team", "beta")] == ["Beta#1"]
-    assert [row["submission"] for row in rows("submissions", folder, "--state", "queued")] == ["Alpha#2"]
-    assert "state: found 'qeued', expected one of received" in said("submissions", folder, "--state", "qeued", code=1)
-    assert "phase: found 'p', expected one of" in said("submissions", folder, "p", code=1)
+    assert [row["submission"] for row in rows("submission", "list", folder, PHASE, "--team", "beta")] == ["Beta#1"]
+    assert [row["submission"] for row in rows("submission", "list", folder, "--state", "queued")] == ["Alpha#2"]
+    assert "state: found 'qeued', expected one of received" in said(
+        "submission", "list", folder, "--state", "qeued", code=1
+    )
+    assert "phase: found 'p', expected one of" in said("submission", "list", folder, "p", code=1)
     assert said("submission", "cancel", folder, PHASE, "Alpha#2") == "Alpha#2 is cancelled\n"
     assert "it can't be cancelled now" in said("submission", "cancel", folder, PHASE, "Alpha#2", code=1)
     assert "--why" in said("submission", "disqualify", folder, PHASE, "Beta#1", code=2)
     assert said("submission", "disqualify", folder, PHASE, "Beta#1", "--why", "copied") == "Beta#1 is disqualified\n"
-    assert rows("submissions", folder, "--team", "Beta")[0]["disqualified"] == "copied"
-    assert "copied" in said("submissions", folder)
+    assert rows("submission", "list", folder, "--team", "Beta")[0]["disqualified"] == "copied"
+    assert "copied" in said("submission", "list", folder)
     assert said("submission", "reinstate", folder, PHASE, "beta#1") == "beta#1 is reinstated\n"
     assert "found '#1', expected TEAM#NUMBER" in said("submission", "cancel", folder, PHASE, "#1", code=1)
     assert "found #9, expected a submission of Beta" in said("submission", "cancel", folder, PHASE, "Beta#9", code=1)
@@ -201,29 +203,33 @@ def test_a_receipt_is_printed_and_verified(folder: Path, tmp_path: Path) -> None
     publish(challenge, PHASE)
     open_phase(challenge, PHASE, None)
     challenge.close()
-    printed = json.loads(said("receipt", folder, PHASE, "Alpha#1"))
+    printed = json.loads(said("submission", "receipt", folder, PHASE, "Alpha#1"))
     out = tmp_path / "receipt.json"
-    assert said("receipt", folder, PHASE, "alpha#1", "--out", out) == f"{out} written\n"
+    assert said("submission", "receipt", folder, PHASE, "alpha#1", "--out", out) == f"{out} written\n"
     assert json.loads(out.read_text()) == printed
-    assert "found a file that is there" in said("receipt", folder, PHASE, "alpha#1", "--out", out, code=1)
-    assert said("verify", out, "--key", public / "receipt-key.txt").startswith(
+    assert "found a file that is there" in said("submission", "receipt", folder, PHASE, "alpha#1", "--out", out, code=1)
+    assert said("validate", "receipt", out, "--option", f"key={public / 'receipt-key.txt'}").startswith(
         "Signed by this challenge, and unchanged."
     )
     file = folder / "bad.json"
     file.write_text("[")
     said("submit", folder, PHASE, file, "--team", "Alpha", code=1)
-    assert "found no receipt (refused), expected a result" in said("receipt", folder, PHASE, "Alpha#2", code=1)
+    assert "found no receipt (refused), expected a result" in said(
+        "submission", "receipt", folder, PHASE, "Alpha#2", code=1
+    )
 
 
 @pytest.mark.parametrize("name", ["nothing.json", "folder"])
 def test_a_receipt_that_is_not_there_is_one_line(folder: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
-    told = said("verify", tmp_path / name, "--key", "0" * 64, code=1)
+    told = said("validate", "receipt", tmp_path / name, "--option", f"key={'0' * 64}", code=1)
     assert told.startswith(f"proctor: {tmp_path / name}: found ")
     assert told.count("\n") == 1
     binary = tmp_path / "key.bin"
     binary.write_bytes(b"\xff\xfe")
-    assert "found text that is not UTF-8" in said("verify", tmp_path / name, "--key", binary, code=1)
+    assert "found text that is not UTF-8" in said(
+        "validate", "receipt", tmp_path / name, "--option", f"key={binary}", code=1
+    )
 
 
 # Descriptions
@@ -232,22 +238,29 @@ def test_a_receipt_that_is_not_there_is_one_line(folder: Path, tmp_path: Path, n
 def test_a_description_is_handed_in_saved_and_ruled_on(folder: Path, tmp_path: Path) -> None:
     method, out = tmp_path / "method.pdf", tmp_path / "saved.pdf"
     method.write_bytes(b"%PDF-1.7\n<script>alert(1)</script>\n%%EOF\n")
-    one = ("description", "submit", folder, PHASE, "Alpha")
-    assert "FILE is missing. Give the description" in said(*one, code=2)
-    assert said(*one, method) == f"Alpha handed in a description for {PHASE}\n"
-    assert rows("teams", folder)[0]["described"] == [PHASE]
+    one = ("team", "describe", folder, "Alpha", "--phase", PHASE)
+    assert "--file is missing. Give the description" in said(*one, code=2)
+    assert said(*one, "--file", method) == f"Alpha handed in a description for {PHASE}\n"
+    assert rows("team", "list", folder)[0]["described"] == [PHASE]
     assert (
-        said("description", "save", folder, PHASE, "alpha", out)
+        said("team", "save-description", folder, "alpha", "--phase", PHASE, "--file", out)
         == f"{out} written: pdf, {method.stat().st_size} bytes\n"
     )
     assert out.read_bytes() == method.read_bytes()
-    assert "found a file that is there" in said("description", "save", folder, PHASE, "alpha", out, code=1)
-    assert "--why" in said("description", "reject", folder, PHASE, "Alpha", code=2)
-    told = said("description", "reject", folder, PHASE, "Alpha", "--why", "no data named")
+    assert "found a file that is there" in said(
+        "team", "save-description", folder, "alpha", "--phase", PHASE, "--file", out, code=1
+    )
+    assert "--why" in said("team", "reject-description", folder, "Alpha", "--phase", PHASE, code=2)
+    told = said("team", "reject-description", folder, "Alpha", "--phase", PHASE, "--why", "no data named")
     assert told == f"The description of Alpha for {PHASE} does not suffice\n"
-    assert rows("teams", folder)[0]["described"] == []
-    assert said("description", "accept", folder, PHASE, "Alpha") == f"The description of Alpha for {PHASE} suffices\n"
-    assert "found none, expected one of this team" in said("description", "accept", folder, PHASE, "Beta", code=1)
+    assert rows("team", "list", folder)[0]["described"] == []
+    assert (
+        said("team", "accept-description", folder, "Alpha", "--phase", PHASE)
+        == f"The description of Alpha for {PHASE} suffices\n"
+    )
+    assert "found none, expected one of this team" in said(
+        "team", "accept-description", folder, "Beta", "--phase", PHASE, code=1
+    )
     assert actions(folder)[-3:] == ["submit description", "rule on description", "rule on description"]
 
 
@@ -265,7 +278,7 @@ def test_a_description_is_handed_in_saved_and_ruled_on(folder: Path, tmp_path: P
 def test_what_is_no_description(folder: Path, tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "method"
     file.write_bytes(content)
-    assert problem in said("description", "submit", folder, PHASE, "Alpha", file, code=1)
+    assert problem in said("team", "describe", folder, "Alpha", "--phase", PHASE, "--file", file, code=1)
 
 
 def test_descriptions_have_limits_and_the_last_one_counts(folder: Path, tmp_path: Path) -> None:
@@ -303,17 +316,19 @@ def test_the_questions_of_a_phase_that_was_added_by_hand(tmp_path: Path) -> None
     new_challenge(folder, NewChallenge("focus", focus_data(tmp_path / "d"), pre_evaluation=3, test=5))
     settings = yaml.safe_load((folder / "challenge.yaml").read_text())
     test = settings["phases"][1]
-    assert said("questions", folder, "test") == "public/test: 100 questions without references\n"
+    assert said("phase", "questions", folder, "test") == "public/test: 100 questions without references\n"
     test |= {"questions": "public/test", "accepts": ["file"]}
     (folder / "challenge.yaml").write_text(yaml.safe_dump(settings))
     assert check_challenge(folder).problems == ()
     assert not (folder / "public/test/references.json").exists()
-    assert "expected a new or an empty folder" in said("questions", folder, "test", code=1)
-    assert "phase: found 'tset', expected one of pre-evaluation, test" in said("questions", folder, "tset", code=1)
+    assert "expected a new or an empty folder" in said("phase", "questions", folder, "test", code=1)
+    assert "phase: found 'tset', expected one of pre-evaluation, test" in said(
+        "phase", "questions", folder, "tset", code=1
+    )
     test["questions"] = "public/other"  # not there yet: other commands refuse the folder
     (folder / "challenge.yaml").write_text(yaml.safe_dump(settings))
     assert "found nothing at 'public/other'" in said("check", folder, code=1)
-    assert said("questions", folder, "test").startswith("public/other: 100 questions")
+    assert said("phase", "questions", folder, "test").startswith("public/other: 100 questions")
     assert said("check", folder).endswith("Nothing is wrong.\n")
 
 
@@ -326,7 +341,7 @@ def test_a_challenge_of_files_needs_no_containers(tmp_path: Path, monkeypatch: p
     assert not (folder / "public/test/references.json").exists()
     assert said("check", folder).endswith("Nothing is wrong.\n")
     for phase in ("pre-evaluation", "test"):
-        assert said("open", folder, phase) == f"{phase} is open\n"
+        assert said("phase", "open", folder, phase) == f"{phase} is open\n"
 
 
 def test_where_no_container_starts_the_cures_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,12 +354,12 @@ def test_where_no_container_starts_the_cures_are_named(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(opening, "ask_oracle", fails)
     monkeypatch.setattr("proctor.containers.executor_of", lambda name: ProcessExecutor())
-    told = said("open", folder, "pre-evaluation", code=1).splitlines()
+    told = said("phase", "open", folder, "pre-evaluation", code=1).splitlines()
     assert told == [
         "If pre-evaluation takes files of answers alone: accepts: [file] in challenge.yaml (it needs no containers then)",
-        f"What containers lack on this machine: proctor challenge doctor {folder}",
+        f"What containers lack on this machine: proctor challenge check {folder} --machine",
         (
-            "To open it without the cheating test, which is recorded: proctor challenge open "
+            "To open it without the cheating test, which is recorded: proctor challenge phase open "
             f"{folder} pre-evaluation --no-oracle"
         ),
         f"proctor: {cause}",
@@ -380,5 +395,5 @@ def test_status_shows_the_schedule_and_who_passed_a_gate(folder: Path) -> None:
 
 def test_the_trail_of_the_shell_is_that_of_the_pages(folder: Path) -> None:
     said("team", "disqualify", folder, "Beta", "--why", "two accounts")
-    found = proctor("users", "trail", folder).stdout
+    found = proctor("serve", "users", "trail", folder).stdout
     assert "two accounts" in found

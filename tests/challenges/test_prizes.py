@@ -227,11 +227,11 @@ def test_money_for_a_board_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_the_command(challenge: Challenge) -> None:
     folder = challenge.folder
-    done = proctor("challenge", "prizes", folder, PHASE)
+    done = proctor("challenge", "status", folder, PHASE, "--prizes")
     assert done.returncode == 0, done.stderr
     assert "Teams that share a place get equal parts of the sum" in done.stdout
     assert "no description of the method" in done.stdout
-    rows = proctor("challenge", "prizes", folder, PHASE, "--format", "csv").stdout.splitlines()
+    rows = proctor("challenge", "status", folder, PHASE, "--prizes", "--format", "csv").stdout.splitlines()
     assert rows[0].startswith(
         "Place,Team,Above baselines,Prize,Of all,Amount,Announced,Co-authors,No prize because,Board"
     )

@@ -37,6 +37,6 @@ def test_a_challenge_of_another_version_is_refused_in_one_line(tmp_path: Path, v
     before = (folder / "challenge.sqlite").read_bytes()
     with pytest.raises(InputError, match=f"found a challenge of version {version}, expected version 2: {way}"):
         Challenge.open(folder, "organiser")
-    done = proctor("challenge", "teams", folder)
+    done = proctor("challenge", "team", "list", folder)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert (folder / "challenge.sqlite").read_bytes() == before

@@ -107,7 +107,7 @@ def test_no_program_is_no_image(folder: Path) -> None:
 
 
 def test_a_process_has_no_limits_to_check() -> None:
-    assert proctor("challenge", "doctor", "--executor", "process").returncode == 2
+    assert proctor("challenge", "check", "--executor", "process", "--machine").returncode == 2
 
 
 @pytest.mark.podman
@@ -127,7 +127,7 @@ def test_a_machine_that_holds_containers_is_told_so(folder: Path, monkeypatch: p
     settings.write_text(
         settings.read_text() + "\nresources: {memory: 256m, cpus: 1, scratch: 16m, shared_memory: 16m}\n"
     )
-    done = proctor("challenge", "doctor", folder)
+    done = proctor("challenge", "check", folder, "--machine")
     assert done.stdout.endswith("Containers run here, and are held.\n"), done.stdout
     for line in (
         "ok network: lo",
@@ -143,7 +143,7 @@ def test_a_machine_that_does_not_hold_them_is_told_so(folder: Path, monkeypatch:
     """An organiser's own arguments give a right: the doctor finds it from inside."""
     podman()
     monkeypatch.setenv(ARGUMENTS, os.environ.get(ARGUMENTS, "") + " --cap-add=NET_RAW")
-    done = proctor("challenge", "doctor", folder)
+    done = proctor("challenge", "check", folder, "--machine")
     assert done.returncode == 1
     assert "FAILED capabilities: 0x" in done.stdout
 

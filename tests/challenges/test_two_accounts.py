@@ -121,7 +121,7 @@ def test_each_account_does_its_part(shared: Shared) -> None:
     set_up(shared.top)
     public = shared.top / "sponges" / "public"
     checked, opened = shared.proctor(
-        SCORER, "challenge check sponges", "challenge open sponges pre-evaluation --no-oracle"
+        SCORER, "challenge check sponges", "challenge phase open sponges pre-evaluation --no-oracle"
     )
     assert checked[0] == opened[0] == 0, (checked, opened)
     assert f"uploads/: {WEB}:{GROUP}, mode 2755" in checked[1]
@@ -133,10 +133,10 @@ def test_each_account_does_its_part(shared: Shared) -> None:
     refused, added, listed, status, disabled, served = shared.proctor(
         WEB,
         "challenge check sponges",
-        "users add sponges olga --role organiser",
-        "users list sponges",
+        "serve users add sponges olga --role organiser",
+        "serve users list sponges",
         "challenge status sponges",
-        "users disable sponges olga",
+        "serve users disable sponges olga",
         "serve sponges --host 192.0.2.1",
     )
     assert (refused[0], "sealed: found a folder that this user may not open" in refused[1]) == (1, True)
@@ -147,7 +147,7 @@ def test_each_account_does_its_part(shared: Shared) -> None:
     assert "pre-evaluation  open" in status[1]
     assert (served[0], "--tls-cert" in served[1]) == (2, True), "nothing else is wrong with it"
     trail, again, too_much = shared.proctor(
-        SCORER, "users trail sponges", "challenge open sponges pre-evaluation --no-oracle", "serve sponges"
+        SCORER, "serve users trail sponges", "challenge phase open sponges pre-evaluation --no-oracle", "serve sponges"
     )
     assert (trail[0], again[0]) == (0, 0), (trail, again)
     assert (too_much[0], "found a folder that the web server could open" in too_much[1]) == (1, True)

@@ -206,7 +206,7 @@ def test_a_fault_of_the_scorer_costs_nothing_until_all_is_scored_again(challenge
 def test_a_worker_with_other_code_scores_nothing(challenge: Challenge, mine: int) -> None:
     made = queued(challenge, mine, "file", answer_file(challenge.folder))
     work(challenge)
-    with pytest.raises(ScorerChangedError, match="proctor challenge rerun"):
+    with pytest.raises(ScorerChangedError, match="proctor challenge submission rescore"):
         work(challenge, DirectScorer(challenge, version="e" * 64))
     assert len(shares(challenge, made)) == 1
 

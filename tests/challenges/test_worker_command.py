@@ -1,4 +1,4 @@
-"""`proctor worker` and `proctor challenge rerun`, with Proctor's own scoring."""
+"""`proctor worker` and `proctor challenge submission rescore`, with Proctor's own scoring."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_a_corrected_reference_scores_answers_that_were_asked_and_those_of_files
     yes = [sum(one["answer"] == "yes" for one in some) for some in (json.loads(keys.read_text()), known)]
     keys.write_text(json.dumps(known))
     refused = proctor("worker", folder, "--once")
-    assert "expected the same, or proctor challenge rerun, which scores all again" in refused.stderr
-    again = proctor("challenge", "rerun", folder, "--why", "five keys were wrong")
+    assert "expected the same, or proctor challenge submission rescore, which scores all again" in refused.stderr
+    again = proctor("challenge", "submission", "rescore", folder, "--why", "five keys were wrong")
     assert again.stdout == f"Scorer version 2: 2 submissions waiting for workers (proctor worker {folder})\n", (
         again.stderr
     )

@@ -49,7 +49,7 @@ TAKEN = {
         " can't be done. Change what the lines above name. Next: ",
     ): f"{HERE}test_a_stage_that_kept_nothing",
     ("construction/pipeline/commands.py", "Next: proctor build run "): "construction/pipeline/test_pipeline.py::",
-    ("construction/sources/report.py", "Next: proctor build sources "): "construction/sources/",
+    ("construction/sources/report.py", "Next: proctor build table "): "construction/sources/",
     (
         "reports/leaderboard.py",
         " Run the same command again to ask the missing items, or choose --failed wrong or exclude.",

@@ -65,9 +65,11 @@ def test_the_name_the_file_and_the_path_are_one(store: Path) -> None:
 
 
 def test_what_writes_takes_the_same_words(store: Path) -> None:
-    done = proctor("store", "rename", "questions", "random", "dice", "--store", store, "--yes")
+    done = proctor(
+        "store", "change", "rename", "questions", "--system", "random", "--to", "dice", "--store", store, "--yes"
+    )
     assert (done.returncode, done.stdout) == (0, "random is dice now, in 1 run\n"), done.stderr
-    gone = proctor("store", "delete", "questions", "--all", "--store", store, "--yes")
+    gone = proctor("store", "change", "delete", "questions", "--all", "--store", store, "--yes")
     assert gone.returncode == 0, gone.stderr
     assert "u1" not in proctor("list", "runs", "--store", store).stdout
 

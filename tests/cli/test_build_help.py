@@ -19,4 +19,4 @@ def test_the_help_has_the_workflows_in_their_order() -> None:
     headings = [said.index(f"\n{panel}:\n") for panel in WORKFLOWS["build"]]
     assert headings == sorted(headings)
     assert "\nCommands:\n" not in said
-    assert said.index("  new ") < said.index("  run ") < said.index("  status ") < said.index("  transcribe ")
+    assert said.index("  new ") < said.index("  run ") < said.index("  status ") < said.index("  table ")

@@ -1,16 +1,16 @@
-"""The commands as a whole: help that fits a terminal, suggestions, and answers to spellings of earlier versions."""
+"""The commands as a whole: how many there are and for whom, help that fits a terminal, suggestions."""
 
 from __future__ import annotations
 
-import shlex
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 
-from proctor.cli.main import _wanted, commands
-from proctor.cli.renamed import ALIASES, RENAMED_COMMANDS, RENAMED_OPTIONS, SIMILAR
+from proctor.cli.main import WHO, _wanted, commands
+from proctor.cli.usage import SIMILAR
 from tests.support.program import proctor, proctor_process
 
 WIDTH = 80
@@ -29,15 +29,6 @@ def tree() -> Iterator[tuple[str, Any]]:
 
 
 TREE = dict(tree())
-
-
-def replacing() -> Iterator[tuple[str, str]]:
-    """(what was typed, what is to be typed) for each old command and option."""
-    for old, new in RENAMED_COMMANDS.items():
-        yield f"{old} x", f"proctor {new} x"
-    for command, options in RENAMED_OPTIONS.items():
-        for old, new in options.items():
-            yield f"{command} x {old} y", f"proctor {command} x {new}{'' if new.endswith('=') else ' '}y"
 
 
 @pytest.mark.parametrize("words", TREE)
@@ -60,22 +51,43 @@ def test_summaries_are_short(words: str) -> None:
     assert [words.rsplit(maxsplit=1)[-1], *first.rstrip(".").split()] in listed
 
 
+MOST_LEAVES, MOST_LINES = 60, 40
+
+
+def leaves() -> list[str]:
+    """The commands that do something: what is no group."""
+    return [words for words, command in TREE.items() if not hasattr(command, "commands")]
+
+
+def test_there_are_at_most_sixty_commands() -> None:
+    assert len(leaves()) <= MOST_LEAVES
+
+
+def test_the_help_fits_one_screen() -> None:
+    lines = proctor("--help", COLUMNS=str(WIDTH)).stdout.splitlines()
+    assert len(lines) <= MOST_LINES
+    shown = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert shown >= {words for words in TREE if words and " " not in words}
+
+
+def test_every_command_has_a_row_that_says_who_types_it() -> None:
+    """A new command needs a row in WHO."""
+    assert sorted(command for named in WHO.values() for command in named) == sorted(leaves())
+    assert Counter(command for named in WHO.values() for command in named).most_common(1)[0][1] == 1
+
+
+def test_a_folder_is_served_without_the_name_of_the_command() -> None:
+    assert proctor("serve", "nowhere").stderr == proctor("serve", "site", "nowhere").stderr
+    assert "nowhere" in proctor("serve", "--port", "8451", "nowhere").stderr
+
+
 def test_commands_stand_in_groups() -> None:
     said = proctor("--help").stdout
-    heads = ["Run:", "Read results:", "Challenges:", "Judges:", "Build and check items:", "Media:", "Store:"]
+    heads = ["Run:", "Read results:", "Judges:", "Challenges:", "Build and review:", "Media and stores:"]
     assert [line for line in said.splitlines() if line in heads] == heads
 
 
-@pytest.mark.parametrize(("typed", "meant"), list(replacing()))
-def test_an_old_spelling_answers_with_the_new_one(typed: str, meant: str) -> None:
-    done = proctor(*shlex.split(typed))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(f": {meant}\n")
-    assert done.stderr.startswith("proctor: ")
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("new", [*RENAMED_COMMANDS.values(), *ALIASES.values(), *SIMILAR.values()])
+@pytest.mark.parametrize("new", [*SIMILAR.values()])
 def test_what_is_pointed_to_is_there(new: str) -> None:
     path = [word for word in new.split() if not word.startswith("-")]
     while " ".join(path) not in TREE:  # the last word may be an argument
@@ -86,22 +98,11 @@ def test_what_is_pointed_to_is_there(new: str) -> None:
         assert option in {name for one in TREE[" ".join(path)].params for name in one.opts}
 
 
-def test_new_options_are_there() -> None:
-    for command, options in RENAMED_OPTIONS.items():
-        known = {name for one in TREE[command].params for name in one.opts}
-        assert {new.split()[0] for new in options.values()} <= known
-        assert not known & set(options)
-
-
 def test_without_arguments_the_commands_are_listed() -> None:
     done = proctor()
     assert done.returncode in {0, 2}
     assert "Traceback" not in done.stderr
     assert "Run:" in done.stdout + done.stderr
-
-
-def test_an_alias_answers() -> None:
-    assert proctor("lint", "--help").stdout == proctor("validate", "--help").stdout
 
 
 @pytest.mark.parametrize("words", ["", "run", "items audit", "media"])
@@ -116,15 +117,14 @@ def test_help_is_a_word_too(words: str) -> None:
         ("leaderboard focus", "proctor results"),
         ("leaderbord", "proctor results"),
         ("reslts", "proctor results"),
-        ("audit-item", "proctor items audit"),
         ("evaluate focus", "proctor run"),
         ("media framse", "proctor media frames"),
         ("rum rexsonovqa", "proctor run"),
         ("rn", "proctor run"),
-        ("delete", "proctor store delete"),
-        ("rm", "proctor store delete"),
-        ("rename", "proctor store rename"),
-        ("agreement", "proctor review agreement"),
+        ("rm", "proctor store change delete"),
+        ("lint focus", "proctor validate"),
+        ("analyse focus", "proctor analyze"),
+        ("perturb", "proctor judge perturb"),
     ],
 )
 def test_a_misspelt_command_is_told(typed: str, meant: str) -> None:
@@ -142,7 +142,7 @@ def test_no_slip_leads_to_what_deletes(typed: str) -> None:
 
 def test_a_word_of_several_groups_names_them_all() -> None:
     said = " ".join(proctor("status").stderr.split())
-    names = " or ".join(f"'proctor {group} status'" for group in ("challenge", "build", "review"))
+    names = " or ".join(f"'proctor {group} status'" for group in ("build", "review", "challenge"))
     assert said.endswith(f"Did you mean {names}?")
 
 

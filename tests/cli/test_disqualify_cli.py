@@ -97,7 +97,7 @@ def test_the_report_names_who_and_why_the_public_one_only_who(store: Store, tmp_
 
 def test_on_the_command_line(store: Store) -> None:
     url = store.shown
-    base = ("store", "disqualify", "focus", "--store", url, "--system", "team-red")
+    base = ("store", "change", "disqualify", "focus", "--store", url, "--system", "team-red")
     code, printed = within(*base, "--reason", WHY)
     assert (code, printed[:24]) == (0, "Disqualified: team-red s")
     code, printed = within("rank", "focus", "--store", url, "--stability", "0", "--format", "json")
@@ -108,8 +108,9 @@ def test_on_the_command_line(store: Store) -> None:
         code, printed = within(*command, "--store", url)
         assert code == 0
         assert f"({WHY})" in " ".join(printed.split())
-    code, printed = within(*base, "--undo", "--reason", "a mistake")
+    lifted = [word.replace("disqualify", "readmit") for word in base]
+    code, printed = within(*lifted, "--reason", "a mistake")
     assert code == 0
     assert "Ranked again: team-red" in printed
-    code, printed = within(*base, "--undo", "--reason", "a mistake")
+    code, printed = within(*lifted, "--reason", "a mistake")
     assert code == 1

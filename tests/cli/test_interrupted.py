@@ -98,7 +98,7 @@ def test_a_question_is_no_dead_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             return False
 
         monkeypatch.setattr("typer.confirm", confirm)
-        done = proctor("store", "delete", "q", "--all", "--store", "a.db")
+        done = proctor("store", "change", "delete", "q", "--all", "--store", "a.db")
         assert (done.returncode, done.stderr) == (code, said)
     assert "random" in proctor("list", "runs", "--store", "a.db").stdout
 

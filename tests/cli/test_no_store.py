@@ -15,10 +15,10 @@ READERS = [
     "results toy", "compare toy", "analyze toy", "rank toy", "rank toy --metric accuracy", "show toy", "show toy q1",
     "report toy --out page.html", "export toy --out sums.json --format sums", "reproduce toy", "score toy --judge rouge",
     "audit toy", "list runs", "list metrics", "judge fit toy --method choice --out choice.json", "judge compare toy",
-    "judge grid toy --model openai:m", "train generative-judge toy --base weights --out judge",
-    "train classifier-judge toy --out classifier", "items audit toy", "store check", "store rename toy a b",
-    "store delete toy --all --yes", "store decide toy open.csv --by anna", "worker --once",
-    "store disqualify toy --system a --reason told",
+    "judge compare toy --model openai:m", "train generative-judge toy --base weights --out judge",
+    "train classifier-judge toy --out classifier", "items audit toy", "store check", "store change rename toy --system a --to b",
+    "store change delete toy --all --yes", "import toy open.csv --decided-by anna", "worker --once",
+    "store change disqualify toy --system a --reason told",
     "import mediqa-eval ratings.csv --scorer human:anna",
 ]  # fmt: skip
 
@@ -45,7 +45,7 @@ def test_functions_that_read_make_none(function: str, tmp_path: Path) -> None:
 
 
 def test_merge_reads_stores_that_are_there(tmp_path: Path) -> None:
-    done = proctor("merge", tmp_path / "mistyped.db", "--store", tmp_path / "all.db")
+    done = proctor("store", "merge", tmp_path / "mistyped.db", "--store", tmp_path / "all.db")
     assert (done.returncode, "mistyped.db: found no such file" in done.stderr) == (1, True)
     assert not (tmp_path / "mistyped.db").exists()
 
@@ -53,7 +53,7 @@ def test_merge_reads_stores_that_are_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sources", [("mistyped.db",), ("there.db", "mistyped.db"), ("there.db", "there.db")])
 def test_a_merge_that_takes_nothing_leaves_no_store(sources: tuple[str, ...], tmp_path: Path) -> None:
     Store(tmp_path / "there.db").close()
-    done = proctor("merge", *(tmp_path / one for one in sources), "--store", tmp_path / "new.db")
+    done = proctor("store", "merge", *(tmp_path / one for one in sources), "--store", tmp_path / "new.db")
     assert done.returncode == 1
     assert "found no such file, expected a store\n" in done.stderr or "found the store twice" in done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["there.db"]
@@ -62,7 +62,7 @@ def test_a_merge_that_takes_nothing_leaves_no_store(sources: tuple[str, ...], tm
 def test_a_merge_that_takes_nothing_leaves_the_store_that_was_there(tmp_path: Path) -> None:
     for name in ("there.db", "old.db"):
         Store(tmp_path / name).close()
-    done = proctor("merge", *[tmp_path / "there.db"] * 2, "--store", tmp_path / "old.db")
+    done = proctor("store", "merge", *[tmp_path / "there.db"] * 2, "--store", tmp_path / "old.db")
     assert done.returncode == 1
     assert (tmp_path / "old.db").exists()
 
@@ -76,6 +76,6 @@ def test_where_no_store_was_named_the_option_is(tmp_path: Path, monkeypatch: pyt
 
 def test_a_store_among_the_sums_of_sites_is_called_one(tmp_path: Path) -> None:
     Store(tmp_path / "runs.db").close()
-    done = proctor("pool", tmp_path / "runs.db")
+    done = proctor("results", "--pool", tmp_path / "runs.db")
     expected = "found a store, expected sums of groups (proctor export --format sums)"
     assert (done.returncode, done.stderr) == (1, f"proctor: {tmp_path / 'runs.db'}: {expected}\n")

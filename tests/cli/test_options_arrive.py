@@ -42,52 +42,115 @@ class Way(NamedTuple):
 
 STORE = "api:open_store api:name_in"
 ASKING = ("base_url", "settings", "timeout_s", "retries", "price", "structured", "model")
-PROBING = (*ASKING, "perturb", "perturbations", "answers", "options", "prompt", "concurrency")
+GRID = (
+    "model prompts references reason images documents media limit concurrency base_url settings timeout_s retries price "
+    "structured"
+)
+TEAM = "institution country agreed not_eligible not_listed member why"
+USER = "name role language address"
+
+
+def others(names: str) -> dict[str, str]:
+    """Options that have no part in a way, since they say which way it is or belong to another one."""
+    return dict.fromkeys(names.split(), "of another way, or which way it is")
+
+
 WAYS = (
-    Way("serve", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
-    Way("serve", "folder", "cli.web:holds_challenge web:Listening challenges:open_challenge"),
+    Way("serve site", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
+    Way("serve site", "folder", "cli.web:holds_challenge web:Listening challenges:open_challenge"),
     Way("challenge new", "folder focus --data d", "challenges:NewChallenge challenges:new_challenge"),
-    Way("challenge check", "folder", "challenges:check_challenge", FORMAT),
+    Way("challenge check", "folder", "challenges:check_challenge", {**FORMAT, **others("machine gpu executor")}),
     Way(
-        "challenge open",
-        "folder test",
-        "challenges:Challenge.open containers:executor_of challenges:open_phase",
-        {"no_oracle": "nothing is named instead of an executor"},
+        "challenge check",
+        "folder --machine",
+        "containers:executor_of challenges:examine_machine",
+        {**FORMAT, **others("machine")},
         {"executor": "name"},
     ),
-    Way("challenge close", "folder test", "challenges:Challenge.open challenges:close_phase"),
-    Way("challenge status", "folder", "challenges:Challenge.open challenges:phase_rows", FORMAT),
-    Way("challenge submit", "folder test a.json --team t", "challenges:Challenge.open challenges:submit_file"),
-    Way("challenge teams", "folder", "challenges:Challenge.open challenges:team_rows", FORMAT),
-    Way("challenge team", "add folder t", "challenges:Challenge.open challenges:TeamChange challenges:change_team"),
-    Way("challenge submissions", "folder", "challenges:Challenge.open challenges:submission_rows", FORMAT),
-    Way("challenge submission", "cancel folder test t#1", "challenges:Challenge.open challenges:change_submission"),
     Way(
-        "challenge receipt",
-        "folder test t#1",
-        "challenges:Challenge.open challenges:signed_receipt",
-        {"out": "where it is written"},
-    ),
-    Way("challenge questions", "folder test", "challenges:write_public_questions"),
-    Way("challenge prizes", "folder test", "challenges:Challenge.open challenges:prizes_of", FORMAT),
-    Way(
-        "challenge description", "submit folder test t a.pdf", "challenges:Challenge.open challenges:change_description"
+        "challenge phase",
+        "open folder test",
+        "challenges:Challenge.open containers:executor_of challenges:open_phase",
+        {"no_oracle": "nothing is named instead of an executor", "action": "which function"},
+        {"executor": "name", "name": "phase"},
     ),
     Way(
-        "challenge boards",
+        "challenge phase",
+        "close folder test",
+        "challenges:Challenge.open challenges:close_phase",
+        others("action no_oracle executor"),
+        {"name": "phase"},
+    ),
+    Way(
+        "challenge phase",
+        "questions folder test",
+        "challenges:write_public_questions",
+        others("action no_oracle executor store"),
+        {"name": "phase"},
+    ),
+    Way(
+        "challenge status",
+        "folder",
+        "challenges:Challenge.open challenges:phase_rows",
+        {**FORMAT, **others("phase out audience prizes")},
+    ),
+    Way(
+        "challenge status",
+        "folder test --prizes",
+        "challenges:Challenge.open challenges:prizes_of",
+        {**FORMAT, **others("out audience prizes")},
+    ),
+    Way(
+        "challenge status",
         "folder test --out b.html",
         "challenges:Challenge.open challenges:seen_boards challenges:write_boards",
-        FORMAT,
+        {**FORMAT, **others("prizes")},
         {"audience": "visitor"},
     ),
+    Way("challenge submit", "folder test a.json --team t", "challenges:Challenge.open challenges:submit_file"),
     Way(
-        "challenge verify",
-        "r.json --key k --published folder",
-        "challenges:verify_receipt challenges:verify_commitment",
-        FORMAT,
-        {"receipt": "file", "published": "folder"},
+        "challenge team",
+        "list folder",
+        "challenges:Challenge.open challenges:team_rows",
+        {**FORMAT, **others(f"action name {TEAM} phase file")},
     ),
-    Way("challenge rerun", "folder --why w", "challenges:rerun"),
+    Way(
+        "challenge team",
+        "add folder t",
+        "challenges:Challenge.open challenges:TeamChange challenges:change_team",
+        {**FORMAT, **others("phase file")},
+    ),
+    Way(
+        "challenge team",
+        "describe folder t --phase p --file a.pdf",
+        "challenges:Challenge.open challenges:change_description",
+        {**FORMAT, **others(f"action {TEAM}")} | {},
+        {"name": "team"},
+    ),
+    Way(
+        "challenge submission",
+        "list folder",
+        "challenges:Challenge.open challenges:submission_rows",
+        {**FORMAT, **others("action name why out")},
+    ),
+    Way(
+        "challenge submission",
+        "cancel folder test t#1",
+        "challenges:Challenge.open challenges:change_submission",
+        {**FORMAT, **others("team state out action")},
+    ),
+    Way(
+        "challenge submission",
+        "receipt folder test t#1",
+        "challenges:Challenge.open challenges:signed_receipt",
+        {**FORMAT, "out": "where it is written", **others("action why team state")},
+    ),
+    Way(
+        "challenge submission",
+        "rescore folder --why w",
+        "challenges:rerun",
+        {**FORMAT, **others("action phase name team state out")},
+    ),
     Way("worker", "", "api:work_async", dict.fromkeys(("folder", "executor", "gpu"), "of a challenge")),
     Way(
         "worker",
@@ -108,33 +171,46 @@ WAYS = (
         FORMAT,
         {"executor": "name"},
     ),
+    Way("review update", "folder", "web:open_review", others("reassign study")),
+    Way("review update", "folder --reassign anna --study q", "web:reassign_work", {}, {"reassign": "name"}),
+    Way("review status", "folder", "web:progress_tables", {**FORMAT, **others("study")}),
+    Way("review status", "folder q", "web:agreement_of", FORMAT),
+    Way("review export", "folder q --out r.csv", "web:export_study", FORMAT),
+    Way("review export", "folder q --what scores", "web:ratings_to_scores", {**FORMAT, **others("what out")}),
+    Way("review sheet", "folder q anna --out a.csv", "web:sheet_for", others("submit")),
+    Way("review sheet", "folder q anna --submit a.csv", "web:decisions_from", others("out"), {"submit": "file"}),
     Way(
-        "challenge doctor", "folder", "containers:executor_of challenges:examine_machine", FORMAT, {"executor": "name"}
-    ),
-    Way("review update", "folder", "web:open_review"),
-    Way("review status", "folder", "web:progress_tables", FORMAT),
-    Way("review agreement", "folder q", "web:agreement_of", FORMAT),
-    Way("review export", "folder q --out r.csv", "web:export_study"),
-    Way("review scores", "folder q", "web:ratings_to_scores", FORMAT),
-    Way("review sheet", "folder q anna --out a.csv", "web:sheet_for"),
-    Way("review decisions", "folder q anna a.csv", "web:decisions_from"),
-    Way("review reassign", "folder q anna", "web:reassign_work"),
-    Way(
-        "users add",
-        "folder anna",
+        "serve users",
+        "add folder anna",
         "web:review_accounts web:add_person",
-        {"address": "checked, then part of the place of accounts"},
+        {**FORMAT, "address": "checked, then part of the place of accounts", **others("action")},
     ),
     Way(
-        "users invite",
-        "folder anna",
+        "serve users",
+        "invite folder anna",
         "web:review_accounts web:invite_person",
-        {"address": "checked, then part of the place of accounts"},
+        {**FORMAT, "address": "checked, then part of the place of accounts", **others("action role language")},
     ),
-    Way("users list", "folder", "web:review_accounts web:people_table", FORMAT),
-    Way("users role", "folder anna organiser", "web:review_accounts web:change_role"),
-    Way("users trail", "folder", "web:review_accounts web:read_trail", FORMAT),
-    Way("users disable", "folder anna", "web:review_accounts web:disable_person"),
+    Way("serve users", "list folder", "web:review_accounts web:people_table", {**FORMAT, **others(f"action {USER}")}),
+    Way("serve users", "trail folder", "web:review_accounts web:read_trail", {**FORMAT, **others(f"action {USER}")}),
+    Way(
+        "serve users",
+        "role folder anna --role organiser",
+        "web:review_accounts web:change_role",
+        {**FORMAT, **others("action language address")},
+    ),
+    Way(
+        "serve users",
+        "disable folder anna",
+        "web:review_accounts web:disable_person",
+        {**FORMAT, **others("action role language address")},
+    ),
+    Way(
+        "serve users",
+        "enable folder anna",
+        "web:review_accounts web:disable_person",
+        {**FORMAT, **others("action role language address")},
+    ),
     Way(
         "run",
         "bench",
@@ -142,12 +218,26 @@ WAYS = (
         {"dry_run": "asks nothing", "workers": "processes of the same command", "on": "where these are"},
         {"systems": "system"},
     ),
-    Way("train check-parity", "folder", "api:check_parity"),
     Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
-    Way("import", "bench file", "api:import_answers"),
-    Way("merge", "a.db", "api:join_stores", FORMAT),
-    Way("store copy", "a.db b.db", "challenges:copy_store"),
-    Way("pool", "a.json", "stats:Resampling runs:pool_sums", FORMAT),
+    Way("import", "bench file", "api:import_answers", others("decided_by")),
+    Way(
+        "import",
+        "bench file --decided-by me",
+        f"{STORE} runs:decide",
+        others(
+            "data track name condition answers_only scorer columns seed form id_column answer_column epoch dimensions "
+            "submission"
+        ),
+        {"decided_by": "by", "path": "file"},
+    ),
+    Way("store merge", "a.db", "api:join_stores", {**FORMAT, **others("whole")}),
+    Way(
+        "store merge",
+        "a.db --whole --store b.db",
+        "challenges:copy_store",
+        {**FORMAT, **others("whole sources")},
+        {"store": "target"},
+    ),
     Way(
         "score",
         "bench",
@@ -163,19 +253,37 @@ WAYS = (
         "results",
         "bench",
         f"{STORE} api:results",
-        {**TABLES, "flags": "a list instead", "protocol": "a summary instead", "content_hash": "a hash instead"},
+        {
+            **TABLES,
+            "flags": "a list instead",
+            "protocol": "a summary instead",
+            "content_hash": "a hash instead",
+            "pool": "of sites instead",
+        },
+    ),
+    Way(
+        "results",
+        "--pool a.json",
+        "api:pool",
+        {
+            **TABLES,
+            **others(
+                "benchmark systems conditions failed all_items by metrics two_level store protocol flags content_hash"
+            ),
+        },
+        {"pool": "files"},
     ),
     Way(
         "results",
         "bench --protocol official",
         f"{STORE} api:official_summary",
-        {**TABLES, "flags": "a list instead", "content_hash": "a hash instead"},
+        {**TABLES, "flags": "a list instead", "content_hash": "a hash instead", "pool": "of sites instead"},
     ),
     Way("compare", "bench", f"{STORE} api:compare", TABLES),
     Way(
         "rank",
         "bench",
-        f"{STORE} runs:public_copy api:rank",
+        f"{STORE} results:public_copy api:rank",
         {
             **FORMAT,
             "publish": "another store",
@@ -187,13 +295,19 @@ WAYS = (
     Way(
         "analyze",
         "bench",
-        f"{STORE} runs:public_copy api:analyze",
+        f"{STORE} results:public_copy api:analyze",
         {**FORMAT, "publish": "another store", "out": "after", "pictures": "after"},
     ),
     Way("report", "bench", f"{STORE} api:report"),
     Way("export", "bench --out x.csv", f"{STORE} api:export"),
-    Way("reproduce", "bench", f"{STORE} api:reproduce", FORMAT),
-    Way("verify", "folder", "api:verify", FORMAT),
+    Way("reproduce", "bench", f"{STORE} api:reproduce", {**FORMAT, **others("published")}),
+    Way(
+        "reproduce",
+        "bench --published folder",
+        "api:verify",
+        {**FORMAT, **others("benchmark data track systems conditions media media_as items limit store")},
+        {"published": "folder"},
+    ),
     Way("fetch", "bench", "api:fetch", FORMAT),
     Way("validate", "bench file", "api:validate", FORMAT),
     Way(
@@ -202,25 +316,11 @@ WAYS = (
         f"{STORE} api:audit",
         {
             **FORMAT,
-            "old": "of the former spelling",
             **dict.fromkeys(("scores", "ratings"), "go together"),
             **dict.fromkeys(("report", "media", "dimensions", "protocol"), "how it is shown"),
-            **dict.fromkeys(PROBING, "of changed answers"),
         },
     ),
-    Way(
-        "audit",
-        "bench --perturb",
-        "api:filled_probes",
-        {
-            **FORMAT,
-            **dict.fromkeys(("benchmark", "store"), "given beside"),
-            **dict.fromkeys(("old", "scores", "ratings", "report", "dimensions", "protocol"), "of ratings"),
-            **dict.fromkeys(
-                ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"), "refused"
-            ),
-        },
-    ),
+    Way("judge perturb", "bench", "api:prepare_probes", {**FORMAT}, {"store": "source"}),
     Way(
         "train classifier-judge",
         "bench --out folder",
@@ -233,17 +333,15 @@ WAYS = (
         "api:arrange_answerer",
         {**FORMAT, "dry_run": "trains nothing"},
     ),
-    Way("judge compare", "bench", "api:open_store api:judge_agreement", {"out": "afterwards"}),
-    Way("judge grid", "bench", "api:open_store api:judge_grid_async"),
     Way("train generative-judge", "bench --base b --out folder", f"{STORE} api:train_generative_judge"),
     Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
     Way(
-        "judge grid",
+        "judge compare",
         "bench --model m",
         "api:open_store api:judge_grid_async",
-        {"stop": "the shell's", "on_change": "the shell's"},
+        others("out scorer learned lead_over repeats curve quick keep"),
     ),
-    Way("judge compare", "bench", "api:open_store api:judge_agreement", {"out": "where it is written"}),
+    Way("judge compare", "bench", "api:open_store api:judge_agreement", others(f"out {GRID}")),
     Way(
         "judge index",
         "documents",
@@ -254,7 +352,7 @@ WAYS = (
     Way(
         "items audit",
         "bench",
-        f"{STORE} runs:items_to_audit audits.items:audit_items",
+        f"{STORE} results:items_to_audit audits.items:audit_items",
         {
             **FORMAT,
             "top": "how many are shown",
@@ -285,7 +383,7 @@ WAYS = (
     Way(
         "show",
         "bench",
-        f"{STORE} runs:composition",
+        f"{STORE} results:composition",
         {
             **FORMAT,
             "item": "another way",
@@ -295,7 +393,7 @@ WAYS = (
     Way(
         "show",
         "bench item --pictures folder",
-        f"{STORE} runs:item_history api:write_shown",
+        f"{STORE} results:item_history api:write_shown",
         {**FORMAT, **dict.fromkeys(("by", "all_items"), "of all items"), "prompt": "what is shown"},
         {"pictures": "folder"},
     ),
@@ -320,27 +418,36 @@ WAYS = (
         {"cache": "cache_dir"},
     ),
     Way(
-        "store delete",
-        "bench --system one",
+        "store change",
+        "delete bench --system one",
         f"{STORE} runs:chosen_runs",
-        {**ASKED, "everything": "another way", "scorer": "another way"},
+        {**ASKED, **others("action everything scorer to reason")},
     ),
     Way(
-        "store delete",
-        "bench --scorer one",
+        "store change",
+        "delete bench --scorer one",
         f"{STORE} runs:count_scores",
-        {**ASKED, **dict.fromkeys(("everything", "systems", "conditions"), "another way")},
+        {**ASKED, **others("action everything systems conditions to reason")},
     ),
     Way(
-        "store disqualify", "bench --system one --reason why", f"{STORE} runs:disqualify", {"undo": "another function"}
+        "store change",
+        "rename bench --system one --to two --yes",
+        f"{STORE} runs:chosen_runs runs:rename_system",
+        {**ASKED, **others("action everything systems conditions scorer reason")},
+        {"to": "name"},
     ),
     Way(
-        "store disqualify",
-        "bench --system one --reason why --undo",
+        "store change",
+        "disqualify bench --system one --reason why",
+        f"{STORE} runs:disqualify",
+        {**ASKED, **others("action everything systems conditions scorer to")},
+    ),
+    Way(
+        "store change",
+        "readmit bench --system one --reason why",
         f"{STORE} runs:reinstate",
-        {"undo": "which function"},
+        {**ASKED, **others("action everything systems conditions scorer to")},
     ),
-    Way("store decide", "bench file --by me", f"{STORE} runs:decide"),
     Way("list", "runs", f"{STORE} runs:stored_runs", {**FORMAT, "kind": "which list"}),
 )
 TEXTS = {
@@ -489,13 +596,7 @@ def test_an_option_arrives(way: Way, one: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_command_has_a_way() -> None:
     """A new command is either gone through here or left out by name."""
-    left_out = {
-        "demo",
-        "challenge demo",
-        "store check",
-        "store rename",
-        "media cache",
-    }  # of these what they do is tested, option by option
+    left_out = {"demo", "store check", "media cache"}  # of these what they do is tested, option by option
     found = {name for name, one in callbacks().items() if own(one)}
     assert found == {way.command for way in WAYS} | left_out
 

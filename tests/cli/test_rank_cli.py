@@ -7,10 +7,12 @@ import io
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from proctor import api
+from proctor.results import board_json
 from tests.support.contest import NAME, contest_store, skilled, write_run
 from tests.support.program import proctor
 
@@ -123,7 +125,11 @@ def test_the_mean_is_that_of_the_buckets(folder: Path) -> None:
 
 @pytest.mark.parametrize("rule", ["borda", "mean"])
 def test_other_rules_on_request(folder: Path, rule: str) -> None:
-    board = rank(folder, "--rule", rule, "--stability", "0")[0]
+    board = board_json(
+        api.rank(
+            folder / "runs.db", "focus", rule=cast("Any", rule), stability=0, baselines=["frontier", "open"]
+        ).boards[0]
+    )
     assert board["rule"] == rule
     assert [one["place"] for one in board["systems"] if one["system"] in {"strong", "weak"}] == [1, 3]
     assert board["tau"] is None

@@ -18,7 +18,6 @@ from proctor import challenges, web
 from proctor.cli import media, score, store, tree
 from proctor.cli import web as web_commands
 from proctor.cli.output import OutputFormat, print_json, print_records
-from proctor.cli.renamed import replaced_option
 from proctor.core import InputError, PluginReport, Table, Usage, UsageError, columns
 from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
@@ -49,12 +48,6 @@ def test_a_pack_with_other_figures(
     done = proctor("challenge", "pack", "codabench", tmp_path, "--out", tmp_path, "--check")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"phase test: found {found}, expected Proctor's own figures" in " ".join(done.stderr.split())
-
-
-def test_a_former_spelling_keeps_its_equals_sign() -> None:
-    assert str(replaced_option("run", "--as", ["focus", "--as=my method", "--seed=3"])) == (
-        "'--as' is now '--name': proctor run focus '--name=my method' --seed=3"
-    )
 
 
 def test_pictures_are_written_to_folders(tmp_path: Path) -> None:
@@ -146,7 +139,7 @@ def test_a_grid_of_judges_tells_what_it_cost(monkeypatch: pytest.MonkeyPatch, tm
         return SimpleNamespace(tables=(), cells=cells)
 
     monkeypatch.setattr("proctor.api.judge_grid_async", grid)
-    words = ("judge", "grid", "lamps", "--model", "openai:m", "--store", tmp_path / "runs.db")
+    words = ("judge", "compare", "lamps", "--model", "openai:m", "--store", tmp_path / "runs.db")
     assert f"5 new judgements, $0.7500, kept in {tmp_path / 'runs.db'}" in proctor(*words).stderr.replace("\n", "")
     cells[:] = [SimpleNamespace(judgements=0, usage=Usage())]
     assert proctor(*words).stderr == "no new judgements\n"

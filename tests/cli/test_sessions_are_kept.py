@@ -50,8 +50,8 @@ SESSIONS = {
     "rank": """
         rank fuzzed --draws 100 --stability 20
         rank fuzzed --draws 100 --stability 20 --failed wrong --detail --mine beta --publish
-        rank fuzzed --draws 100 --stability 0 --failed wrong --by area --correction none --alpha 0.2 --mine delta --two-level --seed 2
-        rank fuzzed --draws 100 --stability 0 --failed wrong --rule borda --baseline none --condition text-only --format csv
+        rank fuzzed --draws 100 --stability 0 --failed wrong --by area --correction none --mine delta --two-level --seed 2
+        rank fuzzed --draws 100 --stability 0 --failed wrong --baseline none --condition text-only --format csv
         rank fuzzed --draws 100 --stability 0 --failed wrong --mine gamma --baseline delta --format tsv
         rank fuzzed --draws 100 --stability 0 --failed exclude --baseline random --baseline delta
         rank fuzzed --draws 100 --stability 0 --mine nobody
@@ -79,22 +79,22 @@ SESSIONS = {
     """,
     "store": """
         store check
-        store rename fuzzed alpha omega
-        store rename fuzzed alpha beta --yes
-        store rename fuzzed alpha omega --yes
-        store delete fuzzed
-        store delete fuzzed --all --system omega
-        store delete fuzzed --system omega --condition video --yes
-        store delete fuzzed --system omega --condition video --yes
-        store disqualify fuzzed --system nobody --reason why
-        store decide fuzzed FOLDER/nothing.csv --by anna
+        store change rename fuzzed --system alpha --to omega
+        store change rename fuzzed --system alpha --to beta --yes
+        store change rename fuzzed --system alpha --to omega --yes
+        store change delete fuzzed
+        store change delete fuzzed --all --system omega
+        store change delete fuzzed --system omega --condition video --yes
+        store change delete fuzzed --system omega --condition video --yes
+        store change disqualify fuzzed --system nobody --reason why
+        import fuzzed FOLDER/nothing.csv --decided-by anna
         export fuzzed --out FOLDER/rows.csv
         export fuzzed --out FOLDER/open.csv --format unresolved --system beta
         export fuzzed --out FOLDER/said.jsonl --format judgements --scorer panel[m] --condition video
         export fuzzed --out FOLDER/said.jsonl --format judgements --scorer nobody
         export fuzzed --out FOLDER/rows.xyz
         list runs --store STORE
-        store delete fuzzed --all --yes
+        store change delete fuzzed --all --yes
         list runs --store STORE
     """,
     "score": """
@@ -108,7 +108,7 @@ SESSIONS = {
         score fuzzed FOLDER/p.json
         reproduce fuzzed
         validate fuzzed FOLDER/p.json
-        verify FOLDER/nothing
+        reproduce --published FOLDER/nothing
     """,
     "report": """
         report fuzzed --draws 100 --failed wrong --out FOLDER/report.html
@@ -130,10 +130,10 @@ SESSIONS = {
     """,
     "pool": """
         export fuzzed --out FOLDER/sums.json --format sums
-        pool FOLDER/sums.json --draws 100
-        pool FOLDER/sums.json --draws 100 --seed 2 --format csv
-        pool FOLDER/sums.json FOLDER/sums.json
-        pool FOLDER/nothing.json
+        results --pool FOLDER/sums.json --draws 100
+        results --pool FOLDER/sums.json --draws 100 --seed 2 --format csv
+        results --pool FOLDER/sums.json --pool FOLDER/sums.json
+        results --pool FOLDER/nothing.json
     """,
     "list": """
         list runs --store STORE --format csv
@@ -183,8 +183,8 @@ ON_A_TERMINAL = """
     items audit fuzzed --draws 100 --top 2
     list metrics --store STORE
     audit --scores ONE --ratings RATINGS --draws 100
-    store disqualify fuzzed --system alpha --reason why
-    store disqualify fuzzed --system alpha --reason again --undo
+    store change disqualify fuzzed --system alpha --reason why
+    store change readmit fuzzed --system alpha --reason again
 """
 """With bold type and colours, at 80 columns."""
 

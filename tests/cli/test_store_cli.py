@@ -41,7 +41,9 @@ def test_show_lists_runs_with_their_settings(path: Path) -> None:
 
 def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:
     before = runs(path)
-    done = proctor(*("store", "delete", "toy", "--system", "looker", "--condition", "black", "--yes", "--store", path))
+    done = proctor(
+        *("store", "change", "delete", "toy", "--system", "looker", "--condition", "black", "--yes", "--store", path)
+    )
     assert (done.returncode, done.stdout) == (0, "Deleted 1 run, 48 answers\n")
     del before["looker", "black"]
     assert runs(path) == before
@@ -51,14 +53,14 @@ def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:
 
 def test_nothing_is_deleted_unasked(path: Path) -> None:
     before = runs(path)
-    done = proctor("store", "delete", "toy", "--system", "looker", "--store", path)
+    done = proctor("store", "change", "delete", "toy", "--system", "looker", "--store", path)
     assert done.returncode == 2
     assert "--yes" in done.stderr
     for wrong in ((), ("--all", "--system", "looker")):
-        done = proctor("store", "delete", "toy", *wrong, "--yes", "--store", path)
+        done = proctor("store", "change", "delete", "toy", *wrong, "--yes", "--store", path)
         assert done.returncode == 2
         assert "--all" in done.stderr
-    done = proctor("store", "delete", "toy", "--system", "loker", "--yes", "--store", path)
+    done = proctor("store", "change", "delete", "toy", "--system", "loker", "--yes", "--store", path)
     assert done.returncode == 1
     assert "did you mean 'looker'?" in done.stderr
     assert runs(path) == before
@@ -66,7 +68,7 @@ def test_nothing_is_deleted_unasked(path: Path) -> None:
 
 def test_a_benchmark_goes_with_everything(path: Path) -> None:
     judgements = _judgements(path)
-    done = proctor("store", "delete", "toy", "--all", "--yes", "--store", path)
+    done = proctor("store", "change", "delete", "toy", "--all", "--yes", "--store", path)
     assert done.returncode == 0
     assert Store(path, create=False).benchmark_names() == []
     assert _judgements(path) == judgements > 0
@@ -87,7 +89,7 @@ def test_a_terminal_is_asked(path: Path, said: str, left: int) -> None:
     import subprocess
 
     master, slave = os.openpty()
-    words = ["store", "delete", "toy", "--system", "looker", "--store", str(path)]
+    words = ["store", "change", "delete", "toy", "--system", "looker", "--store", str(path)]
     with subprocess.Popen(
         [sys.executable, "-c", "from proctor.cli.main import main; main()", *words],
         stdin=slave,
@@ -106,12 +108,16 @@ def test_a_terminal_is_asked(path: Path, said: str, left: int) -> None:
 
 def test_a_system_is_renamed_with_its_disqualification(path: Path) -> None:
     disqualify(Store(path), "toy", "looker", "it peeked", at=AT)
-    done = proctor("store", "rename", "toy", "looker", "watcher", "--yes", "--store", path)
+    done = proctor(
+        "store", "change", "rename", "toy", "--system", "looker", "--to", "watcher", "--yes", "--store", path
+    )
     assert (done.returncode, done.stdout) == (0, "looker is watcher now, in 4 runs\n")
     opened = Store(path, create=False)
     assert {run.system for run in opened.runs("toy")} == {"watcher", "guesser", "random"}
     assert list(opened.card("toy").disqualified) == ["watcher"]
-    taken = proctor("store", "rename", "toy", "watcher", "guesser", "--yes", "--store", path)
+    taken = proctor(
+        "store", "change", "rename", "toy", "--system", "watcher", "--to", "guesser", "--yes", "--store", path
+    )
     assert taken.returncode == 1
     assert "found a run of 'guesser' already" in taken.stderr
 
@@ -131,7 +137,7 @@ def test_a_system_is_renamed_with_its_disqualification(path: Path) -> None:
 )
 def test_no_system_has_a_name_that_nobody_sees(path: Path, name: str, expected: str) -> None:
     before, why = runs(path), f"the system's name: found {name!r}, expected {expected}"
-    done = proctor("store", "rename", "toy", "looker", name, "--yes", "--store", path)
+    done = proctor("store", "change", "rename", "toy", "--system", "looker", "--to", name, "--yes", "--store", path)
     assert (done.returncode, done.stderr) == (1, f"proctor: {why}\n")
     if "seen" in expected:
         with pytest.raises(InputError, match=re.escape(why)):
@@ -159,7 +165,9 @@ def test_a_run_and_an_import_refuse_such_a_name(tmp_path: Path, name: str, expec
     "name", ["Modèle 2", "系统", "a b", "system\N{ZERO WIDTH JOINER}x", "👩\N{ZERO WIDTH JOINER}⚕️", "-1"]
 )
 def test_a_name_in_any_script_is_kept(path: Path, name: str) -> None:
-    done = proctor("store", "rename", "toy", "--yes", "--store", path, "--", "looker", name)
+    done = proctor(
+        "store", "change", "rename", "toy", "--system", "looker", "--to", name, "--yes", "--store", path, "--"
+    )
     assert (done.returncode, name in {run.system for run in Store(path).runs("toy")}) == (0, True), done.stderr
 
 
@@ -169,7 +177,7 @@ def test_a_run_at_work_is_left_alone(path: Path) -> None:
 
     with sqlite3.connect(path) as connection:
         connection.execute("update runs set owner='1/1@elsewhere', owned_until=?", (time.time() + 60,))
-    done = proctor("store", "delete", "toy", "--system", "looker", "--yes", "--store", path)
+    done = proctor("store", "change", "delete", "toy", "--system", "looker", "--yes", "--store", path)
     assert done.returncode == 1
     assert "at work on it" in done.stderr
     assert len(runs(path)) == 12

@@ -75,7 +75,7 @@ WRONG = (
     Wrong("results u1 --by tpic --store runs.db", "'tpic'", "did you mean 'topic'?"),
     Wrong("show u1 q99 --store runs.db", "'q99'", "one of q0"),
     Wrong("list frogs", "'frogs'", "'systems'", 2),
-    Wrong("analyse u1", "'analyse'", "proctor analyze u1", 2),
+    Wrong("analyse u1", "'analyse'", "proctor analyze", 2),
     Wrong("result u1", "'result'", "Did you mean 'proctor results'?", 2),
     Wrong("train judge u1", "'judge'", "proctor train", 2),
     Wrong("run u1 --modle openai:m", "--modle", "Did you mean --model?", 2),
@@ -116,7 +116,7 @@ WRONG = (
     Wrong("build new u1 --kind rexsonovqa", "u1", "a new or an empty folder"),
     Wrong("build run u1", "u1", "proctor build new"),
     Wrong("serve .", "no review.yaml", "proctor challenge new"),
-    Wrong("verify nowhere", "nowhere", "a folder with recorded answers"),
+    Wrong("reproduce --published nowhere", "nowhere", "a folder with recorded answers"),
     Wrong("items audit u1", "proctor.db", "--store"),
     Wrong(
         "import u1 results/gemini --name g --store runs.db", "results/gemini", "did you mean 'results/gemini-3-pro'?"
@@ -131,7 +131,6 @@ WRONG = (
 
 RIGHT = (
     "results questions --store runs.db",
-    "lint --help",
     "results u1/questions.csv --store runs.db",
     "show u1 --store runs.db",
     "list runs --store runs.db",
@@ -235,5 +234,5 @@ def test_what_is_meant_and_clear_is_accepted(words: str, place: Path, monkeypatc
 
 
 def test_there_are_58() -> None:
-    assert len(WRONG) + len(RIGHT) == 58
+    assert len(WRONG) + len(RIGHT) == 57
     assert len({wrong.words for wrong in WRONG}) == len(WRONG)

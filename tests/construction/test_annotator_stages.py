@@ -84,13 +84,16 @@ def corrected_by_cvat(project: Path, tmp_path: Path) -> None:
     for file in (tmp_path / "cvat").iterdir():
         decided = file.read_text().replace('"decision">open', '"decision">accept').replace('"by">nobody', '"by">Ada')
         write_whole(project / "sources" / "cvat" / file.name, decided)
-    assert proctor("build", "corrections", project, "--tracks", tmp_path / "by-cvat", "--to", "json").returncode == 0
+    assert (
+        proctor("build", "table", project, "corrections", "--tracks", tmp_path / "by-cvat", "--to", "json").returncode
+        == 0
+    )
     (project / "project.yaml").write_text(before)
 
 
 def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None:
     sources = project / "sources"
-    first = proctor("build", "presence", project, "--table", tmp_path / "clips.csv")
+    first = proctor("build", "table", project, "presence", "--out", tmp_path / "clips.csv")
     assert first.returncode == 1
     assert "votes in sources/votes.csv (columns clip, annotator, class, present)" in first.stderr
     assert (tmp_path / "clips.csv").read_text().splitlines()[1:3] == ["op-0@0,,,,", "op-0@5,,,,"]
@@ -101,7 +104,7 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
     ]  # fmt: skip
     rows += [f"{video}@{start},{who},Mesh,no" for video in VIDEOS for start in (0, 5) for who in ("ada", "bob", "cyd")]
     (sources / "votes.csv").write_text("\n".join(["clip,annotator,class,present", *rows]) + "\n", encoding="utf-8")
-    said = proctor("build", "boxes", project, "--table", tmp_path / "seconds.csv")
+    said = proctor("build", "table", project, "boxes", "--out", tmp_path / "seconds.csv")
     assert "boxes in sources/boxes: 12 clips with a class that is present" in said.stderr
     assert (tmp_path / "seconds.csv").read_text().splitlines()[1] == 'op-0,0,"Clip, Needle"'
     status = proctor("build", "status", project).stdout
@@ -124,37 +127,40 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
     ]  # fmt: skip
     (sources / "detections.csv").write_text("\n".join(found) + "\n", encoding="utf-8")
     table = sources / "proposals.csv"
-    said = proctor("build", "proposals", project, "--table", table, "--tracks", tmp_path / "cvat")
+    said = proctor("build", "table", project, "proposals", "--out", table, "--tracks", tmp_path / "cvat")
     assert said.returncode == 0, said.stderr
     assert f"3 proposals in {table}" in said.stdout
     assert sorted(one.name for one in (tmp_path / "cvat").iterdir()) == [f"{video}.xml" for video in VIDEOS]
-    again = proctor("build", "proposals", project, "--table", table)
+    again = proctor("build", "table", project, "proposals", "--out", table)
     assert "found something there already" in again.stderr
 
-    waits = proctor("build", "corrections", project)
+    waits = proctor("build", "run", project, "--until", "corrections")
     assert waits.returncode == 1
     assert "3 proposals to decide in sources/proposals.csv (columns id, decision, by)" in waits.stderr
     corrected_by_cvat(project, tmp_path)
     filled_in(table, "accept")
-    said = proctor("build", "corrections", project, "--tracks", tmp_path / "corrected", "--to", "json")
+    said = proctor("build", "table", project, "corrections", "--tracks", tmp_path / "corrected", "--to", "json")
     assert said.returncode == 0, said.stderr
     for one, same in zip(read_annotations([tmp_path / "corrected"]), crowd, strict=True):
         assert compare_tracks(one, same).differences == ()
 
     assert read_annotations([tmp_path / "by-cvat"]) == read_annotations([tmp_path / "corrected"])
 
-    assert "tracks of instances by two annotators" in proctor("build", "tracks", project).stderr
+    assert "tracks of instances by two annotators" in proctor("build", "run", project, "--until", "tracks").stderr
     written(sources / "tracks-a", crowd)
     other = [changed(one, n="needle", c="clip") for one in crowd]
     other[1] = Annotation(video=other[1].video, sightings=tuple(one for one in other[1].sightings if one.second != 4))
     written(sources / "tracks-b", other)
     table = sources / "differences.csv"
-    said = proctor("build", "tracks", project, "--table", table)
+    said = proctor("build", "table", project, "tracks", "--out", table)
     assert said.returncode == 0, said.stderr
     assert len(table.read_text().splitlines()) == 3
-    assert "2 differences to decide in sources/differences.csv" in proctor("build", "adjudication", project).stderr
+    assert (
+        "2 differences to decide in sources/differences.csv"
+        in proctor("build", "run", project, "--until", "adjudication").stderr
+    )
     filled_in(table, "a")
-    said = proctor("build", "adjudication", project, "--tracks", tmp_path / "final")
+    said = proctor("build", "table", project, "adjudication", "--tracks", tmp_path / "final")
     assert said.returncode == 0, said.stderr
     assert read_annotations([tmp_path / "final"]) == crowd
     status = proctor("build", "status", project).stdout
@@ -167,11 +173,14 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
 
 def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
     """The exported questions are those of `proctor build focus` on the same tracks; a system can be asked them."""
-    assert "4 findings in the tracks, such as op-0: no insertion" in proctor("build", "export", project).stderr
+    assert (
+        "4 findings in the tracks, such as op-0: no insertion"
+        in proctor("build", "run", project, "--until", "export").stderr
+    )
     content = yaml.safe_load((project / "project.yaml").read_text())
     content["stages"]["questions"] = {"findings": True}
     (project / "project.yaml").write_text(yaml.safe_dump(content))
-    said = proctor("build", "export", project)
+    said = proctor("build", "run", project, "--until", "export")
     assert said.returncode == 0, said.stderr
     items = project / "items"
     named = [
@@ -211,7 +220,7 @@ def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
 )
 def test_what_people_deliver_is_checked(project: Path, file: str, content: str, said: str) -> None:
     (project / "sources" / file).write_text(content, encoding="utf-8")
-    ended = proctor("build", "presence", project)
+    ended = proctor("build", "run", project, "--until", "presence")
     assert ended.returncode == 1
     assert said in ended.stderr
 
@@ -229,7 +238,7 @@ def test_detections_come_from_the_projects_videos(project: Path, source: str) ->
     content = yaml.safe_load((project / "project.yaml").read_text())
     content["stages"]["proposals"] = settings
     (project / "project.yaml").write_text(yaml.safe_dump(content))
-    ended = proctor("build", "proposals", project, "--format", "json")
+    ended = proctor("build", "run", project, "--until", "proposals", "--format", "json")
     assert ended.returncode == 0, ended.stderr
     records = json.loads((project / "work" / "proposals" / "all.json").read_text())
     if source == "network":

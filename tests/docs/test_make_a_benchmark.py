@@ -49,7 +49,7 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
         datasheet = tmp_path / "abdomen" / "items" / "DATASHEET.md"
         first, count = datasheet.read_text(encoding="utf-8"), server.count
         (tmp_path / "abdomen" / "reviewed.md").write_text("## Reviewed by\n\n2 readers of 8 items.\n")
-        code, said = called(["proctor", "build", "export", "abdomen"])
+        code, said = called(["proctor", "build", "run", "abdomen", "--until", "export"])
         assert (code, server.count) == (0, count), said
         again = datasheet.read_text(encoding="utf-8")
         assert again == first.replace(
@@ -57,7 +57,7 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
         )
     asked = {line: count for line, count, _ in seen}
     redone = [count for line, count, _ in seen if line == "proctor build run abdomen"]
-    assert redone[0] == asked["proctor build status abdomen"] == asked["proctor build export abdomen"]
+    assert redone[0] == asked["proctor build status abdomen"] == asked["proctor build run abdomen --until export"]
     assert redone[1] > redone[0]  # one item is asked for again
     assert redone[2] == redone[1]  # and comes back out of the journal
     items = tmp_path / "abdomen" / "items"
@@ -91,7 +91,7 @@ def test_speech_is_recognised_as_the_page_says(tmp_path: Path, monkeypatch: pyte
         part = yaml.safe_load(block.body.replace("http://localhost:8000/v1", server.url))
         settings = {"kind": "rexsonovqa", "stages": {"normalise": {"model": False}}, **part}
         (tmp_path / "abdomen" / "project.yaml").write_text(yaml.safe_dump(settings))
-        code, said = called(["proctor", "build", "transcribe", "abdomen"])
+        code, said = called(["proctor", "build", "run", "abdomen", "--until", "normalise"])
         assert code == 0, said
         assert called(["proctor", "build", "status", "abdomen"])[0] == 0
     made = json.loads((tmp_path / "abdomen/work/normalise/spoken.json").read_text())["records"]

@@ -1,4 +1,4 @@
-"""`proctor judge grid` and the options behind it: what is left out is not in the prompt, and each combination is a scorer
+"""`proctor judge compare --model` and the options behind it: what is left out is not in the prompt, and each combination is a scorer
 of its own."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.judgements import Judgements
 
 import proctor
 from proctor.core import InputError, UsageError
@@ -21,6 +20,7 @@ from proctor.results import judges_of
 from proctor.runs import Store
 from tests.support.dimension_cases import ENGLISH, built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.program import within
 from tests.support.rated_answers import hashed
 
@@ -150,7 +150,7 @@ def test_the_command_shows_the_same(store: Path) -> None:
     with FaultyServer(_reply) as server:
         given = ("--model", "openai:judge", "--base-url", server.url, "--retries", "0", "--draws", "100")
         code, said = within(
-            "judge", "grid", "mediqa-eval", *given, "--prompt", "task", "--prompt", "general", "--store", store
+            "judge", "compare", "mediqa-eval", *given, "--prompt", "task", "--prompt", "general", "--store", store
         )
     assert code == 0, said
     assert "prompt=general" in said

@@ -197,7 +197,7 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for given, code, text in (
-        ((folder,), 2, "one of --weights and --keypoints is needed, and only one"),
+        ((folder,), 2, "Give one of --weights FILE and --keypoints FILE, and only one"),
         ((folder, "--weights", file, "--keypoints", file), 2, "only one"),
         ((empty, "--keypoints", file), 1, f"proctor: {empty}: found no picture, expected files such as *.jpeg"),
         ((folder / "C.jpg", "--keypoints", file), 1, "C.jpg: found no such file, expected a picture"),

@@ -114,7 +114,7 @@ def test_a_metric_that_one_site_lacks_is_left_out_and_named(tmp_path: Path) -> N
     """Whichever file has it, its figures are of no use, and those of the other metric are as without it."""
     berlin, oxford = sums(tmp_path, "berlin", range(9)), with_effort(tmp_path, "oxford", range(9, 14))
     for files in ([berlin, oxford], [oxford, berlin]):
-        done = proctor("pool", *files, "--draws", "100")
+        done = proctor("results", *(word for file in files for word in ("--pool", file)), "--draws", "100")
         assert done.returncode == 0
         assert "effort" not in done.stdout
         assert "Not in every file, left out: effort by code under video" in " ".join(done.stderr.split())
@@ -126,7 +126,7 @@ def test_a_metric_that_one_site_lacks_is_left_out_and_named(tmp_path: Path) -> N
 
 def test_files_without_a_common_metric_are_refused(tmp_path: Path) -> None:
     berlin, oxford = sums(tmp_path, "berlin", range(9)), with_effort(tmp_path, "oxford", range(9, 14), alone=True)
-    done = proctor("pool", berlin, oxford)
+    done = proctor("results", "--pool", berlin, "--pool", oxford)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "proctor: files: found no metric in all 2: accuracy by code under video in 1, effort by code under video in 1, "
@@ -141,12 +141,14 @@ def test_the_commands(tmp_path: Path) -> None:
             "export", "toy", "--format", "sums", "--out", tmp_path / f"{name}.json", "--store", tmp_path / f"{name}.db"
         )
         assert done.stdout.startswith("1 metric"), done.stderr
-    done = proctor("pool", tmp_path / "berlin.json", tmp_path / "oxford.json", "--draws", "100")
+    done = proctor("results", "--pool", tmp_path / "berlin.json", "--pool", tmp_path / "oxford.json", "--draws", "100")
     assert "toy: 2 sites" in done.stdout
     assert "Differences" in done.stdout
     assert "over groups: exact for shares, bootstrap for other scores (100 draws, seed 0)." in " ".join(
         done.stderr.split()
     )
-    plain = json.loads(proctor("pool", tmp_path / "berlin.json", "--format", "json", "--draws", "100").stdout)
+    plain = json.loads(
+        proctor("results", "--pool", tmp_path / "berlin.json", "--format", "json", "--draws", "100").stdout
+    )
     assert [one["system"] for one in plain[0]["means"]] == list(SYSTEMS)
     assert plain[0]["settings"] == {"draws": 100, "seed": 0}

@@ -192,10 +192,10 @@ def test_the_commands_print_tables_and_end_with_1(tmp_path: Path) -> None:
     fill(first, "one", {"q1": "a"})
     fill(second, "one", {"q1": "b", "q2": "c"})
     joined = tmp_path / "all.db"
-    done = proctor("merge", tmp_path / "part0.db", "--store", joined)
+    done = proctor("store", "merge", tmp_path / "part0.db", "--store", joined)
     assert done.returncode == 0, done.stderr
     told = proctor("results", "toy", "--hash", "--store", joined)
     assert evaluation_content(first, "toy").sha256 in told.stdout
-    refused = proctor("merge", tmp_path / "part1.db", "--store", joined)
+    refused = proctor("store", "merge", tmp_path / "part1.db", "--store", joined)
     assert refused.returncode == 1
     assert "item q1: another answer" in refused.stderr

@@ -65,11 +65,11 @@ def test_a_changed_judge_is_no_judge_of_that_name(
             code, text = score(store, "--judge", "rating-judge", "--dimensions", file, *given)
             assert code == 1
             assert said in text
-            way_out = f"proctor store delete mediqa-eval --scorer '{NAME}' --store {store}"
+            way_out = f"proctor store change delete mediqa-eval --scorer '{NAME}' --store {store}"
             assert way_out in text
             assert (values(store), server.count) == (before, paid)
             assert Store(store, create=False).card("mediqa-eval") == card
-        code, text = within("store", "delete", "mediqa-eval", "--scorer", NAME, "--store", store, "--yes")
+        code, text = within("store", "change", "delete", "mediqa-eval", "--scorer", NAME, "--store", store, "--yes")
         assert (code, text.strip()) == (0, f"Deleted 3 scores by {NAME}")
         assert values(store) == []
         code, text = score(store, "--judge", "rating-judge", "--dimensions", file, *given)
@@ -125,10 +125,10 @@ def test_scores_out_of_range_are_named_with_the_way_out(tmp_path: Path) -> None:
     item = next(iter(opened.answers(run)))
     opened.add_scores(run, [Score(item_id=item, metric="overall", value=4.0, scorer=NAME)])
     code, said = within("results", "mediqa-eval", "--store", store, "--draws", "100")
-    delete = f"proctor store delete mediqa-eval --scorer '{NAME}' --store {store}"
+    delete = f"proctor store change delete mediqa-eval --scorer '{NAME}' --store {store}"
     assert code == 1
     assert f"overall by {NAME}: found 4, expected a number from 0 to 1; to be rid of these scores: {delete}" in said
-    assert within("store", "delete", "mediqa-eval", "--scorer", NAME, "--store", store, "--yes")[0] == 0
+    assert within("store", "change", "delete", "mediqa-eval", "--scorer", NAME, "--store", store, "--yes")[0] == 0
     assert within("results", "mediqa-eval", "--store", store, "--draws", "100")[0] == 0
 
 

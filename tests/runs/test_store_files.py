@@ -276,7 +276,7 @@ def test_a_store_is_read_where_nothing_may_be_written(closed: Path, tmp_path: Pa
     code, said = obeying("list", "runs", "--store", closed, "--format", "csv")
     assert (code, said.splitlines()[1].split(",")[:4]) == (0, ["toy", "one", "video", "1"])
     assert obeying("store", "check", "--store", closed) == (0, "Every row can be read.\n")
-    code, said = obeying("merge", closed, "--store", tmp_path / "all.db")
+    code, said = obeying("store", "merge", closed, "--store", tmp_path / "all.db")
     assert code == 0, said
     assert answered(tmp_path / "all.db") == {"one": 1}
     assert beside(closed) == ["runs.db"]
@@ -286,14 +286,16 @@ def test_writing_there_is_refused_in_one_line(closed: Path) -> None:
     refused = f"{closed}: found a read-only file"
     if closed.stat().st_mode & 0o200:
         refused = f"{closed.parent}: found a read-only folder"
-    code, said = obeying("store", "rename", "toy", "one", "two", "--yes", "--store", closed)
+    code, said = obeying(
+        "store", "change", "rename", "toy", "--system", "one", "--to", "two", "--yes", "--store", closed
+    )
     assert (code, said) == (1, f"proctor: {refused}, expected one to write to\n")
     assert answered(closed) == {"one": 1}
 
 
 @pytest.mark.parametrize("closed", ["its folder"], indirect=True)
 def test_no_store_is_made_in_a_read_only_folder(closed: Path) -> None:
-    code, said = obeying("merge", closed, "--store", closed.with_name("new.db"))
+    code, said = obeying("store", "merge", closed, "--store", closed.with_name("new.db"))
     assert (code, said) == (1, f"proctor: {closed.parent}: found a read-only folder, expected one to write to\n")
 
 

@@ -395,7 +395,7 @@ def test_on_the_command_line(store: Store, tmp_path: Path) -> None:
     rows = read(file)
     rows[0] |= {"value": "2", "reason": "as the reference"}
     write(file, rows)
-    command = ("store", "decide", "told", file, "--by", "Anna", "--store", url)
+    command = ("import", "told", file, "--decided-by", "Anna", "--store", url)
     assert within(*command) == (0, "Answers decided: 1; still unresolved: 1\n")
     said = "Answers decided: 0; decided so before: 1; still unresolved: 1\n"
     assert within(*command) == (0, said)

@@ -39,7 +39,7 @@ def invitations(folder: Path) -> dict[str, str]:
     people = {"anna": "reviewer", "ben": "reviewer", "cleo": "adjudicator"}
     paths = {}
     for name, role in people.items():
-        done = proctor("users", "add", folder, name, "--role", role)
+        done = proctor("serve", "users", "add", folder, name, "--role", role)
         assert done.returncode == 0, done.stderr
         paths[name] = "/invitation/" + done.stdout.strip().rpartition("/")[2]
     return paths

@@ -66,13 +66,13 @@ def test_a_planted_figure_of_the_script_is_found(data: Path, tmp_path: Path) -> 
     figures = json.loads(expected.read_text())
     figures["iiyi-en-overall-pearson"] += 1e-6
     expected.write_text(json.dumps(figures))
-    done = program("verify", tmp_path, "--benchmark", "mediqa-eval", "--format", "json")
+    done = program("reproduce", "mediqa-eval", "--published", tmp_path, "--format", "json")
     assert done.returncode == 1
     rows = [row for row in json.loads(done.stdout) if row["state"] != "same"]
     assert [(row["figure"], row["state"]) for row in rows] == [("iiyi-en-overall-pearson", "different")]
     assert rows[0]["difference"] == pytest.approx(-1e-6, abs=1e-9)
     expected.write_text(json.dumps({"iiyi-en-overall-pearson": "high"}))
-    done = program("verify", tmp_path)
+    done = program("reproduce", "--published", tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "iiyi-en-overall-pearson: found 'high', expected a number" in done.stderr
 

@@ -33,19 +33,19 @@ def test_who_could_open_the_sealed_part_serves_no_challenge(folder: Path) -> Non
 
 
 def test_people_of_a_challenge_are_participants_unless_it_is_said(folder: Path) -> None:
-    added = proctor("users", "add", folder, "anna")
+    added = proctor("serve", "users", "add", folder, "anna")
     assert added.stdout.startswith("http://localhost:8000/invitation/")
     assert "challenge.yaml has none" in added.stderr
-    assert proctor("users", "add", folder, "olga", "--role", "organiser").returncode == 0
-    rows = proctor("users", "list", folder, "--format", "csv").stdout.splitlines()
+    assert proctor("serve", "users", "add", folder, "olga", "--role", "organiser").returncode == 0
+    rows = proctor("serve", "users", "list", folder, "--format", "csv").stdout.splitlines()
     assert [row.split(",")[:2] for row in rows[1:]] == [["anna", "participant"], ["olga", "organiser"]]
-    assert "all entries are as recorded" in proctor("users", "trail", folder).stderr
+    assert "all entries are as recorded" in proctor("serve", "users", "trail", folder).stderr
 
 
 def test_a_challenge_is_served_to_try_it_out(folder: Path) -> None:
     left = folder / "uploads" / ".incoming-of-a-killed-process"
     left.write_bytes(b"half")
-    link = proctor("users", "add", folder, "olga", "--role", "organiser").stdout.strip()
+    link = proctor("serve", "users", "add", folder, "olga", "--role", "organiser").stdout.strip()
     with (
         serving(folder, "--same-user") as (_, address),
         httpx2.Client(base_url=address, headers={"accept": "text/html"}) as client,

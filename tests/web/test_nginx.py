@@ -60,7 +60,7 @@ def review(tmp_path: Path, port: int) -> Iterator[Served]:
 
 
 def invitation(folder: Path, name: str) -> str:
-    done = proctor("users", "add", folder, name)
+    done = proctor("serve", "users", "add", folder, name)
     assert done.returncode == 0, done.stderr
     return "/invitation/" + done.stdout.strip().rpartition("/")[2]
 

@@ -167,7 +167,7 @@ def test_the_pages_in_a_browser(tmp_path: Path) -> None:
         missing("no Chromium here (Debian: apt-get install chromium)")
     folder = review_folder(tmp_path / "review")
     invitations(folder)
-    link = "/invitation/" + proctor("users", "add", folder, "olga", "--role", "organiser").stdout.strip()[-43:]
+    link = "/invitation/" + proctor("serve", "users", "add", folder, "olga", "--role", "organiser").stdout.strip()[-43:]
 
     async def work(address: str) -> None:
         async with open_page(str(program)) as page:

@@ -29,7 +29,7 @@ def folder_of(tmp_path: Path, study: str, people: str = "anna ben cleo olga") ->
     (folder / "review.yaml").write_text(f"title: One\nstudies:\n  - {study}\n    {PLAN}\n")
     roles = {"cleo": "adjudicator", "olga": "organiser"}
     for name in people.split():
-        assert proctor("users", "add", folder, name, "--role", roles.get(name, "reviewer")).returncode == 0
+        assert proctor("serve", "users", "add", folder, name, "--role", roles.get(name, "reviewer")).returncode == 0
     return folder
 
 
@@ -56,23 +56,23 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
     folder = questions(tmp_path)
     assert said("update", folder) == "q: 4 new items, 0 changed, 0 as before, 12 assignments made\n"
     assert said("update", folder) == "q: 0 new items, 0 changed, 4 as before, 0 assignments made\n"
-    assert said("agreement", folder, "q") == "No item is submitted by all its readers yet.\n"
+    assert said("status", folder, "q") == "No item is submitted by all its readers yet.\n"
     accept = {"decision": "accept", **dict.fromkeys(ALL_CHECKS, "yes")}
     for name in ("anna", "ben"):
         file = tmp_path / f"{name}.csv"
         assert said("sheet", folder, "q", name, "--out", file) == f"4 items in {file}\n"
         reject = {"decision": "reject", "one_right": "no", "reason": "two are right"}
         fill(file, {"q0": reject} if name == "ben" else {}, accept)
-        assert said("decisions", folder, "q", name, file) == "4 submitted, 0 submitted before, 0 left open\n"
+        assert said("sheet", folder, "q", name, "--submit", file) == "4 submitted, 0 submitted before, 0 left open\n"
     assert proctor("review", "sheet", folder, "q", "anna", "--out", folder / "items.jsonl").returncode == 1
     kept = proctor("review", "export", folder, "q", "--out", folder / "items.jsonl")
     assert "found a file that this command reads, expected another name" in kept.stderr
     assert (folder / "items.jsonl").read_text().startswith('{"id": "q0"')
     status = json.loads(said("status", folder, "--format", "json"))
     assert [(one["read by all"], one["agreed"], one["waiting"]) for one in status] == [(4, 3, 1)]
-    (found,) = json.loads(said("agreement", folder, "q", "--format", "json"))
+    (found,) = json.loads(said("status", folder, "q", "--format", "json"))
     assert found["same"]["value"] == 0.75
-    shown = said("agreement", folder, "q")
+    shown = said("status", folder, "q")
     assert "Agreement by dimension" in shown
     assert "75.0 %" in shown
     readings = tmp_path / "r.jsonl"
@@ -87,11 +87,11 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("agreement", "x"), "study: found 'x', expected one of q"),
+        (("status", "x"), "study: found 'x', expected one of q"),
         (("export", "q", "--out", "r.xlsx"), "found a file for readings that ends in '.xlsx', expected one of .jsonl"),
         (("sheet", "q", "zoe", "--out", "a.csv"), "person: found 'zoe', expected one of"),
-        (("decisions", "q", "anna", "none.csv"), "none.csv: found no such file"),
-        (("scores", "q"), "found the form question, expected a study with form: rating"),
+        (("sheet", "q", "anna", "--submit", "none.csv"), "none.csv: found no such file"),
+        (("export", "q", "--what", "scores"), "found the form question, expected a study with form: rating"),
     ],
 )
 def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
@@ -137,14 +137,14 @@ def decide(folder: Path, tmp_path: Path, cells: Any) -> None:
         with file.open(newline="") as opened:
             rows = list(csv.DictReader(opened))
         fill(file, {row["item"]: cells(row) for row in rows}, {})
-        said("decisions", folder, "a", name, file)
+        said("sheet", folder, "a", name, "--submit", file)
 
 
 def test_ratings_go_into_the_audit(tmp_path: Path) -> None:
     folder = rated(tmp_path, "rating")
     assert said("update", folder).startswith("a: 8 new items")
     decide(folder, tmp_path, lambda row: {"correct": "2" if "good" in row["answer"] else "1"})
-    assert said("scores", folder, "a") == "16 scores by people\n"
+    assert said("export", folder, "a", "--what", "scores") == "16 scores by people\n"
     done = proctor("audit", "b", "--store", folder / "review.sqlite", "--draws", "50", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert "judge" in done.stdout
@@ -154,23 +154,23 @@ def test_choices_become_preferences(tmp_path: Path) -> None:
     folder = rated(tmp_path, "pairwise")
     said("update", folder)
     decide(folder, tmp_path, lambda row: {"choice": "first" if row["answers"].startswith("1. good") else "second"})
-    (good, bad) = json.loads(said("scores", folder, "a", "--format", "json"))
+    (good, bad) = json.loads(said("export", folder, "a", "--what", "scores", "--format", "json"))
     assert (good["system"], bad["system"]) == ("good", "bad")
     assert good["points expected"] == 1.0
-    assert "preferred in every comparison" in said("scores", folder, "a")
+    assert "preferred in every comparison" in said("export", folder, "a", "--what", "scores")
 
 
 def test_a_disabled_reader_stops_no_review(tmp_path: Path) -> None:
     folder = questions(tmp_path)
     said("update", folder)
-    assert proctor("users", "disable", folder, "ben").returncode == 0
+    assert proctor("serve", "users", "disable", folder, "ben").returncode == 0
     with (folder / "items.jsonl").open("a") as file:
         file.write(json.dumps({"id": "q9", "group": "v9", "body": QUESTION}) + "\n")
     done = proctor("review", "update", folder)
     assert (done.returncode, done.stdout) == (0, "q: 1 new item, 0 changed, 4 as before, 0 assignments made\n")
-    assert "q: no new work for ben (disabled); proctor review reassign DIR q NAME passes on what is open" in done.stderr
+    assert "q: no new work for ben (disabled); proctor review update DIR --reassign NAME --study q" in done.stderr
     assert "q: 1 item waiting until enough of the plan's people may log in" in done.stderr
-    proctor("users", "disable", folder, "ben", "--undo")
+    proctor("serve", "users", "enable", folder, "ben")
     done = proctor("review", "update", folder)
     assert done.stdout == "q: 0 new items, 0 changed, 5 as before, 3 assignments made\n"
     assert done.stderr == ""
@@ -184,19 +184,25 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     file = tmp_path / "ben.csv"
     said("sheet", folder, "q", "ben", "--out", file)
     fill(file, {"q0": accept}, {})
-    assert said("decisions", folder, "q", "ben", file) == "1 submitted, 0 submitted before, 3 left open\n"
-    alone = proctor("review", "reassign", folder, "q", "ben")
+    assert said("sheet", folder, "q", "ben", "--submit", file) == "1 submitted, 0 submitted before, 3 left open\n"
+    alone = proctor("review", "update", folder, "--reassign", "ben", "--study", "q")
     assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 kept\n"
     assert "add a reader to the plan" in alone.stderr
     for name in ("dora", "eve"):
-        proctor("users", "add", folder, name)
+        proctor("serve", "users", "add", folder, name)
     (folder / "review.yaml").write_text(settings.replace("[anna, ben]", "[anna, ben, dora, eve]"))
-    assert said("reassign", folder, "q", "ben") == "3 items passed on, 0 gold items taken away, 0 kept\n"
+    assert (
+        said("update", folder, "--reassign", "ben", "--study", "q")
+        == "3 items passed on, 0 gold items taken away, 0 kept\n"
+    )
     assert said("sheet", folder, "q", "ben", "--out", file).startswith("0 items")
     counts = [int(said("sheet", folder, "q", name, "--out", file).split()[0]) for name in ("anna", "dora", "eve")]
     assert counts[0] == 4
     assert sorted(counts[1:]) == [1, 2]
-    assert said("reassign", folder, "q", "ben") == "0 items passed on, 0 gold items taken away, 0 kept\n"
+    assert (
+        said("update", folder, "--reassign", "ben", "--study", "q")
+        == "0 items passed on, 0 gold items taken away, 0 kept\n"
+    )
 
 
 def test_who_reads_a_review_waits_for_nobody_and_leaves_one_file(
@@ -209,9 +215,9 @@ def test_who_reads_a_review_waits_for_nobody_and_leaves_one_file(
         other.execute("begin immediate")
         assert said("status", folder).startswith("Studies")
         for words in ("list", "trail"):
-            done = proctor("users", words, folder)
+            done = proctor("serve", "users", words, folder)
             assert (done.returncode, "olga" in done.stdout) == (0, True)
-        refused = proctor("users", "disable", folder, "ben")
+        refused = proctor("serve", "users", "disable", folder, "ben")
         told = "proctor: found database is locked, expected a database that can be written\n"
         assert (refused.returncode, refused.stderr) == (1, told)
         other.execute("rollback")

@@ -22,20 +22,20 @@ from tests.support.web_site import browser, csrf_of
 
 def test_people_are_added_changed_and_shut_out(tmp_path: Path) -> None:
     folder = review_folder(tmp_path / "review", more="address: https://review.hospital.org\n")
-    done = proctor("users", "add", folder, "Anna", "--language", "de")
+    done = proctor("serve", "users", "add", folder, "Anna", "--language", "de")
     assert done.stdout.startswith("https://review.hospital.org/invitation/")
     assert done.stderr.startswith(f"{folder / 'review.sqlite'} is new. If the server has another store, write that one")
-    assert proctor("users", "invite", folder, "anna").stdout != done.stdout
-    assert proctor("users", "role", folder, "anna", "adjudicator").returncode == 0
-    assert proctor("users", "disable", folder, "anna").stdout == "anna is logged out and may not log in\n"
-    done = proctor("users", "list", folder, "--format", "csv")
+    assert proctor("serve", "users", "invite", folder, "anna").stdout != done.stdout
+    assert proctor("serve", "users", "role", folder, "anna", "--role", "adjudicator").returncode == 0
+    assert proctor("serve", "users", "disable", folder, "anna").stdout == "anna is logged out and may not log in\n"
+    done = proctor("serve", "users", "list", folder, "--format", "csv")
     listed = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
     assert listed[0] == "name,role,pseudonym,language,state,last login"
     assert listed[1].startswith("anna,adjudicator,R-")
     assert ",de,disabled since " in listed[1]
-    assert proctor("users", "disable", folder, "anna", "--undo").stdout == "anna may log in again\n"
-    shown = proctor("users", "trail", folder, "--format", "json")
+    assert proctor("serve", "users", "enable", folder, "anna").stdout == "anna may log in again\n"
+    shown = proctor("serve", "users", "trail", folder, "--format", "json")
     entries = json.loads(shown.stdout)
     actions = ["add account", "invite", "invite", "set role", "disable", "enable"]
     assert [entry["action"] for entry in entries] == actions
@@ -51,7 +51,7 @@ def test_a_trail_that_somebody_changed_is_told(tmp_path: Path) -> None:
         connection.execute(text("drop trigger trail_stay_on_update"))
         connection.execute(text("update trail set subject = 'account 9 (eve)' where id = 3"))
     engine.dispose()
-    done = proctor("users", "trail", folder)
+    done = proctor("serve", "users", "trail", folder)
     assert done.returncode == 1
     assert done.stderr == "entry 3 was changed, or does not follow the one before\n"
 
@@ -67,20 +67,20 @@ REFUSED: dict[tuple[str, ...], str] = {
     ): "role: found 'root', expected one of organiser, reviewer, annotator, adjudicator, participant, public",
     ("add", "ben", "--language", "fr"): "language: found 'fr', expected one of de, en",
     ("invite", "ben"): "name: found no account 'ben', expected one of anna",
-    ("role", "ben", "organiser"): "name: found no account 'ben', expected one of anna",
+    ("role", "ben", "--role", "organiser"): "name: found no account 'ben', expected one of anna",
 }
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
 def test_what_can_not_be_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = review_folder(tmp_path / "review")
-    assert proctor("users", "add", folder, "anna").returncode == 0
-    done = proctor("users", words[0], folder, *words[1:])
+    assert proctor("serve", "users", "add", folder, "anna").returncode == 0
+    done = proctor("serve", "users", words[0], folder, *words[1:])
     assert (done.returncode, done.stderr) == (1, f"proctor: {REFUSED[words]}\n")
 
 
 def test_a_folder_without_a_review_gets_no_store(tmp_path: Path) -> None:
-    for words in (("users", "add", tmp_path, "anna"), ("serve", tmp_path)):
+    for words in (("serve", "users", "add", tmp_path, "anna"), ("serve", tmp_path)):
         done = proctor(*words)
         assert done.returncode == 1
         assert "review.yaml" in done.stderr
@@ -207,8 +207,8 @@ def test_every_name_of_the_machine_itself_is_its_own(tmp_path: Path) -> None:
 def test_a_review_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     folder = review_folder(tmp_path / "review")
     for name, role in (("anna", "reviewer"), ("ben", "reviewer"), ("cleo", "adjudicator")):
-        assert proctor("users", "add", folder, name, "--role", role, "--store", postgres_url).returncode == 0
-    link = proctor("users", "invite", folder, "anna", "--store", postgres_url).stdout.strip()
+        assert proctor("serve", "users", "add", folder, name, "--role", role, "--store", postgres_url).returncode == 0
+    link = proctor("serve", "users", "invite", folder, "anna", "--store", postgres_url).stdout.strip()
     review, updates = open_review(folder, postgres_url)
     assert updates[0].assigned == 18
     assert not (folder / "review.sqlite").exists()

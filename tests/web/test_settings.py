@@ -63,7 +63,7 @@ def test_what_is_not_there_is_told_all_at_once(folder: Path) -> None:
             for study in ("1 (questions)", "2 (Questions)")
             for line in (
                 f"studies {study}, plan, readers: found 'ben', a participant, expected one who is {ROLES}",
-                f"studies {study}, plan, adjudicators: found 'cleo', expected an account (proctor users add DIR cleo)",
+                f"studies {study}, plan, adjudicators: found 'cleo', expected an account (proctor serve users add DIR cleo)",
             )
         ),
     )

@@ -34,16 +34,16 @@ def challenge(tmp_path: Path) -> Path:
 
 
 OF_A_REVIEW = {
-    "users list": "users list {0}",
-    "users trail": "users trail {0}",
-    "users invite": "users invite {0} anna",
-    "users role": "users role {0} anna organiser",
-    "users disable": "users disable {0} anna",
+    "serve users list": "serve users list {0}",
+    "serve users trail": "serve users trail {0}",
+    "serve users invite": "serve users invite {0} anna",
+    "serve users role": "serve users role {0} anna --role organiser",
+    "serve users disable": "serve users disable {0} anna",
     "review status": "review status {0}",
-    "review agreement": "review agreement {0} questions",
+    "review agreement": "review status {0} questions",
     "review export": "review export {0} questions --out {0}/out.csv",
     "review sheet": "review sheet {0} questions anna --out {0}/out.csv",
-    "review reassign": "review reassign {0} questions anna",
+    "review reassign": "review update {0} --reassign anna --study questions",
 }
 
 
@@ -54,20 +54,20 @@ def test_a_command_on_a_review_without_a_store_makes_none(review: Path, command:
     assert done.returncode == 1
     assert done.stderr == (
         f"proctor: {review / 'review.sqlite'}: found no such file, expected the store of this review (proctor serve and "
-        "proctor users add make it; if it is elsewhere, write store: … into review.yaml)\n"
+        "proctor serve users add make it; if it is elsewhere, write store: … into review.yaml)\n"
     )
     assert sorted(review.iterdir()) == before
 
 
 OF_A_CHALLENGE = {
-    "users list": "users list {0}",
+    "serve users list": "serve users list {0}",
     "status": "challenge status {0}",
-    "boards": "challenge boards {0} pre-evaluation",
-    "teams": "challenge teams {0}",
-    "submissions": "challenge submissions {0}",
-    "close": "challenge close {0} pre-evaluation",
+    "boards": "challenge status {0} pre-evaluation",
+    "teams": "challenge team list {0}",
+    "submissions": "challenge submission list {0}",
+    "close": "challenge phase close {0} pre-evaluation",
     "worker": "worker {0} --once --executor process",
-    "rerun": "challenge rerun {0} --why corrected",
+    "rerun": "challenge submission rescore {0} --why corrected",
 }
 
 
@@ -83,7 +83,7 @@ def test_a_command_on_a_challenge_without_a_store_makes_none(challenge: Path, co
 def test_a_store_of_something_else_is_no_review_to_who_reads(review: Path, tmp_path: Path) -> None:
     answers = tmp_path / "runs.db"
     open_engine(answers, create=True).dispose()
-    done = proctor("users", "list", review, "--store", answers)
+    done = proctor("serve", "users", "list", review, "--store", answers)
     assert (done.returncode, f"{answers}: found no review, expected the store of this review" in done.stderr) == (
         1,
         True,
@@ -93,8 +93,8 @@ def test_a_store_of_something_else_is_no_review_to_who_reads(review: Path, tmp_p
 def test_one_variable_names_the_store_for_every_command(review: Path, challenge: Path, tmp_path: Path) -> None:
     for folder, reads in ((review, ("review", "status")), (challenge, ("challenge", "status"))):
         store = str(tmp_path / f"{folder.name}.db")
-        assert proctor("users", "add", folder, "anna", PROCTOR_STORE=store).returncode == 0
-        assert "anna" in proctor("users", "list", folder, PROCTOR_STORE=store).stdout
+        assert proctor("serve", "users", "add", folder, "anna", PROCTOR_STORE=store).returncode == 0
+        assert "anna" in proctor("serve", "users", "list", folder, PROCTOR_STORE=store).stdout
         assert proctor(*reads, folder, PROCTOR_STORE=store).returncode == 0
         assert proctor(*reads, folder).returncode == 1, "without the variable there is none"
         assert not list(folder.glob("*.sqlite"))
@@ -106,7 +106,7 @@ def test_the_settings_name_the_store_for_all(review: Path, postgres_url: str) ->
     links = invitations(review)
     assert proctor("review", "update", review).returncode == 0
     assert proctor("review", "status", review).returncode == 0
-    assert "anna" in proctor("users", "list", review).stdout
+    assert "anna" in proctor("serve", "users", "list", review).stdout
     assert len(links) == 3
     assert not list(review.glob("*.sqlite"))
 
@@ -114,12 +114,12 @@ def test_the_settings_name_the_store_for_all(review: Path, postgres_url: str) ->
 def test_a_file_in_the_settings_is_in_the_folder(review: Path) -> None:
     text = (review / "review.yaml").read_text()
     (review / "review.yaml").write_text(f"store: people.db\n{text}")
-    first = proctor("users", "add", review, "anna")
+    first = proctor("serve", "users", "add", review, "anna")
     assert (
         f"{review / 'people.db'} is new. If the server has another store, write that one into review.yaml"
         in first.stderr
     )
-    assert "is new" not in proctor("users", "add", review, "ben").stderr
+    assert "is new" not in proctor("serve", "users", "add", review, "ben").stderr
     assert (review / "people.db").is_file()
 
 
@@ -129,25 +129,25 @@ def test_a_second_store_beside_the_first_is_refused(review: Path, tmp_path: Path
     answers = tmp_path / "runs.db"
     open_engine(answers, create=True).dispose()
     for store in (answers, tmp_path / "new.db"):
-        done = proctor("users", "add", review, "dora", PROCTOR_STORE=str(store))
+        done = proctor("serve", "users", "add", review, "dora", PROCTOR_STORE=str(store))
         assert done.returncode == 1
         assert done.stderr == (
             f"proctor: {store}: found no review, expected the store of this review, which is {review / 'review.sqlite'}: "
             "unset PROCTOR_STORE, or name that one by --store; to start over elsewhere, move that one away\n"
         )
-        assert proctor("users", "list", review, PROCTOR_STORE=str(store)).stderr == done.stderr
+        assert proctor("serve", "users", "list", review, PROCTOR_STORE=str(store)).stderr == done.stderr
         served = proctor("serve", review, "--store", store)
         assert (served.returncode, "leave out --store" in served.stderr) == (1, True)
     assert not (tmp_path / "new.db").exists()
-    assert "dora" not in proctor("users", "list", review).stdout
+    assert "dora" not in proctor("serve", "users", "list", review).stdout
 
 
 def test_another_way_to_the_same_store_is_no_second_one(review: Path, tmp_path: Path) -> None:
     invitations(review)
     link = tmp_path / "link.db"
     link.symlink_to(review / "review.sqlite")
-    assert proctor("users", "add", review, "dora", "--store", link).returncode == 0
-    assert "dora" in proctor("users", "list", review).stdout
+    assert proctor("serve", "users", "add", review, "dora", "--store", link).returncode == 0
+    assert "dora" in proctor("serve", "users", "list", review).stdout
 
 
 def test_an_account_of_its_own_may_reach_a_database_server(tmp_path: Path, postgres_url: str) -> None:

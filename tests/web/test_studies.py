@@ -76,7 +76,7 @@ def test_people_without_an_account_are_not_dealt_to(engine: Engine) -> None:
     with engine.begin() as connection:
         study = add_study(connection, STUDY, NOW)
         import_items(connection, study, new_items(1), NOW)
-        with pytest.raises(InputError, match=r"found 'zoe', expected an account \(proctor users add DIR zoe\)"):
+        with pytest.raises(InputError, match=r"found 'zoe', expected an account \(proctor serve users add DIR zoe\)"):
             deal_study(connection, study, StudyPlan(readers=("anna", "zoe")), NOW)
 
 

@@ -25,7 +25,7 @@ def challenge(tmp_path: Path, postgres_url: str) -> tuple[Path, str, bytes]:
     """A folder with a team of Anna's, her invitation, and a file that fits."""
     folder = tmp_path / "challenge"
     site = challenge_site(folder, {"benchmark: focus": f"store: {postgres_url}\nbenchmark: focus"})
-    done = proctor("users", "add", folder, "anna")
+    done = proctor("serve", "users", "add", folder, "anna")
     assert done.returncode == 0, done.stderr
     with site.challenge.writing() as connection:
         register_team(connection, site.challenge, 1, TeamEntry("Hand Surgeons", "Clinic", "AT", site.challenge.terms))

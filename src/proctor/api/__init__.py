@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         GridOptions,
         JudgeGrid,
         PerturbationTable,
-        ProbeOptions,
-        filled_probes,
+        PerturbOptions,
         judge_grid,
         judge_grid_async,
         perturb,
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
         Track,
         declared,
     )
+    from proctor.api.pooling import PooledTable, pool
     from proctor.api.reproduction import ReproductionTable, VerificationTable, reproduce, verify, write_shown
     from proctor.api.scores import (
         PreparedScorer,
@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
     )
+    from proctor.api.scoring_report import judge_report, metrics_report
     from proctor.api.sources import Evaluation, join_stores, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, DrawnTable, RankingTable, ResultsTable
     from proctor.api.training import (
@@ -158,11 +159,12 @@ __all__ = [
     "ModelOptions",
     "Overlay",
     "ParityOptions",
+    "PerturbOptions",
     "PerturbationTable",
+    "PooledTable",
     "PreparedChoice",
     "PreparedRun",
     "PreparedScorer",
-    "ProbeOptions",
     "QuestionSeconds",
     "RankOptions",
     "RankingTable",
@@ -200,7 +202,6 @@ __all__ = [
     "export",
     "facets_of",
     "fetch",
-    "filled_probes",
     "fit_judge",
     "fit_judge_async",
     "flag_guessable",
@@ -212,9 +213,11 @@ __all__ = [
     "judge_grid",
     "judge_grid_async",
     "judge_prompts_of",
+    "judge_report",
     "leaderboard",
     "load",
     "metric",
+    "metrics_report",
     "name_in",
     "names_in",
     "official_summary",
@@ -222,6 +225,7 @@ __all__ = [
     "perturb",
     "perturb_async",
     "policy_of",
+    "pool",
     "prepare_fit",
     "prepare_probes",
     "prepare_scorers",

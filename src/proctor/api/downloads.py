@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pydantic import JsonValue
+
 from proctor.core import InputError, ProctorError, count_of, reader_of, shell_word, whole_folder, write_whole
 
 if TYPE_CHECKING:
@@ -33,6 +35,11 @@ class Fetched:
     content: str
     done: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The folder, the number of files, their hashes and the notes."""
+        told: dict[str, JsonValue] = {"out": str(self.out), "files": self.files, "sha256": self.sent}
+        return told | {"content_sha256": self.content, "notes": [*self.notes]}
 
 
 def fetch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -337,7 +337,7 @@ def validate(
     )
     if benchmark in core.VALIDATORS.names() or benchmark not in core.BENCHMARKS.names():
         validate = core.VALIDATORS.get(benchmark)
-        with _there(path):
+        with _there(path) if benchmark in core.BENCHMARKS.names() else nullcontext():
             report = core.VALIDATORS.make(benchmark, lambda: validate(path, request), "json", "shown", "notes", "ok")
         tracks = core.BENCHMARKS.get(benchmark).tracks if benchmark in core.BENCHMARKS.names() else ()
         if not tracks or track:

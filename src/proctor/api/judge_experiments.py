@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
 
 from proctor.api.model_options import ModelOptions, ScoreOptions
 from proctor.api.option_values import perturbation_names, texts
-from proctor.api.options import Concurrency, Draws, MediaFolder, OnChange, PromptChoice, Seed, Stop, filled, listed
+from proctor.api.options import (
+    AllItems,
+    Concurrency,
+    Draws,
+    MediaFolder,
+    OnChange,
+    PromptChoice,
+    Seed,
+    Stop,
+    filled,
+    listed,
+)
 from proctor.api.scores import PreparedScorer, Scored, prepare_alone, prepare_scorers, rating_judge_of
 from proctor.api.sources import Evaluation, stored, sync_twin
 from proctor.api.tables import FrameLike, Record
@@ -138,7 +149,7 @@ async def judge_grid_async(
 
     Each combination is a scorer of its own in the store, so a second call repeats no request, and `proctor audit` reads
     them like any other. Raises `InputError` for fewer than 2 or more than 64 combinations, and if an answer has no
-    scores under one of them. The command is `proctor judge grid`.
+    scores under one of them. The command is `proctor judge compare --model`.
     """
     given = filled("judge_grid", GridOptions, options)
     where = stored(source, benchmark)
@@ -241,14 +252,12 @@ def _figure_cells(row: "LeadRow") -> tuple[Cell | str, ...]:
     return (*shown, *contrast_cells(row.leads[0].difference), p_value(row.leads[0].p_holm))
 
 
-_GROUP = "Changed answers"
+class PerturbOptions(ModelOptions, total=False):
+    """Which answers are changed, how, by which `scorer` (names or scorers) they are scored, with the folder of `media`
+    that it sees, and the options of judges among the scorers (as in `ScoreOptions`)."""
 
-
-class ProbeOptions(ModelOptions, total=False):
-    """Which answers are changed, how, and the options of judges among the scorers (as in `ScoreOptions`)."""
-
-    perturb: Annotated[
-        bool, Option("Score changed answers by --scorer, and report the shifts.", default=False, group=_GROUP)
+    scorer: Annotated[
+        _Scorers, Option("The judge or metric that scores; may be repeated.", "--scorer --judge", (), shell=list[str])
     ]
     perturbations: Annotated[
         str | Sequence[str],
@@ -258,39 +267,27 @@ class ProbeOptions(ModelOptions, total=False):
             (),
             shell=list[str],
             names=perturbation_names,
-            group=_GROUP,
         ),
     ]
-    answers: Annotated[
-        int, Option("Answers that are changed, in each language; 0: all.", default=60, low=0, group=_GROUP)
-    ]
+    answers: Annotated[int, Option("Answers that are changed, in each language; 0: all.", default=60, low=0)]
     model: Annotated[
         _Models,
         Option(
             "The model that a judge asks, provider:name.", "", (), shell=list[str], metavar="NAME [KEY=VALUE …]",
-            group=_GROUP,
         ),
     ]  # fmt: skip
     options: Annotated[
-        Mapping[str, Any],
-        Option("The judge's own.", "--option", {}, shell=list[str], read=texts, metavar="KEY=VALUE", group=_GROUP),
+        Mapping[str, Any], Option("The judge's own.", "--option", {}, shell=list[str], read=texts, metavar="KEY=VALUE")
     ]
+    media: Annotated[str | Path | None, Option("The folder of frames or images that the judge sees.", shell=Path)]
+    all_items: AllItems
     prompt: PromptChoice
     concurrency: Concurrency
+    draws: Annotated[int, Option("Bootstrap draws behind each interval; 0 for none.", default=2000, low=0)]
+    level: Annotated[float, Option(default=0.95)]
+    seed: Seed
     on_change: OnChange
     stop: Stop
-
-
-class PerturbOptions(ProbeOptions, total=False):
-    """`ProbeOptions` with the `scorer` (names or scorers), the folder of `media` that it sees, and the settings of
-    intervals."""
-
-    scorer: Annotated[_Scorers, Option(default=())]
-    media: Annotated[str | Path | None, Option()]
-    all_items: Annotated[bool, Option(default=False)]
-    draws: Annotated[int, Option(default=2000)]
-    level: Annotated[float, Option(default=0.95)]
-    seed: Annotated[int, Option(default=0)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -322,7 +319,7 @@ class PerturbationTable(FrameLike):
 
     @property
     def tables(self) -> "Sequence[Table]":
-        """Those of `proctor audit --perturb`."""
+        """Those of `proctor judge perturb`."""
         from proctor.reports import perturbation_tables
 
         return [table for sensitivity in self.data for table in perturbation_tables(sensitivity)]
@@ -376,11 +373,6 @@ class PreparedProbes:
         return PerturbationTable(tuple(found))
 
 
-def filled_probes(given: Mapping[str, Any]) -> PerturbOptions:
-    """The options with their defaults."""
-    return filled("perturb", PerturbOptions, cast("PerturbOptions", given))
-
-
 async def prepare_probes(
     source: "Evaluation | Store | str | Path | None", benchmark: str, given: PerturbOptions
 ) -> PreparedProbes:
@@ -389,6 +381,7 @@ async def prepare_probes(
     from proctor.core import one_of
     from proctor.runs import BASELINES, AnswersOf, SecondJudgements, chosen_runs
 
+    given = filled("perturb", PerturbOptions, given)
     scorers, names = listed(given["scorer"]), listed(given["perturbations"]) or list(PERTURBATIONS)
     if not scorers:
         raise UsageError(
@@ -431,9 +424,9 @@ async def perturb_async(
     `scorer` names judges and metrics that can score new text, or holds scorers. At most `answers` answers in each
     language are changed, spread over the groups. Shifts are in standard deviations of the scorer's own scores;
     intervals resample groups. Replies of models are cached, so a second call asks none. Raises `InputError` if nothing
-    can be scored. The command is `proctor audit --perturb`.
+    can be scored. The command is `proctor judge perturb`.
     """
-    given = filled_probes(options)
+    given = filled("perturb", PerturbOptions, options)
     prepared = await prepare_probes(source, benchmark, given)
     return await prepared.ask(given["stop"], given["on_change"])
 

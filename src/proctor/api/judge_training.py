@@ -84,9 +84,7 @@ class ClassifierOptions(ModelOptions, total=False):
     loss: Annotated[
         Literal["ordinal", "classes"], Option("Treat ratings as ordered levels, or as classes.", default="ordinal")
     ]
-    class_weights: Annotated[
-        Literal["balanced", "none"], Option("Weight rare levels more, or not.", default="balanced")
-    ]
+    class_weights: Annotated[Literal["balanced", "none"], Option(default="balanced")]
     references: Annotated[bool, Option("Include the reference answers in the input.", default=False)]
     caption_model: Annotated[
         str, Option("A model that writes captions of the pictures; they are kept in the store.", default="")

@@ -258,10 +258,8 @@ class RankOptions(ContestOptions, total=False):
     combines the ranks in the buckets. The others are options of `proctor.stats.rank_buckets`."""
 
     by: Annotated[_Names, _by("Facets that define the buckets.")]
-    rule: Annotated[
-        Literal["copeland", "borda", "mean"], Option("The rule that combines the ranks in the buckets.", "", "copeland")
-    ]
-    alpha: Annotated[float, Option("Significance level of the tests in the buckets.", default=0.05)]
+    rule: Annotated[Literal["copeland", "borda", "mean"], Option(default="copeland")]
+    alpha: Annotated[float, Option(default=0.05)]
     correction: Annotated[
         Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
     ]
@@ -376,7 +374,7 @@ class ExportOptions(Selection, total=False):
     - jsonl, csv or parquet: a row per item, system, condition and metric;
     - judgements: the replies of `scorer`;
     - unresolved: answers that wait for a person's decision (decided: also those with one);
-    - sums: sums by group, for `proctor pool`;
+    - sums: sums by group, for `proctor results --pool`;
     - a submission format of the benchmark, of one run or of the scores of `scorer`. Only the rows of `template` are
       written; `allow_missing` leaves out those without a score;
     - a format of another program (`proctor list formats`). `origin` says where data and results come from, `media` is
@@ -388,7 +386,7 @@ class ExportOptions(Selection, total=False):
         str,
         Option(
             "jsonl, csv, parquet or xlsx; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
-            "(decided: also what a person decided); sums: of groups alone, for proctor pool; one run as a submission: answer or responses (focus), submission "
+            "(decided: also what a person decided); sums: of groups alone, for proctor results --pool; one run as a submission: answer or responses (focus), submission "
             "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
             "formats). [default: by the file's name]",
             default="",

@@ -288,7 +288,7 @@ def verify(
     compare them at the published precision.
 
     By default, `benchmarks` are all that bring published figures. Raises `InputError` if the folder is missing or files
-    can't be read. The command is `proctor verify`.
+    can't be read. The command is `proctor reproduce --published`.
     """
     root = Path(folder)
     if not root.is_dir():

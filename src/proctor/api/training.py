@@ -270,7 +270,7 @@ def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityChe
     merged, and served over HTTP. `run` is the folder of the training; merged weights are written into it.
 
     A judge with a fault is not exported. Raises `InputError` for a folder without a trained judge, and if the folder to
-    export to exists. The command is `proctor train check-parity`.
+    export to exists. The command is `proctor validate judge`.
     """
     from proctor.models import ModelSpec
     from proctor.training import check_run, export_run

@@ -75,7 +75,7 @@ def open_phase(
     key = write_public_key(challenge.sealed)
     checks.append(f"receipts are signed with the key {key}")
     if stale := _scored_otherwise(challenge):
-        checks.append(f"{stale} scored otherwise than now: workers wait for proctor challenge rerun")
+        checks.append(f"{stale} scored otherwise than now: workers wait for proctor challenge submission rescore")
     commitment = challenge.sealed.commitment(phase)
     _set(challenge, one, PhaseState.OPEN, checks, commitment=commitment)
     return (*checks, f"commitment {commitment}")
@@ -90,9 +90,9 @@ def _oracle_line(challenge: Challenge, phase: Phase, executor: Executor, program
         error.add_note(
             f"If {name} takes files of answers alone: accepts: [file] in {CHALLENGE_FILE} (it needs no containers then)"
         )
-        error.add_note(f"What containers lack on this machine: proctor challenge doctor {folder}")
+        error.add_note(f"What containers lack on this machine: proctor challenge check {folder} --machine")
         error.add_note(
-            f"To open it without the cheating test, which is recorded: proctor challenge open {folder} {name} --no-oracle"
+            f"To open it without the cheating test, which is recorded: proctor challenge phase open {folder} {name} --no-oracle"
         )
         raise
 

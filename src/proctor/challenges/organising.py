@@ -118,7 +118,7 @@ def _code(connection: Connection, challenge: Challenge, name: str, _: TeamChange
 
 def _member(change: TeamChange) -> str:
     if not change.member.strip():
-        raise UsageError("--member is missing. Give the name of an account (proctor users list).")
+        raise UsageError("--member is missing. Give the name of an account (proctor serve users list).")
     return change.member.strip()
 
 
@@ -250,7 +250,7 @@ def change_description(
         raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*DESCRIPTION_ACTIONS], action)}")
     if action in {"submit", "save"}:
         if file is None:
-            raise UsageError("FILE is missing. Give the description: a PDF, or plain text in UTF-8.")
+            raise UsageError("--file is missing. Give the description: a PDF, or plain text in UTF-8.")
         if action == "submit":
             describe(challenge, phase, team, file)
             return f"{team} handed in a description for {phase}"

@@ -7,6 +7,7 @@ Verify it with the challenge's public key from its page, or from `public/receipt
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,18 @@ from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.schema import receipts, results, scorers, submissions, teams
 from proctor.challenges.settings import Phase, read_challenge
-from proctor.core import FrozenModel, InputError, input_text, parse_model, write_whole
+from proctor.core import (
+    ConfigurationError,
+    FrozenModel,
+    InputError,
+    PluginReport,
+    UsageError,
+    ValidationRequest,
+    input_text,
+    parse_model,
+    pip_install,
+    write_whole,
+)
 from proctor.web import utc_text
 
 if TYPE_CHECKING:
@@ -118,7 +130,7 @@ def receipt_of(connection: Connection, submission: int, key: str) -> SignedRecei
 
 def public_key(folder: Path) -> str:
     """The challenge's public key, from its public part. Raises `InputError` when there is none yet."""
-    text = input_text(folder / KEY_FILE, "the public key of receipts (proctor challenge open writes it)").strip()
+    text = input_text(folder / KEY_FILE, "the public key of receipts (proctor challenge phase open writes it)").strip()
     return _checked_key(text, folder / KEY_FILE)
 
 
@@ -163,6 +175,25 @@ def verify_commitment(found: Receipt, folder: Path) -> None:
     if sealed.commitment(found.phase) != found.commitment:
         expected = f"questions, references and rules of {found.phase} as the receipt names them"
         raise InputError(folder, found="others", expected=expected)
+
+
+def validate_receipt(file: Path, request: ValidationRequest) -> PluginReport:
+    """`proctor validate receipt`: the signature by the option `key` (its digits, a file, or the challenge's folder), and
+    by `published` also the questions, references and rules. Works offline. Raises `InputError` for what differs."""
+    if find_spec("cryptography") is None:
+        raise ConfigurationError(f"receipts need cryptography: {pip_install('challenge')}")
+    options = request.known_options("key", "published")
+    if "key" not in options:
+        raise UsageError(
+            "--option key=KEY is missing. Give the challenge's public key: its digits, a file, or its folder."
+        )
+    found = verify_receipt(file, str(options["key"]))
+    told = ["Signed by this challenge, and unchanged."]
+    if "published" in options:
+        verify_commitment(found, Path(str(options["published"])))
+        told.append("Questions, references and rules are those that it was scored by.")
+    lines = [f"{name}: {value}" for name, value in found.lines().items()]
+    return PluginReport(found.model_dump(mode="json"), (*told, *lines))
 
 
 def _named_key(key: str | Path) -> str:

@@ -254,7 +254,7 @@ def known_scorer(connection: Connection, fingerprint: str, now: datetime) -> int
     if newest is not None and newest["fingerprint"] != fingerprint:
         raise ScorerChangedError(
             f"found a scorer that is not version {newest['version']}, by which results were scored; expected the same, "
-            "or proctor challenge rerun, which scores all again"
+            "or proctor challenge submission rescore, which scores all again"
         )
     return scorer_version(connection, fingerprint, now)
 

@@ -104,7 +104,7 @@ def may_follow(before: SubmissionState, after: SubmissionState) -> bool:
 
 
 class PhaseState(StrEnum):
-    """`unopened`: never opened (`proctor challenge open`); `waiting` for its opening date; `open`; `closed` by an
+    """`unopened`: never opened (`proctor challenge phase open`); `waiting` for its opening date; `open`; `closed` by an
     organiser, or after its closing date."""
 
     UNOPENED = "unopened"

@@ -40,7 +40,7 @@ from proctor.core import BENCHMARKS, Option, UsageError, count_of, reader_or_def
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.audits.items import ItemAudit, ModelReplies
+    from proctor.audits.items import ModelReplies
     from proctor.core import Item, VideoClip
     from proctor.results import GivenAnswer, ItemHistory
 
@@ -66,8 +66,7 @@ def fetch(
     with show_steps("fetching MB", 0) as progress:
         found = api.fetch(benchmark, out, url=url, on_change=progress)
     if output is OutputFormat.JSON:
-        told = {"out": str(found.out), "files": found.files, "sha256": found.sent, "content_sha256": found.content}
-        print_json(told | {"notes": [*found.notes]})
+        print_json(found.to_json())
         return
     for line in found.done:
         say(line)
@@ -302,7 +301,7 @@ def audit_items(
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
     elif output is OutputFormat.CSV:
-        print_records(_baseline_rows(audit))
+        print_records(audit.baseline_rows)
     elif (section := audit_section(audit, most=top)) is not None:
         print_blocks(*section.blocks)
 
@@ -321,32 +320,11 @@ def _option_auditors(
     return found
 
 
-def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:
-    return [
-        {
-            "format": format_audit.kind,
-            "baseline": baseline.name,
-            "kind": baseline.kind,
-            "label": baseline.label,
-            "n": baseline.accuracy.n,
-            "groups": baseline.accuracy.groups,
-            "accuracy": baseline.accuracy.value,
-            "ci_low": baseline.accuracy.ci_low,
-            "ci_high": baseline.accuracy.ci_high,
-            "chance": baseline.chance,
-            "p": baseline.p,
-            "p_holm": baseline.p_holm,
-        }
-        for format_audit in audit.formats
-        for baseline in format_audit.baselines
-    ]
-
-
 def validate(
     benchmark: Annotated[
         str,
         Option(
-            "A benchmark's name, or workflow for a workflow file.",
+            "A benchmark's name; workflow; judge (trained); or receipt (of a challenge).",
             metavar="BENCHMARK",
             names=validator_names,
             argument=True,
@@ -366,7 +344,7 @@ def validate(
     options: Annotated[
         list[str] | None,
         Option(
-            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1.",
+            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1. receipt: key=, published=. judge: export=, device=, base_url=, model=.",
             "--option",
             metavar="KEY=VALUE",
         ),
@@ -382,6 +360,15 @@ def validate(
     and counts as a wrong answer (missing, late, not in its format): the exit code is 3. A "warning" is for you to look
     at. Findings are grouped by cause, with three examples. References are not needed; what can't be checked without
     them is named.
+
+    judge compares a trained judge's scores of up to 50 items along all its paths: they must be the same in the trainer's
+    memory, with the adapter loaded again, merged, and served over HTTP (by default, or at base_url as model), and others
+    than its base's. An adapter that is not loaded, another chat template or tokenizer and lower precision are found.
+    With export=FOLDER the judge is written where others can use it, unless a path has a fault.
+
+    receipt checks the signature of a challenge's receipt, offline: key is the challenge's public key (its digits, a
+    file, or the challenge's folder). With published, the challenge published with sealed/ after its end, it also checks
+    that questions, references and rules are those that were used for scoring.
 
     Example: proctor validate focus answer.json --data focus --track procedure
     """

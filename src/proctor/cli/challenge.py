@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -61,14 +62,30 @@ def new(
     note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {shell_word(folder)}")
 
 
-def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
-    """Check a challenge's folder.
+def check(
+    folder: Annotated[
+        Path | None, Option("The folder with challenge.yaml; optional with --machine.", metavar="[DIR]", argument=True)
+    ] = None,
+    machine: Annotated[bool, Option("Instead, check that this machine can run images.")] = False,
+    gpu: Annotated[str, Option("With --machine: a GPU by its CDI name.", metavar="DEVICE")] = "",
+    executor: ExecutorName = "podman",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a challenge's folder, or this machine.
 
     Checks settings, media and baselines, that the public questions are those that are scored, and that nothing public
     reveals references. The exit code is 1 if something is wrong.
 
+    With --machine, starts containers and tests from inside that rights, network, files and all limits (those of DIR, if
+    it is given) hold, and measures the latency of questions and deadlines. The exit code is 1 if a test fails.
+
     Example: proctor challenge check sponges
     """
+    if machine:
+        _check_machine(folder, gpu, executor, output)
+        return
+    if folder is None:
+        raise UsageError("DIR is missing. Give the folder with challenge.yaml, or --machine.")
     check_extra("challenge")
     from proctor.challenges import check_challenge
 
@@ -78,66 +95,59 @@ def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
     show_plugin_report(report, output)
 
 
-def verify(
-    receipt: Annotated[Path, Option("The receipt's file.", metavar="RECEIPT", argument=True)],
-    key: Annotated[str, Option("The challenge's public key: its digits, a file, or DIR.")],
-    published: Annotated[Path | None, Option("The challenge, published with sealed/ after its end.")] = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Check a receipt's signature, offline.
+def _check_machine(folder: Path | None, gpu: str, executor: str, output: OutputFormat) -> None:
+    from proctor.challenges import examine_machine
+    from proctor.containers import executor_of
 
-    The public key is on the challenge's page. With --published, also checks that the questions, references and rules
-    are those that were used for scoring. The exit code is 1 if something differs from the receipt.
-
-    Example: proctor challenge verify receipt.json --key receipt-key.txt
-    """
-    check_extra("challenge")
-    from proctor.challenges import verify_commitment, verify_receipt
-
-    found = verify_receipt(receipt, key)
-    told = ["Signed by this challenge, and unchanged."]
-    if published is not None:
-        verify_commitment(found, published)
-        told.append("Questions, references and rules are those that it was scored by.")
-    lines = [f"{name}: {value}" for name, value in found.lines().items()]
-    shown = (*told, *lines)
-    show_plugin_report(PluginReport(found.model_dump(mode="json"), shown), output)
+    if executor == "process":
+        raise UsageError("A process has no limits to check. Give --executor podman or docker.")
+    with at_work("trying"):
+        report = asyncio.run(examine_machine(executor_of(executor), folder, gpu or None))
+    show_plugin_report(report, output)
 
 
-def open_phase(
+def _phase_actions() -> list[str]:
+    return [*_PHASE_ACTIONS]
+
+
+def phase(
+    action: Annotated[str, Option("open, close, or questions.", metavar="ACTION", argument=True, names=_phase_actions)],
     folder: ChallengeFolder,
-    phase: PhaseName,
+    name: PhaseName,
     executor: ExecutorName = "podman",
-    no_oracle: Annotated[bool, Option("Skip the cheating test; this is recorded.", "--no-oracle")] = False,
+    no_oracle: Annotated[bool, Option("open: skip the cheating test; this is recorded.", "--no-oracle")] = False,
     store: ChallengeStore = None,
 ) -> None:
-    """Check a phase and open it.
+    """Open or close a phase; write its questions.
 
-    The folder is checked. If the phase takes container images, a program that tries to cheat runs in a container and
-    must score at chance. Then the phase takes submissions between its dates.
+    open checks the folder. If the phase takes container images, a program that tries to cheat runs in a container and
+    must score at chance. Then the phase takes submissions between its dates. close takes no more submissions; queued
+    ones are still run and scored.
 
-    Example: proctor challenge open sponges pre-evaluation
+    questions is for a phase that was added to challenge.yaml by hand: its sealed questions are written without references
+    into its public folder (questions: …, by default public/PHASE), and compared with those that are scored.
+
+    Example: proctor challenge phase open sponges pre-evaluation
     """
     check_extra("challenge")
+    if action not in _PHASE_ACTIONS:
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*_PHASE_ACTIONS], action)}")
+    _PHASE_ACTIONS[action](folder, name, store, None if no_oracle else executor)
+
+
+def _open_phase(folder: Path, phase: str, store: str | None, executor: str | None) -> None:
     from proctor.challenges import Challenge
     from proctor.challenges import open_phase as opened
     from proctor.containers import executor_of
 
     with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
-        checked = opened(challenge, phase, None if no_oracle else executor_of(executor))
+        checked = opened(challenge, phase, None if executor is None else executor_of(executor))
     for line in checked:
         note(line)
     say(f"{phase} is open")
 
 
-def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore = None) -> None:
-    """Close a phase.
-
-    It takes no more submissions; queued ones are still run and scored.
-
-    Example: proctor challenge close sponges pre-evaluation
-    """
-    check_extra("challenge")
+def _close_phase(folder: Path, phase: str, store: str | None, _: str | None) -> None:
     from proctor.challenges import Challenge
     from proctor.challenges import close_phase as closed
 
@@ -146,15 +156,83 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
     say(f"{phase} is closed")
 
 
-def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """Show how far each phase is.
+def _write_questions(folder: Path, phase: str, _store: str | None, _: str | None) -> None:
+    from proctor.challenges import write_public_questions
+
+    place, count = write_public_questions(folder, phase)
+    say(f"{place}: {count_of(count, 'question')} without references")
+    note(f"In challenge.yaml, {phase} needs: questions: {place}")
+
+
+_PHASE_ACTIONS: dict[str, Callable[[Path, str, str | None, str | None], None]] = {
+    "open": _open_phase,
+    "close": _close_phase,
+    "questions": _write_questions,
+}
+
+
+_FEWEST_VIDEOS = 6
+
+Audience = Annotated[Literal["public", "participant", "organiser"], Option("The audience.")]
+
+
+def demonstrate_challenge(out: Path, videos: int, seed: int) -> None:
+    """Run a whole simulated challenge in a new folder: `proctor demo --challenge`."""
+    check_extra("challenge")
+    if videos < _FEWEST_VIDEOS:
+        raise UsageError(f"--videos {videos} is too few for a challenge: give at least {_FEWEST_VIDEOS}.")
+    from proctor.challenges import NewChallenge, demonstrate
+
+    started, made = time.monotonic(), out / "procedures"
+    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
+    named: dict[str, Any] = {"procedure": "simulated procedure", "questions": 20, "allow_findings": True, "seed": seed}
+    COMMANDS.get("build.focus")([made / "tracks"], show_steps, out=out / "questions", **named)
+    last = max(1, videos // 6)
+    groups = {"training": last, "pre_evaluation": videos - 2 * last, "test": last}
+    data = {"data": out / "questions", "media": made / "videos", "title": "Simulated procedures (not real)"}
+    plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
+    shown = demonstrate(out / "challenge", plan, say)
+    there = shell_word(shown.folder)
+    show_boards(shown.folder, shown.phase, out / "boards.html", "organiser", shown.store, OutputFormat.TABLE)
+    say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
+    note(
+        f"Next: proctor challenge status {there}; proctor validate receipt {shell_word(shown.receipt)} --option key={there}",
+        f"In the browser: proctor serve users add {there} me --role organiser; proctor serve {there} --same-user",
+    )
+
+
+def status(
+    folder: ChallengeFolder,
+    phase: Annotated[str, Option("The boards of this phase.", metavar="[PHASE]", argument=True)] = "",
+    out: Annotated[Path | None, Option("With PHASE: also write its boards as a page, complete in itself.")] = None,
+    audience: Audience = "public",
+    prizes: Annotated[bool, Option("With PHASE: who gets which prize, instead.")] = False,
+    store: ChallengeStore = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show each phase's state, or its boards.
 
     Shows the schedule, each phase's state, its submissions by state, how many teams passed its gate, and its information
     leakage: how far the best result may exceed its true accuracy by chance or by an attack, with the Monte Carlo error.
 
-    Example: proctor challenge status sponges
+    With PHASE, shows the boards as an audience sees them, by default the public; --out writes a page that can be hosted
+    anywhere. With --prizes, by the newest boards and the present decisions on teams and submissions: places, shares of
+    the money, who is announced, who may name co-authors, and why others get no prize; the rule is printed below.
+
+    Example: proctor challenge status sponges pre-evaluation --out boards.html
     """
     check_extra("challenge")
+    if not phase and (prizes or out is not None or audience != "public"):
+        raise UsageError("PHASE is missing. Example: proctor challenge status sponges test --prizes")
+    if not phase:
+        _show_phases(folder, store, output)
+    elif prizes:
+        _show_prizes(folder, phase, store, output)
+    else:
+        show_boards(folder, phase, out, audience, store, output)
+
+
+def _show_phases(folder: Path, store: str | None, output: OutputFormat) -> None:
     from proctor.challenges import Challenge, phase_rows, status_tables
 
     with (
@@ -169,57 +247,10 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
 
 
-Audience = Annotated[Literal["public", "participant", "organiser"], Option("The audience.")]
-
-
-def demo(
-    out: Annotated[Path, Option("A new folder.", metavar="OUT", argument=True)] = Path("challenge-demo"),
-    videos: Annotated[int, Option("Simulated procedures.", low=6)] = 12,
-    seed: Seed = 0,
+def show_boards(
+    folder: Path, phase: str, out: Path | None, audience: Any, store: str | None, output: OutputFormat
 ) -> None:
-    """Run a whole simulated challenge.
-
-    Renders videos with questions, makes a challenge of them, submits the answers of four teams, scores them with a
-    worker, and shows boards, leakage and a receipt. It needs no network, keys or containers.
-
-    Example: proctor challenge demo challenge-demo
-    """
-    check_extra("challenge")
-    from proctor.challenges import NewChallenge, demonstrate
-
-    started, made = time.monotonic(), out / "procedures"
-    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
-    named: dict[str, Any] = {"procedure": "simulated procedure", "questions": 20, "allow_findings": True, "seed": seed}
-    COMMANDS.get("build.focus")([made / "tracks"], show_steps, out=out / "questions", **named)
-    last = max(1, videos // 6)
-    groups = {"training": last, "pre_evaluation": videos - 2 * last, "test": last}
-    data = {"data": out / "questions", "media": made / "videos", "title": "Simulated procedures (not real)"}
-    plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
-    shown = demonstrate(out / "challenge", plan, say)
-    there = shell_word(shown.folder)
-    boards(shown.folder, shown.phase, out / "boards.html", "organiser", shown.store)
-    say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
-    note(
-        f"Next: proctor challenge status {there}; proctor challenge verify {shell_word(shown.receipt)} --key {there}",
-        f"In the browser: proctor users add {there} me --role organiser; proctor serve {there} --same-user",
-    )
-
-
-def boards(
-    folder: ChallengeFolder,
-    phase: PhaseName,
-    out: Annotated[Path | None, Option("Also write them as a page, complete in itself.")] = None,
-    audience: Audience = "public",
-    store: ChallengeStore = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Show a phase's boards.
-
-    Shows what an audience sees, by default the public. --out writes them as a page that can be hosted anywhere.
-
-    Example: proctor challenge boards sponges pre-evaluation --out boards.html
-    """
-    check_extra("challenge")
+    """Print the boards of a phase, and write them as a page if there is a file for it."""
     from proctor.challenges import Challenge, board_lines, board_tables, seen_boards, write_boards
 
     with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
@@ -234,6 +265,22 @@ def boards(
         named = zip(content["boards"], tables, strict=True)
         rows = [row | {"Board": board["title"]} for board, table in named for row in table.records]
         show(output, [content] if output is OutputFormat.JSON else rows)
+
+
+def _show_prizes(folder: Path, phase: str, store: str | None, output: OutputFormat) -> None:
+    from proctor.challenges import Challenge, prize_tables, prizes_of
+
+    with closing(Challenge.open(folder, "organiser", store=store, create=False)) as challenge:
+        content = prizes_of(challenge, phase)
+    tables = prize_tables(content)
+    if output is OutputFormat.TABLE:
+        show(output, [], *tables, *content["rule"])
+    else:
+        pairs = zip(content["boards"], tables, strict=True)
+        rows = [row | {"Board": board["name"]} for board, table in pairs for row in table.records]
+        show(output, [content] if output is OutputFormat.JSON else rows)
+    if content["outdated"]:
+        note("Places are from before the last decision on a team or submission: a worker recomputes them.")
 
 
 def submit(
@@ -345,45 +392,3 @@ def try_image(
     with at_work("asking"):
         report = asyncio.run(tried(trial, executor_of(executor), image))
     show_plugin_report(report, output)
-
-
-def doctor(
-    folder: Annotated[Path | None, Option("The challenge whose limits count.", metavar="[DIR]", argument=True)] = None,
-    gpu: Annotated[str, Option("A GPU by its CDI name.", metavar="DEVICE")] = "",
-    executor: ExecutorName = "podman",
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Check that this machine can run images.
-
-    Starts containers and tests from inside that rights, network, files and all limits hold. Measures the latency of
-    questions and deadlines. The exit code is 1 if a test fails.
-
-    Example: proctor challenge doctor my-challenge
-    """
-    from proctor.challenges import examine_machine
-    from proctor.containers import executor_of
-
-    if executor == "process":
-        raise UsageError("A process has no limits to check. Give --executor podman or docker.")
-    with at_work("trying"):
-        report = asyncio.run(examine_machine(executor_of(executor), folder, gpu or None))
-    show_plugin_report(report, output)
-
-
-def rerun(
-    folder: ChallengeFolder, why: Annotated[str, Option("The reason, for the record.")], store: ChallengeStore = None
-) -> None:
-    """Rescore all submissions.
-
-    Use it after the code, the judge or the references changed, or a judge was not reachable. All submissions without a
-    result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.
-
-    Example: proctor challenge rerun sponges --why "the key of q17 was wrong"
-    """
-    check_extra("challenge")
-    from proctor.challenges import rerun as run
-
-    version, count = run(folder, why, store)
-    say(
-        f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {shell_word(folder)})"
-    )

@@ -17,8 +17,8 @@ from proctor.api import (
     FitOptions,
     GenerativeOptions,
     GridOptions,
-    ParityOptions,
     StoreUrl,
+    declared,
 )
 from proctor.cli.output import (
     Output,
@@ -34,7 +34,7 @@ from proctor.cli.output import (
     spent,
     watched,
 )
-from proctor.core import DASH, InputError, Option, Usage, count_of, output_file, plain_table
+from proctor.core import InputError, Option, Usage, UsageError, count_of, output_file
 
 if TYPE_CHECKING:
     from proctor.api import FittedJudge, JudgeGrid
@@ -82,27 +82,41 @@ def fit(
     note(*(f"{line}, kept in {opened.shown}" for line in (spent(paid) if paid is not None else ())))
 
 
+class JudgeComparison(AgreementOptions, GridOptions, total=False):
+    """The options of `proctor judge compare`: those of `judge_agreement`, or with a model those of `judge_grid`."""
+
+
 def compare(
     benchmark: BenchmarkName,
-    options: AgreementOptions,
+    options: JudgeComparison,
     out: Annotated[Path | None, Option("Also write everything as JSON, with intervals.")] = None,
     store: StoreUrl = None,
 ) -> None:
-    """Compare all judges with people's ratings.
+    """Compare judges, or settings of one judge.
 
-    Compares all metrics on text, the embedded judge (out of fold), scorers of the store, and mixtures of them, as leads
-    over chosen metrics: by dimension, between and within encounters, with bounds. Scorers trained on these ratings are
-    shown with out-of-fold scores. It takes minutes.
+    Compares all metrics on text, the embedded judge (out of fold), scorers of the store, and mixtures of them with
+    people's ratings, as leads over chosen metrics: by dimension, between and within encounters, with bounds. Scorers
+    trained on these ratings are shown with out-of-fold scores. It takes minutes.
+
+    With --model, runs the benchmark's own judge under every combination of prompt, references, reason, images and
+    documents instead: each combination's lead over the first, and the effect of each factor. Each combination is a
+    scorer of the store, so a second call repeats no request.
 
     Example: proctor judge compare mediqa-eval --curve --keep compared --out compared.json --store runs.db
     """
+    if options["model"]:
+        if out is not None:
+            raise UsageError("--out writes the comparison of all judges. Leave it or --model out.")
+        _compare_settings(benchmark, _part(options, GridOptions, AgreementOptions, "--model"), store)
+        return
     from proctor import api
 
+    chosen: Any = _part(options, AgreementOptions, GridOptions, "a comparison without --model")
     if out is not None:
         output_file(out, (".json",))
     opened = api.open_store(store, create=False)
     with at_work("learning and comparing"):
-        found = api.judge_agreement(opened, benchmark, **options)
+        found = api.judge_agreement(opened, benchmark, **chosen)
         tables = found.tables
     print_blocks(*tables, apart=True)
     note(*found.notes)
@@ -112,15 +126,16 @@ def compare(
         say(f"written to {found.write(out)}")
 
 
-def grid(benchmark: BenchmarkName, options: GridOptions, store: StoreUrl = None) -> None:
-    """Judge under combinations of settings.
+def _part(given: Any, kind: Any, other: Any, what: str) -> Any:
+    """The options of one kind. Raises `UsageError` for one of the other kind."""
+    own, strange = declared(kind), declared(other)
+    for name, (_, option) in strange.items():
+        if name not in own and option.help and given[name] != option.default:
+            raise UsageError(f"{what} does without {option.name or '--' + name.replace('_', '-')}. Leave it out.")
+    return {name: value for name, value in given.items() if name in own}
 
-    Runs the benchmark's own judge under every combination of prompt, references, reason, images and documents, and
-    compares it with people's ratings: each combination's lead over the first, and the effect of each factor. Each
-    combination is a scorer of the store, so a second call repeats no request.
 
-    Example: proctor judge grid mediqa-eval --model openai:gpt-4o --reason both --references both --store runs.db
-    """
+def _compare_settings(benchmark: str, options: GridOptions, store: StoreUrl) -> None:
     from proctor import api
 
     opened = api.open_store(store, create=False)
@@ -170,19 +185,9 @@ def index(
     passages, read = count_of(len(opened.index.passages), "passage"), count_of(len(opened.documents), "document")
     say(f"{passages} of {read}, {state}: {folder}")
     if query:
-        title, heads = f"Found for {query!r}", ("source", ">page", ">by words", ">by meaning", "passage")
-        rows = [
-            (
-                match.passage.source,
-                *(
-                    DASH if each is None else str(each)
-                    for each in (match.passage.page, match.by_words, match.by_meaning)
-                ),
-                " ".join(match.passage.text.split())[:160],
-            )
-            for match in opened.index.search([query], top)
-        ]
-        print_blocks(plain_table(title, heads, rows))
+        from proctor.reports import passages_table
+
+        print_blocks(passages_table(query, opened.index.search([query], top)))
 
 
 def classifier_judge(
@@ -265,27 +270,3 @@ def generative_judge(
     print_blocks(*made.tables)
     note(*made.notes)
     say(made.done)
-
-
-def check_parity(
-    run: Annotated[Path, Option("The folder of a trained judge.", metavar="DIR", argument=True)], options: ParityOptions
-) -> None:
-    """Compare a trained judge along all its paths.
-
-    Its scores of up to 50 items must be the same in the trainer's memory, with the adapter loaded again, merged, and
-    served over HTTP, and others than its base's: an adapter that is not loaded, another chat template or tokenizer and
-    lower precision are found. With --export the judge is written where others can use it, unless a path has a fault.
-
-    Example: proctor train check-parity judge --export judge-for-others
-    """
-    from proctor import api
-
-    with at_work("comparing"):
-        checked = api.check_parity(run, **options)
-    print_blocks(checked.table)
-    note(*checked.faults)
-    if checked.faults:
-        raise InputError(
-            run, found=count_of(len(checked.faults), "fault"), expected="the same judge on every path: no export"
-        )
-    say(f"the same judge on every path{f': {checked.exported}' if checked.exported else ''}")

@@ -18,8 +18,7 @@ import typer
 
 from proctor import __version__
 from proctor.cli import STOPPED, STOPPED_EXIT
-from proctor.cli.renamed import ReplacedError
-from proctor.cli.tree import Group, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
+from proctor.cli.tree import Program, Version, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
 from proctor.core import ProctorError, UsageError, clean, error_line, package_at_fault
 
 _SYSTEM_ERRORS = {
@@ -38,44 +37,40 @@ name."""
 _DATABASE_ERRORS = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
 """The same for SQLite, by the names of its result codes."""
 
-RUN, OWN, READ, CHALLENGE = "Run", "Your own questions", "Read results", "Challenges"
-JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review in the browser", "Media", "Store"
+RUN, READ, JUDGE = "Run", "Read results", "Judges"
+BUILD, CHALLENGE, STORE = "Build and review", "Challenges", "Media and stores"
+OWN = BUILD
+"""The headings of the help, in its order; `OWN` is that of other packages' commands."""
 
 GROUPS = {
     "new": "Write an example: questions, or a package.",
-    "judge": "Tune judges on ratings; index documents.",
+    "judge": "Tune, compare and test judges.",
     "train": "Train judges and answerers.",
     "build": "Build benchmarks and convert tracks.",
     "items": "Check a benchmark's items.",
-    "challenge": "Host a challenge: phases, boards, packs.",
+    "serve": "Serve a review or a challenge; accounts.",
     "review": "Studies: progress, agreement, exports, CSV.",
-    "users": "Manage accounts and roles.",
+    "challenge": "Host a challenge: phases, boards, packs.",
     "media": "Decode frames, find duplicates, detect poses.",
-    "store": "Check and change a store of answers.",
+    "store": "Check, join and change stores of answers.",
 }
-DEFAULTS = {"new": "questions"}
-"""The commands of groups that are called without their names: `proctor new DIR`."""
+DEFAULTS = {"new": "questions", "serve": "site"}
+"""The commands of groups that are called without their names: `proctor new DIR`, `proctor serve DIR`."""
 
 PANELS = {
-    OWN: ("new",),
-    CHALLENGE: ("challenge",),
     JUDGE: ("judge", "train"),
-    BUILD: ("build", "items"),
-    REVIEW: ("review", "users"),
-    MEDIA: ("media",),
-    STORE: ("store",),
+    BUILD: ("new", "items", "build", "serve", "review"),
+    CHALLENGE: ("challenge",),
+    STORE: ("media", "store"),
 }
 
 WORKFLOWS: dict[str, dict[str, tuple[str, ...]]] = {
     "build": {
-        "Projects of every kind": ("new", "run", "status", "history", "redo", "sources", "split", "export"),
-        "Questions on narrated videos": ("transcribe", "events", "questions", "screen", "rework"),
-        "Key frames with rationales": ("frames", "rationales", "refine", "evidence", "physicians", "consensus"),
-        "Tracks by several annotators": ("presence", "boxes", "proposals", "corrections", "tracks", "adjudication"),
+        "Projects": ("new", "run", "status", "table", "redo"),
         "Without a project": ("simulated", "clinicalskillqa", "focus", "convert", "repair"),
     }
 }
-"""The headings under which a group lists its commands, by workflow; others are listed as "Commands"."""
+"""The headings under which a group lists its commands; others are listed as "Commands"."""
 
 TREE = {
     RUN: {
@@ -85,99 +80,99 @@ TREE = {
         "run": "run.run",
         "choose": "run.choose",
         "import": "run.import_recorded",
-        "merge": "store.merge",
         "score": "score.score",
     },
-    OWN: {"new package": "packages.new"},
     READ: {
         "results": "results.results",
         "show": "benchmarks.show_item",
         "compare": "results.compare",
         "analyze": "results.analyze",
+        "rank": "results.rank",
         "report": "report.report",
         "export": "report.export",
         "reproduce": "report.reproduce",
-        "verify": "report.verify",
-        "pool": "report.pool",
-    },
-    CHALLENGE: {
-        "rank": "results.rank",
-        "validate": "benchmarks.validate",
-        "challenge new": "challenge.new",
-        "challenge check": "challenge.check",
-        "challenge open": "challenge.open_phase",
-        "challenge close": "challenge.close_phase",
-        "challenge status": "challenge.status",
-        "challenge submit": "challenge.submit",
-        "challenge boards": "challenge.boards",
-        "challenge teams": "organising.teams",
-        "challenge team": "organising.team",
-        "challenge submissions": "organising.submissions",
-        "challenge submission": "organising.submission",
-        "challenge receipt": "organising.receipt",
-        "challenge prizes": "organising.prizes",
-        "challenge description": "organising.description",
-        "challenge questions": "organising.questions",
-        "challenge verify": "challenge.verify",
-        "challenge demo": "challenge.demo",
-        "challenge pack": "challenge.pack",
-        "challenge rerun": "challenge.rerun",
-        "worker": "workers.worker",
-        "challenge try": "challenge.try_image",
-        "challenge doctor": "challenge.doctor",
     },
     JUDGE: {
+        "audit": "score.audit",
         "judge fit": "judge.fit",
         "judge compare": "judge.compare",
-        "judge grid": "judge.grid",
+        "judge perturb": "score.perturb",
         "judge index": "judge.index",
         "train answerer": "judge.answerer",
         "train generative-judge": "judge.generative_judge",
-        "audit": "score.audit",
-        "train check-parity": "judge.check_parity",
         "train classifier-judge": "judge.classifier_judge",
     },
-    BUILD: {"items audit": "benchmarks.audit_items"},
-    REVIEW: {
-        "serve": "web.serve",
+    BUILD: {
+        "new package": "packages.new",
+        "items audit": "benchmarks.audit_items",
+        "serve site": "web.site",
+        "serve users": "web.users",
         "review update": "web.update",
         "review status": "web.status",
-        "review agreement": "web.agreement",
         "review export": "web.export",
-        "review scores": "web.scores",
         "review sheet": "web.sheet",
-        "review decisions": "web.decisions",
-        "review reassign": "web.reassign",
-        "users add": "web.add",
-        "users invite": "web.invite",
-        "users list": "web.list_users",
-        "users role": "web.set_role",
-        "users disable": "web.disable",
-        "users trail": "web.show_trail",
     },
-    MEDIA: {"media frames": "media.frames", "media cache": "media.cached", "media duplicates": "media.duplicates"},
+    CHALLENGE: {
+        "validate": "benchmarks.validate",
+        "worker": "workers.worker",
+        "challenge new": "challenge.new",
+        "challenge check": "challenge.check",
+        "challenge phase": "challenge.phase",
+        "challenge status": "challenge.status",
+        "challenge submit": "challenge.submit",
+        "challenge submission": "organising.submission",
+        "challenge team": "organising.team",
+        "challenge pack": "challenge.pack",
+        "challenge try": "challenge.try_image",
+    },
     STORE: {
+        "media frames": "media.frames",
+        "media cache": "media.cached",
+        "media duplicates": "media.duplicates",
         "store check": "store.check",
-        "store copy": "store.copy",
-        "store rename": "store.rename",
-        "store delete": "store.delete",
-        "store disqualify": "store.disqualify",
-        "store decide": "store.decide",
+        "store merge": "store.merge",
+        "store change": "store.change",
     },
 }
 """The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported."""
+
+WHO = {
+    "A researcher with a model": (
+        "demo", "list", "fetch", "run", "import", "score", "results", "show", "compare", "analyze", "report", "export",
+        "reproduce", "media frames", "media cache", "media pose", "store check", "store merge", "items audit",
+    ),
+    "Somebody with questions of their own": ("new questions", "check"),
+    "An author of a system, judge, metric or benchmark": ("new package",),
+    "A challenge participant": ("choose", "rank", "validate", "train answerer", "challenge try"),
+    "A challenge organiser": (
+        "challenge new", "challenge check", "challenge phase", "challenge status", "challenge submit",
+        "challenge submission", "challenge team", "challenge pack", "worker", "store change", "media duplicates",
+    ),
+    "A metric researcher": (
+        "audit", "judge fit", "judge compare", "judge perturb", "judge index", "train generative-judge",
+        "train classifier-judge",
+    ),
+    "A benchmark builder": (
+        "build new", "build run", "build status", "build table", "build redo", "build simulated",
+        "build clinicalskillqa", "build focus", "build convert", "build repair",
+    ),
+    "Who runs a review by clinicians": (
+        "serve site", "serve users", "review update", "review status", "review export", "review sheet",
+    ),
+}  # fmt: skip
+"""Who types each command first. A command that nobody types has no place here, and a test says so."""
 
 
 @cache
 def commands(wanted: str | None = None) -> typer.Typer:
     """The program with all commands (None), with one command or group, or with summaries only ("", for its help)."""
     app = typer.Typer(
-        cls=Group,
+        cls=Program,
         name="proctor",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        help="Evaluate models on clinical procedures: run benchmarks, score answers, rank systems.",
+        help="Evaluate models on clinical procedures. `proctor NAME --help` says more.",
     )
     app.callback(invoke_without_command=True)(_root)
     chosen = {name: summary for name, summary in GROUPS.items() if wanted in {None, "", name}}
@@ -228,7 +223,7 @@ def _wanted(arguments: Sequence[str]) -> str | None:
     return words[0] if words[0] in _own_names() else None
 
 
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True)) -> None:
+def _root(version: Version = False) -> None:
     if version:
         typer.echo(f"proctor {__version__}")
         raise typer.Exit
@@ -267,8 +262,8 @@ def _end(error: SystemExit | Exception) -> NoReturn:
 
 def _told(error: SystemExit | Exception) -> tuple[str, int]:
     """The line of an error, and the exit code; no line for one that is raised again."""
-    if isinstance(error, ReplacedError | ProctorError):
-        return str(error), 2 if isinstance(error, ReplacedError | UsageError) else 1
+    if isinstance(error, ProctorError):
+        return str(error), 2 if isinstance(error, UsageError) else 1
     if isinstance(error, OSError):
         return f"{_place(error)}{error.strerror}" if error.errno in _SYSTEM_ERRORS else "", 1
     return "" if isinstance(error, SystemExit) else _explained(error), 1

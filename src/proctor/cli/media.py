@@ -12,7 +12,7 @@ import typer
 
 from proctor.api import Cache, MaxSide, Overlay, size_in_bytes
 from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.core import PAGES, InputError, Option, UsageError, count_of, output_file, plain_table
+from proctor.core import PAGES, InputError, Option, UsageError, count_of, output_file
 
 if TYPE_CHECKING:
     from proctor.core import Frame, Image, Region, Scan, VideoClip
@@ -250,6 +250,6 @@ def _show(title: str, rows: Rows, output: OutputFormat) -> None:
     if not rows and output is OutputFormat.TABLE:
         say(f"{title}: none")
         return
-    heads = [f"{'' if isinstance(value, str) else '>'}{name}" for name, value in (rows or [{}])[0].items()]
-    cells = [tuple(map(str, row.values())) for row in rows]
-    show(output, rows, plain_table(title, heads, cells))
+    from proctor.reports import rows_table
+
+    show(output, rows, rows_table(title, rows))

@@ -1,4 +1,4 @@
-"""`proctor challenge teams`, `submissions`, `prizes` and others: what organisers do besides running phases."""
+"""`proctor challenge team` and `submission`: what organisers do besides running phases."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from proctor.api import names_in
-from proctor.cli.challenge import ChallengeFolder, ChallengeStore, PhaseName
-from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
+from proctor.cli.challenge import ChallengeFolder, ChallengeStore
+from proctor.cli.output import Output, OutputFormat, print_json, say, show
 from proctor.cli.web import check_extra
-from proctor.core import InputError, Option, count_of, plain_table
+from proctor.core import InputError, Option, UsageError, count_of, one_of, shell_word
 
 if TYPE_CHECKING:
     from proctor.challenges import Challenge
-
-TeamName = Annotated[str, Option("The team's name, in any case.", metavar="TEAM", argument=True)]
-
-SubmissionName = Annotated[str, Option("Its team and number, such as Alpha#2.", metavar="TEAM#NUMBER", argument=True)]
 
 
 @contextmanager
@@ -32,26 +28,14 @@ def _opened(folder: Path, store: str | None, *, create: bool = False) -> Iterato
 
 def _show_rows(rows: Sequence[Mapping[str, Any]], title: str, names: Sequence[str], output: OutputFormat) -> None:
     """Rows as JSON with all fields, or a table of some of them."""
-    heads = tuple(name.replace("_", " ") for name in names)
-    cells = tuple(tuple(_cell(row[name]) for name in names) for row in rows)
-    table = plain_table(title, heads, cells)
+    from proctor.reports import fields_table
+
+    table = fields_table(title, rows, names)
+    heads = [name.replace("_", " ") for name in names]
     show(output, rows if output is OutputFormat.JSON else table.records, table, names=heads)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def teams(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """List the teams.
-
-    Shows members, awards, submissions, results, the phases whose gate a team has passed, and those for which it has
-    described its method.
-
-    Example: proctor challenge teams sponges
-    """
+def _list_teams(folder: Path, store: str | None, output: OutputFormat) -> None:
     with _opened(folder, store) as challenge, challenge.reading() as connection:
         from proctor.challenges import team_rows
 
@@ -61,56 +45,75 @@ def teams(folder: ChallengeFolder, store: ChallengeStore = None, output: Output 
     _show_rows(rows, "Teams", names + more, output)
 
 
+_DESCRIPTIONS = {
+    "describe": "submit",
+    "save-description": "save",
+    "accept-description": "accept",
+    "reject-description": "reject",
+}
+"""Actions on the description of a team's method."""
+
+
+def _team_actions() -> list[str]:
+    return ["list", *names_in("proctor.challenges:TEAM_ACTIONS")(), *_DESCRIPTIONS]
+
+
 def team(
     action: Annotated[
         str,
         Option(
-            "add, withdraw, disqualify, readmit, eligible, ineligible, join, remove, or code.",
+            "list, add, withdraw, disqualify, readmit, eligible, ineligible, join, remove, code; describe, "
+            "save-description, accept-description, reject-description.",
             metavar="ACTION",
             argument=True,
-            names=names_in("proctor.challenges:TEAM_ACTIONS"),
+            names=_team_actions,
         ),
     ],
     folder: ChallengeFolder,
-    name: TeamName,
+    name: Annotated[str, Option("The team's name, in any case.", metavar="[TEAM]", argument=True)] = "",
     institution: Annotated[str, Option("Of a new team.")] = "",
     country: Annotated[str, Option("Of a new team: two letters, such as AT.")] = "",
     agreed: Annotated[bool, Option("A new team agreed to the terms.", "--agreed")] = False,
     not_eligible: Annotated[bool, Option("A new team gets no awards.", "--not-eligible")] = False,
     not_listed: Annotated[bool, Option("A new team's results stay unnamed.", "--not-listed")] = False,
-    why: Annotated[str, Option("The reason of a disqualification, which the team sees.")] = "",
+    why: Annotated[str, Option("Why a team or description is refused, which the team sees.")] = "",
     member: Annotated[str, Option("The account that joins or is removed.")] = "",
-    store: ChallengeStore = None,
-) -> None:
-    """Add, change or withdraw a team.
-
-    A withdrawn or disqualified team can't submit, and no board shows it, until it is readmitted. join moves an account
-    (proctor users add) into the team; code replaces the code by which members join. All of it is in the trail.
-
-    Example: proctor challenge team add sponges "Hand Surgeons" --institution Clinic --country AT --agreed
-    """
-    with _opened(folder, store, create=action == "add") as challenge:
-        from proctor.challenges import TeamChange, change_team
-
-        change = TeamChange(institution, country, agreed, not_eligible, not_listed, why, member)
-        say(change_team(challenge, action, name, change))
-
-
-def submissions(
-    folder: ChallengeFolder,
-    phase: Annotated[str, Option("Of this phase. [default: all]", metavar="[PHASE]", argument=True)] = "",
-    team: Annotated[str, Option("Of this team only.")] = "",
-    state: Annotated[str, Option("In this state only, such as queued.")] = "",
+    phase: Annotated[str, Option("The phase of a description.")] = "",
+    file: Annotated[Path | None, Option("The description: a PDF or plain text.")] = None,
     store: ChallengeStore = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List the submissions with their states.
+    """List, add or change teams and descriptions.
 
-    "wrong" is the number of questions whose answer a file lacks, or that it answers late or unreadably. JSON also has
-    the problems of refused ones and the hashes of the uploads.
+    list shows members, awards, submissions, results, the phases whose gate a team has passed, and those for which it has
+    described its method. A withdrawn or disqualified team can't submit, and no board shows it, until it is readmitted.
+    join moves an account (proctor serve users add) into the team; code replaces the code by which members join. All of
+    it is in the trail.
 
-    Example: proctor challenge submissions sponges pre-evaluation --state refused
+    describe hands --file in as the description of a team's method in --phase; save-description writes it to --file. A
+    phase may require a description for prizes or for a place (description: {required_for: prizes} in challenge.yaml); a
+    rejected one does not suffice.
+
+    Example: proctor challenge team add sponges "Hand Surgeons" --institution Clinic --country AT --agreed
     """
+    if action == "list":
+        _list_teams(folder, store, output)
+        return
+    if not name:
+        raise UsageError('TEAM is missing. Example: proctor challenge team withdraw sponges "Hand Surgeons"')
+    with _opened(folder, store, create=action == "add") as challenge:
+        from proctor.challenges import TeamChange, change_description, change_team
+
+        if action in _DESCRIPTIONS:
+            if not phase:
+                raise UsageError("--phase is missing. Give the phase of the description.")
+            say(change_description(challenge, _DESCRIPTIONS[action], phase, name, file, why))
+        else:
+            change = TeamChange(institution, country, agreed, not_eligible, not_listed, why, member)
+            say(change_team(challenge, action, name, change))
+
+
+def _list_submissions(folder: Path, phase: str, team: str, state: str, store: str | None, output: OutputFormat) -> None:
     with _opened(folder, store) as challenge, challenge.reading() as connection:
         from proctor.challenges import submission_rows
 
@@ -120,47 +123,62 @@ def submissions(
     _show_rows(rows, "Submissions", names + more, output)
 
 
+def _submission_actions() -> list[str]:
+    return ["list", *names_in("proctor.challenges:SUBMISSION_ACTIONS")(), "receipt", "rescore"]
+
+
 def submission(
     action: Annotated[
         str,
         Option(
-            "cancel, disqualify, or reinstate.",
+            "list, cancel, disqualify, reinstate, receipt, or rescore.",
             metavar="ACTION",
             argument=True,
-            names=names_in("proctor.challenges:SUBMISSION_ACTIONS"),
+            names=_submission_actions,
         ),
     ],
     folder: ChallengeFolder,
-    phase: PhaseName,
-    name: SubmissionName,
-    why: Annotated[str, Option("The reason of a disqualification, which the team sees.")] = "",
+    phase: Annotated[str, Option("A phase of it.", metavar="[PHASE]", argument=True)] = "",
+    name: Annotated[str, Option("Its team and number, such as Alpha#2.", metavar="[TEAM#NUMBER]", argument=True)] = "",
+    why: Annotated[str, Option("Why one is disqualified (its team sees it), or all are rescored.")] = "",
+    team: Annotated[str, Option("list: of this team only.")] = "",
+    state: Annotated[str, Option("list: in this state only, such as queued.")] = "",
+    out: Annotated[Path | None, Option("receipt: where it is written. [default: printed]")] = None,
     store: ChallengeStore = None,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Cancel or disqualify a submission.
+    """List, judge or rescore submissions.
 
-    A disqualified one is on no board and still counts for the quota; reinstate takes it back.
+    list shows their states. "wrong" is the number of questions whose answer a file lacks, or that it answers late or
+    unreadably. JSON also has the problems of refused ones and the hashes of the uploads. A disqualified one is on no
+    board and still counts for the quota; reinstate takes it back. receipt prints the signed receipt of a result, as its
+    team gets it (proctor validate receipt checks it).
+
+    rescore is for a changed code, judge or reference, or a judge that was not reachable. All submissions without a
+    result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.
 
     Example: proctor challenge submission disqualify sponges test Alpha#2 --why "speaks to the judge"
     """
-    with _opened(folder, store) as challenge:
-        from proctor.challenges import change_submission
+    if action not in _submission_actions():
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of(_submission_actions(), action)}")
+    if action == "list":
+        _list_submissions(folder, phase, team, state, store, output)
+    elif action == "rescore":
+        _rescore(folder, why, store)
+    elif not name:
+        raise UsageError(
+            "PHASE and TEAM#NUMBER are needed. Example: proctor challenge submission receipt DIR test Alpha#2"
+        )
+    elif action == "receipt":
+        _receipt(folder, phase, name, out, store)
+    else:
+        with _opened(folder, store) as challenge:
+            from proctor.challenges import change_submission
 
-        say(change_submission(challenge, action, phase, name, why))
+            say(change_submission(challenge, action, phase, name, why))
 
 
-def receipt(
-    folder: ChallengeFolder,
-    phase: PhaseName,
-    name: SubmissionName,
-    out: Annotated[Path | None, Option("Where it is written. [default: printed]")] = None,
-    store: ChallengeStore = None,
-) -> None:
-    """Print the signed receipt of a result.
-
-    As its team gets it; proctor challenge verify checks it.
-
-    Example: proctor challenge receipt sponges pre-evaluation Alpha#2 --out receipt.json
-    """
+def _receipt(folder: Path, phase: str, name: str, out: Path | None, store: str | None) -> None:
     with _opened(folder, store) as challenge:
         from proctor.challenges import signed_receipt
 
@@ -174,72 +192,13 @@ def receipt(
     say(f"{out} written")
 
 
-def questions(folder: ChallengeFolder, phase: PhaseName) -> None:
-    """Write a phase's questions without references.
-
-    For a phase that was added to challenge.yaml by hand: its sealed questions are written into its public folder
-    (questions: …, by default public/PHASE), and compared with those that are scored.
-
-    Example: proctor challenge questions sponges test
-    """
+def _rescore(folder: Path, why: str, store: str | None) -> None:
     check_extra("challenge")
-    from proctor.challenges import write_public_questions
+    from proctor.challenges import rerun
 
-    place, count = write_public_questions(folder, phase)
-    say(f"{place}: {count_of(count, 'question')} without references")
-    note(f"In challenge.yaml, {phase} needs: questions: {place}")
-
-
-def prizes(
-    folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore = None, output: Output = OutputFormat.TABLE
-) -> None:
-    """Show who gets which prize in a phase.
-
-    By the newest boards and the present decisions on teams and submissions: places, shares of the money, who is
-    announced, who may name co-authors, and why others get no prize. The rule is printed below.
-
-    Example: proctor challenge prizes sponges test
-    """
-    with _opened(folder, store) as challenge:
-        from proctor.challenges import prize_tables, prizes_of
-
-        content = prizes_of(challenge, phase)
-    tables = prize_tables(content)
-    if output is OutputFormat.TABLE:
-        show(output, [], *tables, *content["rule"])
-    else:
-        pairs = zip(content["boards"], tables, strict=True)
-        rows = [row | {"Board": board["name"]} for board, table in pairs for row in table.records]
-        show(output, [content] if output is OutputFormat.JSON else rows)
-    if content["outdated"]:
-        note("Places are from before the last decision on a team or submission: a worker recomputes them.")
-
-
-def description(
-    action: Annotated[
-        str,
-        Option(
-            "submit, save, reject, or accept.",
-            metavar="ACTION",
-            argument=True,
-            names=names_in("proctor.challenges:DESCRIPTION_ACTIONS"),
-        ),
-    ],
-    folder: ChallengeFolder,
-    phase: PhaseName,
-    team: TeamName,
-    file: Annotated[Path | None, Option("A PDF or plain text.", metavar="[FILE]", argument=True)] = None,
-    why: Annotated[str, Option("Why it does not suffice, which the team sees.")] = "",
-    store: ChallengeStore = None,
-) -> None:
-    """Hand in or judge a method's description.
-
-    submit hands FILE in for a team, save writes it to FILE. A phase may require a description for prizes or for a place
-    (description: {required_for: prizes} in challenge.yaml); a rejected one does not suffice.
-
-    Example: proctor challenge description submit sponges test "Hand Surgeons" method.pdf
-    """
-    with _opened(folder, store) as challenge:
-        from proctor.challenges import change_description
-
-        say(change_description(challenge, action, phase, team, file, why))
+    if not why:
+        raise UsageError("--why is missing. Give the reason, for the record.")
+    version, count = rerun(folder, why, store)
+    say(
+        f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {shell_word(folder)})"
+    )

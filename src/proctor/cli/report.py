@@ -1,4 +1,4 @@
-"""`proctor report`, `export`, `reproduce`, `verify` and `pool`: what leaves a store, and proofs of it."""
+"""`proctor report`, `export` and `reproduce`: what leaves a store, and proofs of it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.api import BenchmarkName, Draws, ExportOptions, ReportOptions, ReproduceOptions, Seed, StoreUrl
-from proctor.cli.output import (
-    Output,
-    OutputFormat,
-    at_work,
-    drawn_over,
-    named_in,
-    note,
-    print_json,
-    say,
-    settings_of,
-    show,
-    show_steps,
-)
-from proctor.core import Option, count_of, number, number_interval, plain_table, shell_word, store_word, thousands
+from proctor.api import BenchmarkName, ExportOptions, ReportOptions, ReproduceOptions, StoreUrl
+from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show, show_steps
+from proctor.core import Option, UsageError, shell_word, store_word
 
 if TYPE_CHECKING:
+    from proctor.api.reproduction import ReproductionTable, VerificationTable
     from proctor.reports import ReportSummary
 
 
@@ -77,7 +66,7 @@ def export(
 
     Writes one row per item, system, condition and metric, as JSON Lines, CSV or Parquet; a scorer's replies
     (judgements); answers that wait for a person (unresolved: fill in the columns value and reason, and read the file
-    back with `proctor store decide`); a submission of one run, or of one scorer's scores; or another program's format
+    back with `proctor import --decided-by`); a submission of one run, or of one scorer's scores; or another program's format
     (every-eval-ever, croissant, inspect …: `proctor list formats`).
 
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
@@ -102,121 +91,38 @@ def export(
 
 
 def reproduce(
-    benchmark: BenchmarkName, options: ReproduceOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
+    options: ReproduceOptions,
+    benchmark: BenchmarkName = "",
+    published: Annotated[
+        Path | None, Option("Instead, the published figures, from recorded answers in this folder.", metavar="FOLDER")
+    ] = None,
+    store: StoreUrl = None,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Reproduce what systems were shown.
+    """Reproduce what was shown, or published.
 
     Reproduces every picture from the media files with the run's settings, and compares it with the record in the store:
     its time, and the SHA-256 of its bytes as the system got it. Cached frames are not used.
+
+    With --published, recomputes the published figures of benchmarks (or of BENCHMARK) from recorded answers, and
+    compares them at the published precision. Figures that differ are listed; --format json and csv list all.
 
     Exit code 1 where something differs, or can't be compared. Example: proctor reproduce focus --media videos
     """
     from proctor import api
 
-    opened = api.open_store(store, create=False)
-    with show_steps("making again", 0) as progress:
-        watched: ReproduceOptions = {**options, "on_change": progress}
-        found = api.reproduce(opened, named_in(opened, benchmark), **watched)
+    found: ReproductionTable | VerificationTable
+    if published is not None:
+        with show_steps("verifying", 0) as progress:
+            found = api.verify(published, [benchmark] if benchmark else (), on_change=progress)
+    elif not benchmark:
+        raise UsageError("BENCHMARK is missing. Example: proctor reproduce focus --media videos")
+    else:
+        opened = api.open_store(store, create=False)
+        with show_steps("making again", 0) as progress:
+            watched: ReproduceOptions = {**options, "on_change": progress}
+            found = api.reproduce(opened, named_in(opened, benchmark), **watched)
     show(output, found.rows, *found.tables)
     note(*found.notes)
     if not found.ok:
         raise typer.Exit(1)
-
-
-def verify(
-    folder: Annotated[Path, Option("Holds recorded answers, or folders with them.", metavar="FOLDER", argument=True)],
-    benchmarks: Annotated[list[str] | None, Option("Only this benchmark; may be repeated.", "--benchmark")] = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Compare published figures with ours.
-
-    Recomputes the published figures of benchmarks from the recorded answers, and compares them at the published
-    precision. Figures that differ are listed; --format json and csv list all.
-
-    Exit code 1 where one differs, or none could be compared. Example: proctor verify data
-    """
-    from proctor import api
-
-    with show_steps("verifying", 0) as progress:
-        found = api.verify(folder, benchmarks or (), on_change=progress)
-    show(output, found.rows, *found.tables)
-    note(*found.notes)
-    if not found.ok:
-        raise typer.Exit(1)
-
-
-def pool(
-    files: Annotated[
-        list[Path],
-        Option("What `proctor export --format sums` wrote, one of each site.", metavar="FILE...", argument=True),
-    ],
-    draws: Draws = 2000,
-    seed: Seed = 0,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Pool results of sites that keep their data.
-
-    Each site sends sums by group. Means, intervals, differences and p-values equal those of all items together. Missing
-    answers count as wrong. Metrics and systems that a site lacks are left out and named.
-
-    Example: proctor pool berlin.json oxford.json
-    """
-    from proctor.reports import p_words
-    from proctor.results import pool_sums
-    from proctor.stats import Resampling
-
-    with at_work("computing intervals"):
-        benchmark, found = pool_sums(files, Resampling(draws=draws, seed=seed))
-    if output is OutputFormat.JSON:
-        print_json([pooled_metric.to_json() | settings_of({"draws": draws, "seed": seed}) for pooled_metric in found])
-        return
-    apart = [pooled_metric.title for pooled_metric in found if pooled_metric.institutions < len(files)]
-    found = [pooled_metric for pooled_metric in found if pooled_metric.institutions == len(files)]
-    rows = [
-        (
-            pooled_metric.condition,
-            pooled_metric.metric,
-            pooled_metric.scorer,
-            system,
-            thousands(mean.n),
-            str(mean.groups),
-            number(mean.value),
-            number_interval(mean.ci_low, mean.ci_high),
-            str(pooled_metric.lacking[system]),
-        )
-        for pooled_metric in found
-        for system, mean in zip(pooled_metric.systems, pooled_metric.means, strict=True)
-    ]
-    heads = ("condition", "metric", "scorer", "system", ">n", ">groups", ">value", ">interval", ">lacking")
-    title = f"{benchmark}: {count_of(len(files), 'site')}"
-    pairs = [
-        (
-            pooled_metric.condition,
-            pooled_metric.metric,
-            pooled_metric.scorer,
-            pooled_metric.systems[pair.first],
-            pooled_metric.systems[pair.second],
-            number(pair.difference.value),
-            number_interval(pair.difference.ci_low, pair.difference.ci_high),
-            p_words(pair.p_holm, pair.difference.groups),
-        )
-        for pooled_metric in found
-        for pair in pooled_metric.pairs
-    ]
-    between = ("condition", "metric", "scorer", "first", "second", ">difference", ">interval", ">p (Holm)")
-    records = [
-        {"condition": pooled_metric.condition, "metric": pooled_metric.metric, "scorer": pooled_metric.scorer, **row}
-        for pooled_metric in found
-        for row in pooled_metric.rows()
-    ]
-    tables = [plain_table(title, heads, rows)]
-    tables += (
-        [plain_table("Differences; p (Holm) is adjusted for all pairs of systems under a condition", between, pairs)]
-        if pairs
-        else []
-    )
-    show(output, records, *tables)
-    out = {f"{name} under {pooled_metric.condition}" for pooled_metric in found for name in pooled_metric.left_out}
-    note(*([f"Not in every file, left out: {', '.join(apart)}"] if apart else []))
-    note(*([f"Not at every site whole, left out: {', '.join(sorted(out))}"] if out else []))
-    note(drawn_over(draws, seed, two_level=False))

@@ -35,12 +35,12 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word, thousands
+from proctor.core import Option, UsageError, count_of, shell_word, store_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proctor.api import DrawnTable
+    from proctor.api import DrawnTable, ResultsTable
     from proctor.core import Table
     from proctor.results import Board, Results
     from proctor.runs import Store
@@ -70,12 +70,19 @@ Tables = Annotated[TablesFormat, Option("For people, for programs, or for a pape
 FigureFile = Annotated[Path | None, Option("Also draw a figure: a .png, .pdf or .svg file.", "--figure")]
 
 
+_ALPHA: float = declared(RankOptions)["alpha"][1].default
+"""The significance level of the tests in the buckets; only Python chooses another one."""
+
 Publish = Annotated[bool, Option("Leave out the names of judges.")]
 
 
 def results(
-    benchmark: BenchmarkName,
     options: ResultOptions,
+    benchmark: BenchmarkName = "",
+    pool: Annotated[
+        list[Path] | None,
+        Option("Instead, pool a site's sums (proctor export --format sums); may be repeated.", metavar="FILE"),
+    ] = None,
     store: StoreUrl = None,
     protocol: Annotated[
         str, Option("The summary of the benchmark's own program, as it is or corrected.", metavar="official|corrected")
@@ -91,30 +98,49 @@ def results(
 
     Each score is shown with the numbers of items and of missing answers.
 
+    With --pool, sites that keep their data are evaluated together: each sends its sums by group. Means, intervals,
+    differences and p-values equal those of all items together. Missing answers count as wrong. Metrics and systems that
+    a site lacks are left out and named.
+
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
     from proctor import api
 
+    if pool:
+        _show_pooled(benchmark, pool, options, form)
+        return
+    if not benchmark:
+        raise UsageError("BENCHMARK is missing. Example: proctor results rexsonovqa --store runs.db")
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
         raise UsageError("Judgements are of no metric. Leave out --flags or --metric.")
-    if flags or content_hash or protocol:
-        _refuse_drawn(figure, form)
     output = OutputFormat.TABLE if form is TablesFormat.LATEX else OutputFormat(form.value)
     benchmark = named_in(opened, benchmark)
-    if flags:
-        _show_flags(opened, benchmark, options, output)
-        return
-    if content_hash:
-        _show_hash(opened, benchmark, options, output)
-        return
-    if protocol:
-        with at_work("computing the summary"):
-            summary = api.official_summary(opened, benchmark, protocol, **options)
-        show_plugin_report(summary, output)
+    if flags or content_hash or protocol:
+        _refuse_drawn(figure, form)
+        if flags:
+            _show_flags(opened, benchmark, options, output)
+        elif content_hash:
+            _show_hash(opened, benchmark, options, output)
+        else:
+            _show_official(opened, benchmark, protocol, options, output)
         return
     with at_work("computing scores and intervals"):
         table = api.results(opened, benchmark, **options)
+    _show_scores(table, options, figure, form, output)
+
+
+def _show_official(store: Store, benchmark: str, protocol: str, options: ResultOptions, output: OutputFormat) -> None:
+    from proctor import api
+
+    with at_work("computing the summary"):
+        summary = api.official_summary(store, benchmark, protocol, **options)
+    show_plugin_report(summary, output)
+
+
+def _show_scores(
+    table: ResultsTable, options: ResultOptions, figure: Path | None, form: TablesFormat, output: OutputFormat
+) -> None:
     found = table.data
     _draw(table, figure, options["metrics"])
     if form is TablesFormat.LATEX:
@@ -131,6 +157,25 @@ def results(
     show(output, rows, *results_tables(_without_metrics(found, few)), apart=True)
     note(*([scarce_line(few)] if few and output is OutputFormat.TABLE else []))
     _result_notes(found, output)
+
+
+def _show_pooled(benchmark: str, files: Sequence[Path], options: ResultOptions, form: TablesFormat) -> None:
+    from proctor import api
+
+    draws, seed = options["draws"], options["seed"]
+    if benchmark:
+        raise UsageError(f"The sums name their benchmark. Leave {benchmark!r} out.")
+    with at_work("computing intervals"):
+        table = api.pool(files, draws=draws, seed=seed)
+    if form is TablesFormat.LATEX:
+        print_text(table.to_latex())
+        return
+    output = OutputFormat(form.value)
+    if output is OutputFormat.JSON:
+        print_json([metric.to_json() | settings_of({"draws": draws, "seed": seed}) for metric in table.data])
+        return
+    show(output, table.rows, *table.tables)
+    note(*table.notes, drawn_over(draws, seed, two_level=False))
 
 
 def _refuse_drawn(figure: Path | None, form: TablesFormat) -> None:
@@ -187,21 +232,16 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
 
 
 def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
+    from proctor.reports import content_table
     from proctor.runs import evaluation_content
 
     with at_work("reading answers, scores and judgements"):
         found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
-    heads = ("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
-    rows = [
-        (run.system, run.condition, thousands(run.answers), thousands(run.failed), thousands(run.scores), run.sha256)
-        for run in found.runs
-    ]
-    title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"
     if output is OutputFormat.JSON:
         print_json(found.to_json())
         return
     records = [asdict(run) | {"sha256_of_all": found.sha256} for run in found.runs]
-    show(output, records, plain_table(title, heads, rows))
+    show(output, records, content_table(found))
     if output is OutputFormat.TABLE:
         say(f"SHA-256 of all: {found.sha256}")
 
@@ -339,8 +379,8 @@ def rank(
         if mine:
             note(drawn_over(options["draws"], seed, two_level=two_level))
     elif output is RankFormat.JSON:
-        names = ("alpha", "correction", "ties", "draws", "stability", "seed")
-        made = {"settings": {name: options[name] for name in names}}  # type: ignore[literal-required]
+        names = ("correction", "ties", "draws", "stability", "seed")
+        made = {"settings": {"alpha": _ALPHA} | {name: options[name] for name in names}}  # type: ignore[literal-required]
         print_json([board_json(board) | made | ({"leads": own} if mine else {}) for board, own in both])
     else:
         rows = [row for board, own in both for row in (own if mine else board_rows(board))]
@@ -356,7 +396,9 @@ def _rank_by(
     given: Any = dict(options)
     names = ("condition", "systems", "failed", "all_items", "draws", "seed")
     others = [
-        name for name, (_, one) in declared(RankOptions).items() if name not in names and given[name] != one.default
+        name
+        for name, (_, one) in declared(RankOptions).items()
+        if name not in names and given.get(name, one.default) != one.default
     ]
     if others:
         raise UsageError(f"--metric ranks by all questions. Leave --{others[0].replace('_', '-')} out.")
@@ -383,7 +425,7 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
     if said := who_advances([board for board, _ in both]):
         note(said)
     note(
-        f"Tests at {options['alpha']:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
+        f"Tests at {_ALPHA:g}, adjustment {options['correction']}; {options['draws']} draws for win rates, "
         f"{options['stability']} samples for places, seed {options['seed']}. “Place in 95 % of resamples” is the "
         f"spread of places over samples, not a confidence interval. Ties are broken by the win rate ({options['ties']})."
     )

@@ -6,22 +6,22 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
+from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, declared, system_names
 from proctor.cli import STOPPED_EXIT
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
 from proctor.core import (
     COMMANDS,
-    DASH,
     InputError,
     Option,
+    UsageError,
     count_of,
     dollars,
-    plain_table,
     read_text,
     shell_word,
     shorten,
@@ -177,25 +177,10 @@ def _note_wrong(tally: Tally) -> None:
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
+    from proctor.reports import estimate_table
     from proctor.runs import PICTURE_TOKENS
 
-    title = f"{benchmark}: what would be asked"
-    heads = ("System", "Condition", ">Already", ">To ask", ">Pictures", ">Input tokens", ">Input cost")
-    rows = [
-        (
-            run_estimate.system,
-            run_estimate.condition,
-            run_estimate.already,
-            run_estimate.items,
-            run_estimate.pictures,
-            run_estimate.tokens,
-            ("unknown" if run_estimate.tokens else DASH)
-            if run_estimate.input_usd is None
-            else dollars(run_estimate.input_usd),
-        )
-        for run_estimate in found
-    ]
-    print_blocks(plain_table(title, heads, rows))
+    print_blocks(estimate_table(benchmark, found))
     note(
         f"Estimate: {PICTURE_TOKENS} tokens per picture (85–800 by provider), 4 characters per token, one call per question. "
         "Retries and output come on top. Nothing was asked.",
@@ -222,6 +207,9 @@ def import_recorded(
     benchmark: BenchmarkSource,
     path: Annotated[Path, Option("The recorded answers: a file or folder.", metavar="PATH", argument=True)],
     options: ImportOptions,
+    decided_by: Annotated[
+        str, Option("The file holds this person's decisions on open answers.", "--decided-by", metavar="PERSON")
+    ] = "",
 ) -> None:
     """Import answers recorded elsewhere.
 
@@ -232,14 +220,40 @@ def import_recorded(
     A table of people's ratings (columns of items, systems, raters, and values or one for each dimension) brings all its
     systems, and their answers if it has a column of them. Ratings become scores by human:RATER, for proctor audit.
 
+    With --decided-by, reads back what `proctor export --format unresolved` wrote, filled in. The judge is not asked again
+    for these answers. A later file replaces decisions of an earlier one; both are kept, with the name and the time.
+
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
     """
     from proctor import api
 
+    if decided_by:
+        _record_decisions(benchmark, path, decided_by, options)
+        return
     made = api.import_answers(benchmark, path, **options)
     note(*made.notes)
     for line in made.done:
         say(line)
+
+
+def _record_decisions(benchmark: str, file: Path, by: str, options: ImportOptions) -> None:
+    from proctor import api
+    from proctor.cli.output import named_in
+    from proctor.runs import decide
+
+    given: dict[str, Any] = dict(options)
+    known = declared(ImportOptions).items()
+    other = next(
+        (name for name, (_, one) in known if name != "store" and given.get(name, one.default) != one.default), ""
+    )
+    if other:
+        raise UsageError(f"--decided-by reads decisions. Leave --{other.replace('_', '-')} out.")
+    opened = api.open_store(given["store"], create=False)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    found = decide(opened, named_in(opened, benchmark), file, by=by, at=at)
+    counts = {"Answers decided": found.answers, "of these again": found.again}
+    counts |= {"decided so before": found.unchanged, "still unresolved": found.left}
+    say("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))
 
 
 def choose(
@@ -281,7 +295,8 @@ CONDITIONS = ("video", "text-only", "black", "shuffled")
 
 
 def demo(
-    out: Annotated[Path, Option("Where videos, answers and report go.")] = Path("demo"),
+    out: Annotated[Path | None, Option("Where everything goes. [default: demo; of a challenge challenge-demo]")] = None,
+    challenge: Annotated[bool, Option("Run a whole simulated challenge instead.")] = False,
     videos: Annotated[int, Option("Simulated procedures.", low=2)] = 12,
     seed: Seed = 0,
 ) -> None:
@@ -289,8 +304,17 @@ def demo(
 
     Six systems under four conditions, a task of ordering key frames, and two reports, without network or API keys.
 
+    With --challenge, renders videos with questions, makes a challenge of them, submits the answers of four teams, scores
+    them with a worker, and shows boards, leakage and a receipt. It needs no network, keys or containers.
+
     Example: proctor demo --out demo
     """
+    if challenge:
+        from proctor.cli.challenge import demonstrate_challenge
+
+        demonstrate_challenge(out or Path("challenge-demo"), videos, seed)
+        return
+    out = out or Path("demo")
     from proctor import api
     from proctor.cli.report import tell
     from proctor.cli.results import print_board

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,8 +12,8 @@ from proctor.api import (
     AuditOptions,
     BenchmarkName,
     Draws,
+    PerturbOptions,
     PreparedScorer,
-    ProbeOptions,
     Scored,
     ScoreOptions,
     Seed,
@@ -33,19 +32,16 @@ from proctor.cli.output import (
     spent,
     watched,
 )
-from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
 from proctor.core import (
     PAGES,
     Option,
+    PluginReport,
     UsageError,
     count_of,
     number,
-    number_interval,
     one_of,
     output_file,
-    percent,
-    plain_table,
     shell_word,
     store_word,
 )
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor.audits import AuditReport, MetricRanking, PowerTable
-    from proctor.results import JudgeAgreement
 
 UNSCORED_EXIT = 3
 
@@ -113,28 +108,28 @@ async def _score(
         there |= scored.there if scored.by else {}
         note(*(() if scored.by else scored.notes))
         note(*(f"{scorer.scorer.name}: {line}" for line in scorer.scorer.notes()))  # type: ignore[attr-defined]
-    _tell_metrics(api.open_store(store).shown, told, there, output)
+    _print(api.metrics_report(api.open_store(store).shown, told, there), output)
 
 
-def _tell_metrics(store: str, told: dict[str, int], there: dict[str, int], output: OutputFormat) -> None:
+def _print(report: PluginReport, output: OutputFormat) -> None:
+    """Print a report as JSON, or for people (as CSV, too: it is no single table)."""
     if output is OutputFormat.JSON:
-        print_json([{"scorer": name, "scored": n, "there_already": there.get(name, 0)} for name, n in told.items()])
+        print_json(report.json)
         return
-    title = f"Answers scored in {store}"
-    if any(there.values()):
-        counts = [(name, str(count), str(there.get(name, 0))) for name, count in told.items()]
-        print_blocks(plain_table(title, ("scorer", ">scored now", ">there already"), counts))
-    else:
-        rows = [(name, str(count)) for name, count in told.items()]
-        print_blocks(plain_table(title, ("scorer", ">answers"), rows))
+    for block in report.shown:
+        say(block) if isinstance(block, str) else print_blocks(block)
+    note(*report.notes)
 
 
 def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
     """Print the result; exit with `UNSCORED_EXIT` if answers have no score yet."""
+    from proctor import api
+
     tally, paid = scored.tally, scorer.paid
     if tally is None:
         raise ValueError("a judge without a tally")
-    _tell_dimensions(scorer, scored, output) if scorer.dimensions else _tell_judge(scorer, scored, drawn, output)
+    draws, seed = drawn
+    _print(api.judge_report(scorer, scored, draws=draws, seed=seed), output)
     for line in spent(paid) if output is not OutputFormat.JSON else ():
         say(line)
     left = tally.left if scorer.options["limit"] is None else tally.unscored + tally.awaiting
@@ -154,103 +149,14 @@ def _tell(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output
         )
 
 
-def _tell_dimensions(scorer: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
-    from proctor.results import rating_summary
-
-    store, tally, paid = scorer.where.store, scored.tally, scorer.paid
-    rows, breaks, flags = rating_summary(store, scorer.where.benchmark, scorer.runs, scorer.scorer.name)
-    if output is OutputFormat.JSON and tally is not None:
-        counts = {"scored": tally.scored, "without_a_score": tally.unscored, "left": tally.left}
-        cost = {"new_judgements": paid.count, "cost_usd": paid.usage.cost_usd if spent(paid) else 0.0}
-        said = {"dimensions": [asdict(row) for row in rows], "rule_breaks": breaks, "flags": flags}
-        print_json({"judge": scorer.scorer.name, "store": store.shown, **counts, **cost, **said})
-        return
-    title = f"Scores by {scorer.scorer.name} in {store.shown}"
-    heads = ("language", "dimension", ">scores", ">missing", ">mean", ">disagreement between members")
-    cells = [
-        (
-            *(row.language, row.dimension, str(row.scores), str(row.missing)),
-            *(number(value) for value in (row.mean, row.disagreement)),
-        )
-        for row in rows
-    ]
-    print_blocks(plain_table(title, heads, cells))
-    for what, found in (("broken rules", breaks), ("flags", flags)):
-        if found:
-            note(f"{what}: {', '.join(f'{name} {count}' for name, count in sorted(found.items()))}")
-    say(f"{count_of(scored.by[scorer.scorer.name], 'answer')} scored by {scorer.scorer.name}")
-
-
-def _tell_judge(scorer: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    from proctor.results import flagged_judgements
-
-    where, tally, paid = scorer.where, scored.tally, scorer.paid
-    agreement, systems = _agreement(scorer, *drawn), {run.system for run in scorer.runs}
-    flagged = flagged_judgements(where.store, where.benchmark, where.systems, where.conditions)
-    flagged = [judgement for judgement in flagged if judgement.system in systems]
-    if tally is None:
-        return
-    if output is OutputFormat.JSON:
-        counts = {"answers": tally.total, "scored": tally.scored, "unresolved": tally.unresolved}
-        counts |= {"unscored": tally.total - tally.scored - tally.unresolved, "left": tally.left}
-        cost = {"new_judgements": paid.count, "usage": paid.usage.model_dump(mode="json")}
-        said = {
-            "agreement": agreement and agreement.to_json(),
-            "flagged": [judgement.to_json() for judgement in flagged],
-        }
-        print_json({"judge": scorer.scorer.name, **counts, **cost, **said})
-        return
-    say(f"{count_of(tally.scored, 'answer')} scored by {scorer.scorer.name} in {where.store.shown}")
-    if tally.unresolved:
-        say(
-            f"{count_of(tally.unresolved, 'answer')} unresolved (no majority among its judges: neither right nor wrong)"
-        )
-    if agreement is not None:
-        _tell_agreement(agreement)
-    if flagged:
-        note(
-            f"{count_of(len(flagged), 'judgement')} flagged for a person to look at: proctor results "
-            f"{where.benchmark} --flags --store {store_word(where.store.shown)}"
-        )
-
-
-def _agreement(scorer: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
-    """The agreement of the judges of a panel; None for a single judge."""
-    from proctor.judges import Panel
-    from proctor.results import judge_agreement
-
-    if not isinstance(scorer.scorer, Panel) or len(scorer.scorer.judges) < 2:
-        return None
-    where, every = scorer.where, scorer.options["all_items"]
-    judges = scorer.scorer.judges
-    return judge_agreement(where.store, where.benchmark, scorer.runs, judges, all_items=every, draws=draws, seed=seed)
-
-
-def _tell_agreement(agreement: JudgeAgreement) -> None:
-    title = "How far the judges agree"
-    heads = ("judge", "and judge", ">both voted", ">agree", ">right by the first", ">by the second")
-    rows = [
-        (pair.first, pair.second, pair.n, percent(pair.share), pair.right_by_first, pair.right_by_second)
-        for pair in agreement.pairs
-    ]
-    print_blocks(plain_table(title, heads, rows))
-    alpha = agreement.alpha
-    shown = number(alpha.value)
-    ends = "" if alpha.ci_low is None else f" ({number_interval(alpha.ci_low, alpha.ci_high)})"
-    over = f"{count_of(alpha.n, 'answer')} in {count_of(alpha.groups, 'group')}"
-    say(f"Krippendorff's alpha {shown}{ends} over {over}")
-
-
 _FEW_PAIRS = 10  # more are in --format json
 
 
 def audit(
     comparing: AuditOptions,
-    probing: ProbeOptions,
     benchmark: Annotated[
         str, Option("A benchmark whose answers in the store were scored.", metavar="BENCHMARK", argument=True)
     ] = "",
-    old: Annotated[list[str] | None, Option("Of the former spelling.", argument=True, hidden=True)] = None,
     store: StoreUrl = None,
     scores: Annotated[
         list[Path] | None,
@@ -278,17 +184,10 @@ def audit(
     and scorer, as proctor export writes them; of the ratings candidate (the text), lower_is_better (yes or no), group
     (resampled together), dataset, language. --map names other columns.
 
-    With --perturb, no ratings are used: --scorer scores changed answers (negated, padded, with a wrong diagnosis …),
-    and the table shows how far its scores shift.
-
     Example: proctor audit mediqa-eval --store runs.db
     """
     from proctor import api
 
-    _refuse_old(benchmark, old or [])
-    if probing["perturb"]:
-        asyncio.run(_perturb(store, benchmark, {**probing, **_probed(comparing), "media": media}, output))
-        return
     _refuse_report(report, [*(scores or ()), *([] if ratings is None else [ratings])])
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
@@ -310,19 +209,23 @@ def audit(
         _show_audit(found, dimensions or (), output)
 
 
-def _probed(options: AuditOptions) -> dict[str, Any]:
-    """The options of an audit that perturbations use. Raises `UsageError` for the others."""
-    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement", "columns"):
-        if options[name]:
-            shown = "map" if name == "columns" else name.replace("_", "-")
-            raise UsageError(f"--perturb compares with no rating. Leave --{shown} out.")
-    return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
+def perturb(
+    benchmark: BenchmarkName, options: PerturbOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Test judges on answers that were changed.
+
+    --scorer scores changed answers (negated, padded, with a wrong diagnosis …), and the table shows how far its scores
+    shift. No ratings are used.
+
+    Example: proctor judge perturb mediqa-eval --scorer rouge-1-mean --store runs.db
+    """
+    asyncio.run(_perturb(store, benchmark, options, output))
 
 
-async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: OutputFormat) -> None:
+async def _perturb(store: StoreUrl, benchmark: str, given: PerturbOptions, output: OutputFormat) -> None:
     from proctor import api
 
-    prepared = await api.prepare_probes(store, benchmark, api.filled_probes(given))
+    prepared = await api.prepare_probes(store, benchmark, given)
     paid = [prepared_scorer.paid for pair in prepared.scorers for prepared_scorer in pair]
     if given["model"]:
         note(
@@ -341,18 +244,6 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
             for line in spent(paid_judgements)
         )
     )
-
-
-def _refuse_old(benchmark: str, more: list[str]) -> None:
-    """Raises `ReplacedError` for the old subcommands of `audit`."""
-    former = replaced_command(["audit", benchmark], more)
-    if former is not None:
-        raise former
-    if more:
-        raise ReplacedError(
-            f"a file of scores is imported first: proctor import {benchmark} RATINGS.csv --data FOLDER; "
-            f"proctor import {benchmark} {more[0]} --data FOLDER --scorer NAME; proctor audit {benchmark}"
-        )
 
 
 def _official(benchmark: str) -> Any:

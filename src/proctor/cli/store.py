@@ -1,21 +1,20 @@
-"""`proctor store`: what holds answers and scores is checked, runs are renamed and deleted, an organiser decides."""
+"""`proctor store`: what holds answers and scores is checked, joined and copied; runs are renamed and deleted."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
-from proctor.core import Option, UsageError, count_of, plain_table, thousands
+from proctor.core import Option, UsageError, count_of, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from proctor.runs import Run, Store
 
 Yes = Annotated[bool, Option("Do not ask first.", "--yes -y")]
@@ -49,64 +48,122 @@ def check(store: StoreUrl = None) -> None:
         raise typer.Exit(1)
 
 
-def delete(
+def _changes() -> list[str]:
+    return [*_CHANGES]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What `proctor store change` is asked for, and the opened store."""
+
+    store: Store
+    benchmark: str
+    systems: tuple[str, ...]
+    conditions: tuple[str, ...]
+    to: str | None
+    reason: str | None
+    scorer: str
+    everything: bool
+    yes: bool
+
+    def one_system(self) -> str:
+        """The only system. Raises `UsageError` for none or several."""
+        if len(self.systems) != 1:
+            raise UsageError("Give one system: --system NAME")
+        return self.systems[0]
+
+
+def change(
+    action: Annotated[
+        str, Option("rename, delete, disqualify, or readmit.", metavar="ACTION", argument=True, names=_changes)
+    ],
     benchmark: BenchmarkName,
     options: Selection,
-    everything: Annotated[bool, Option("The benchmark with its items and all runs.", "--all")] = False,
-    scorer: Annotated[str, Option("All scores by this scorer; answers stay.")] = "",
+    to: Annotated[str | None, Option("rename: the system's new name.", metavar="NAME")] = None,
+    reason: Annotated[str | None, Option("disqualify, readmit: why, recorded with the time.")] = None,
+    scorer: Annotated[str, Option("delete: all scores by this scorer; answers stay.")] = "",
+    everything: Annotated[bool, Option("delete: the benchmark with its items and all runs.", "--all")] = False,
     store: StoreUrl = None,
     yes: Yes = False,
 ) -> None:
-    """Delete runs, scores, or a whole benchmark.
+    """Rename, delete or disqualify systems.
 
-    Judges' replies stay, so that judging the same answers again costs nothing.
+    rename gives a system another name in all its runs. delete removes runs, scores, or a whole benchmark; judges'
+    replies stay, so that judging the same answers again costs nothing. disqualify takes a system out of every ranking:
+    answers and scores stay, and `results` still shows them; readmit lifts it, and both stay on record.
 
-    Example: proctor store delete focus --system team-a --store runs.db
+    Example: proctor store change disqualify focus --system team-a --reason "addresses the judge in 12 answers"
     """
     from proctor import api
+
+    if action not in _CHANGES:
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*_CHANGES], action)}")
+    opened = api.open_store(store, create=False)
+    runs = tuple(options["systems"]), tuple(options["conditions"])
+    what = (to, reason, scorer, everything, yes)
+    _CHANGES[action](_Change(opened, named_in(opened, benchmark), *runs, *what))
+
+
+def _delete(given: _Change) -> None:
     from proctor.runs import chosen_runs, count_scores, delete_benchmark, delete_runs, delete_scores
 
-    named = bool(options["systems"] or options["conditions"])
-    if [everything, named, bool(scorer)].count(True) != 1:
+    opened, benchmark = given.store, given.benchmark
+    named = bool(given.systems or given.conditions)
+    if [given.everything, named, bool(given.scorer)].count(True) != 1:
         raise UsageError(
-            f"{'Several things' if everything or named else 'Nothing'} to delete. Give one of: --all, runs by --system and --condition, --scorer NAME."
+            f"{'Several things' if given.everything or named else 'Nothing'} to delete. Give one of: --all, runs by --system and --condition, --scorer NAME."
         )
-    opened = api.open_store(store, create=False)
-    benchmark = named_in(opened, benchmark)
-    if scorer:
-        count = count_scores(opened, benchmark, scorer)
-        told = count_of(count, "score")
-        _confirm(f"Delete {told} by {scorer} of {benchmark} from {opened.shown}?", yes=yes)
-        say(f"Deleted {count_of(delete_scores(opened, benchmark, scorer), 'score')} by {scorer}")
+    if given.scorer:
+        told = count_of(count_scores(opened, benchmark, given.scorer), "score")
+        _confirm(f"Delete {told} by {given.scorer} of {benchmark} from {opened.shown}?", yes=given.yes)
+        say(f"Deleted {count_of(delete_scores(opened, benchmark, given.scorer), 'score')} by {given.scorer}")
         return
-    runs = chosen_runs(opened, benchmark, tuple(options["systems"]), tuple(options["conditions"]))
-    if not runs and not everything:
+    runs = chosen_runs(opened, benchmark, given.systems, given.conditions)
+    if not runs and not given.everything:
         raise UsageError("No run has this system and this condition: proctor list runs")
-    _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=yes)
-    count = delete_benchmark(opened, benchmark) if everything else delete_runs(opened, runs)
+    _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=given.yes)
+    count = delete_benchmark(opened, benchmark) if given.everything else delete_runs(opened, runs)
     say(f"Deleted {count_of(len(runs), 'run')}, {count_of(count, 'answer')}")
 
 
-def rename(
-    benchmark: BenchmarkName,
-    old: Annotated[str, Option("The system's name.", metavar="OLD", argument=True)],
-    new: Annotated[str, Option("Its new name.", metavar="NEW", argument=True)],
-    store: StoreUrl = None,
-    yes: Yes = False,
-) -> None:
-    """Rename a system in all its runs.
-
-    Example: proctor store rename focus team-a team-b --store runs.db
-    """
-    from proctor import api
+def _rename(given: _Change) -> None:
     from proctor.runs import chosen_runs, rename_system
 
-    opened = api.open_store(store, create=False)
-    benchmark = named_in(opened, benchmark)
-    runs = chosen_runs(opened, benchmark, (old,))
-    _confirm(f"Rename {_told(opened, runs)} of {benchmark} to {new}?", yes=yes)
-    rename_system(opened, benchmark, runs, new)
-    say(f"{old} is {new} now, in {count_of(len(runs), 'run')}")
+    old = given.one_system()
+    if given.to is None:
+        raise UsageError("--to is missing. Give the new name: --to NAME")
+    runs = chosen_runs(given.store, given.benchmark, (old,))
+    _confirm(f"Rename {_told(given.store, runs)} of {given.benchmark} to {given.to}?", yes=given.yes)
+    rename_system(given.store, given.benchmark, runs, given.to)
+    say(f"{old} is {given.to} now, in {count_of(len(runs), 'run')}")
+
+
+def _rule(given: _Change, *, undo: bool) -> None:
+    from proctor.runs import disqualify, reinstate
+
+    system = given.one_system()
+    if given.reason is None:
+        raise UsageError("--reason is missing. Give why, for the record: --reason TEXT")
+    ruling = (reinstate if undo else disqualify)(given.store, given.benchmark, system, given.reason, at=_now())
+    state = "Ranked again" if undo else "Disqualified"
+    why = f"; taken back {ruling.lifted[:10]} ({ruling.lifted_because})" if undo else ""
+    say(f"{state}: {ruling}{why}")
+
+
+def _disqualify(given: _Change) -> None:
+    _rule(given, undo=False)
+
+
+def _readmit(given: _Change) -> None:
+    _rule(given, undo=True)
+
+
+_CHANGES: dict[str, Callable[[_Change], None]] = {
+    "rename": _rename,
+    "delete": _delete,
+    "disqualify": _disqualify,
+    "readmit": _readmit,
+}
 
 
 def _told(store: Store, runs: Sequence[Run]) -> str:
@@ -144,32 +201,30 @@ def _confirm(question: str, *, yes: bool) -> None:
 def merge(
     sources: Annotated[list[str], Option("Stores to read: paths or URLs.", metavar="STORE...", argument=True)],
     store: StoreUrl = None,
+    whole: Annotated[bool, Option("One store with its accounts and trail, into an empty one.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Join stores of several machines into one.
+    """Join stores into one, or move a whole store.
 
-    Answers, scores and judgements are compared by content; no media are needed. Contradicting rows are refused and
-    named; the others are merged. The order of the stores does not matter.
+    Answers, scores and judgements of several machines are compared by content; no media are needed. Contradicting rows
+    are refused and named; the others are merged. The order of the stores does not matter. Exit code 1 where something
+    was refused.
 
-    Exit code 1 where something was refused. Example: proctor merge site-a.db site-b.db --store all.db
+    With --whole, all of one store is copied, also a review or a challenge with its accounts and trail, from a file to
+    PostgreSQL or back. Counts of rows and the trail are checked. Stop servers and workers first: what they write during
+    the copy stays behind.
+
+    Example: proctor store merge site-a.db site-b.db --store all.db
     """
+    if whole:
+        _copy_whole(sources, store)
+        return
     from proctor import api
+    from proctor.reports import merged_table
 
     with at_work("joining stores"):
         target, found = api.join_stores(sources, store)
-    heads = ("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
-    named = ("benchmark", "system", "condition", "what")
-    rows = [
-        (
-            *(getattr(merged_rows, name) for name in named),
-            thousands(merged_rows.taken),
-            thousands(merged_rows.same),
-            thousands(merged_rows.refused),
-        )
-        for merged_rows in found
-    ]
-    title = f"Into {target.shown}"
-    show(output, [merged_rows.to_json() for merged_rows in found], plain_table(title, heads, rows))
+    show(output, [merged_rows.to_json() for merged_rows in found], merged_table(target.shown, found))
     refused = sum(merged_rows.refused for merged_rows in found)
     if refused:
         where = (
@@ -181,75 +236,17 @@ def merge(
         raise typer.Exit(1)
 
 
-def copy(
-    source: Annotated[str, Option("The store to copy: a path or URL.", metavar="SOURCE", argument=True)],
-    target: Annotated[str, Option("An empty one.", metavar="TARGET", argument=True)],
-) -> None:
-    """Copy a whole store into an empty one.
-
-    All of it: answers, scores and judgements, and a review or a challenge with its accounts and trail. From a file to
-    PostgreSQL or back. Counts of rows and the trail are checked. Stop servers and workers first: what they write during
-    the copy stays behind.
-
-    Example: proctor store copy my-review/review.sqlite postgresql+psycopg://proctor@db/review
-    """
+def _copy_whole(sources: Sequence[str], store: StoreUrl) -> None:
+    if len(sources) != 1 or store is None:
+        raise UsageError("--whole copies one store into another: proctor store merge --whole FROM --store TO")
     from proctor.challenges import copy_store
 
     with at_work("copying"):
-        found = copy_store(source, target)
+        found = copy_store(sources[0], str(store))
     tables = sum(1 for count in found.rows.values() if count)
     say(f"{count_of(sum(found.rows.values()), 'row')} in {count_of(tables, 'table')} copied")
     if found.trail:
         note(f"the trail is as recorded; its newest hash is {found.trail}")
-
-
-def disqualify(
-    benchmark: BenchmarkName,
-    system: Annotated[str, Option("The system.")],
-    reason: Annotated[str, Option("The reason, recorded with the time.")],
-    store: StoreUrl = None,
-    undo: Annotated[bool, Option("Lift the disqualification; both stay on record.")] = False,
-) -> None:
-    """Take a system out of every ranking.
-
-    Answers and scores stay; `results` still shows them.
-
-    Example: proctor store disqualify focus --system team-a --reason "addresses the judge in 12 answers"
-    """
-    from proctor import api
-    from proctor.runs import disqualify as rule_out
-    from proctor.runs import reinstate
-
-    decide = reinstate if undo else rule_out
-    opened = api.open_store(store, create=False)
-    ruling = decide(opened, named_in(opened, benchmark), system, reason, at=_now())
-    state = "Ranked again" if undo else "Disqualified"
-    why = f"; taken back {ruling.lifted[:10]} ({ruling.lifted_because})" if undo else ""
-    say(f"{state}: {ruling}{why}")
-
-
-def decide(
-    benchmark: BenchmarkName,
-    file: Annotated[
-        Path, Option("What `proctor export --format unresolved` wrote, filled in.", metavar="FILE", argument=True)
-    ],
-    by: Annotated[str, Option("Who decided, recorded with the time.")],
-    store: StoreUrl = None,
-) -> None:
-    """Record a person's decisions on open answers.
-
-    The judge is not asked again for them. A later file replaces decisions of an earlier one; both are kept.
-
-    Example: proctor store decide rexsonovqa open.csv --by "Anna Weber" --store runs.db
-    """
-    from proctor import api
-    from proctor.runs import decide as record
-
-    opened = api.open_store(store, create=False)
-    found = record(opened, named_in(opened, benchmark), file, by=by, at=_now())
-    counts = {"Answers decided": found.answers, "of these again": found.again}
-    counts |= {"decided so before": found.unchanged, "still unresolved": found.left}
-    say("; ".join(f"{name}: {count}" for name, count in counts.items() if count or name == "Answers decided"))
 
 
 def _now() -> str:

@@ -14,9 +14,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from proctor.api import declared
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
-from proctor.cli.renamed import ALIASES, DELETING, RENAMED_COMMANDS, SIMILAR, replaced_command, replaced_option
-from proctor.cli.usage import wrong_usage
+from proctor.cli.usage import DELETING, SIMILAR, wrong_usage
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
+
+Version = Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)]
+"""The only option of the program itself; it is read before a command."""
 
 PARTIAL_EXIT = 3
 """The exit code of a command that is done, and in which something counts as wrong."""
@@ -28,12 +30,7 @@ _REFUSED = tuple(kind for kind in typer.BadParameter.__mro__ if kind.__name__ ==
 
 
 class Command(TyperCommand):
-    """A command whose help lists its options by group, and whose errors name renamed options."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The parts of the usage line, without arguments of former spellings."""
-        shown = [param for param in self.get_params(ctx) if not getattr(param, "hidden", False)]
-        return [self.options_metavar or "", *(piece for param in shown for piece in param.get_usage_pieces(ctx))]
+    """A command whose help lists its options by group."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List arguments, options without a group, and then each group."""
@@ -54,7 +51,7 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises `ReplacedError` for a renamed option, and `UsageError` for wrong arguments."""
+        """Parse the arguments. Raises `UsageError` for wrong ones."""
         given = list(args)
         if apart := _apart(self, given):
             raise UsageError(f"A name and its settings stand in quotes: {apart}")
@@ -63,10 +60,6 @@ class Command(TyperCommand):
         except typer.Exit:
             raise
         except Exception as error:
-            option = getattr(error, "option_name", "")
-            former = replaced_option(_path(ctx), option, given) if option else None
-            if former is not None:
-                raise former from error
             if ctx.resilient_parsing or not _of_usage(error):
                 raise
             raise wrong_usage(error, _path(ctx), self, _named_options(self)) from error
@@ -103,6 +96,12 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One uncut line for each command, below the heading of its panel."""
+        for title, records in self.panels(ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def panels(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """The names, padded, and first lines of the commands that are shown, by the heading of their panel."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
@@ -110,9 +109,7 @@ class Group(TyperGroup):
                 panel = getattr(command, "rich_help_panel", None) or "Commands"
                 sections.setdefault(panel, []).append((name, _first_line(command)))
         width = max((len(name) for rows in sections.values() for name, _ in rows), default=0)
-        for title, rows in sections.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), line) for name, line in rows])
+        return {title: [(name.ljust(width), line) for name, line in rows] for title, rows in sections.items()}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command. Raises `UsageError` for wrong ones."""
@@ -126,10 +123,10 @@ class Group(TyperGroup):
             raise wrong_usage(error, _path(ctx), self) from error
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command with the first name (`help NAME` is `NAME --help`). Raises `ReplacedError` for an old name."""
+        """The command with the first name (`help NAME` is `NAME --help`). Raises `UsageError` for an unknown one."""
         name = args[0] if args else ""
         known = self.list_commands(ctx)
-        if ctx.resilient_parsing and name not in {*known, *ALIASES}:
+        if ctx.resilient_parsing and name not in known:
             return None, None, args  # a shell that completes a word shows no error
         if name == "help":
             args = [*args[1:], "--help"]
@@ -137,21 +134,27 @@ class Group(TyperGroup):
                 typer.echo(ctx.get_help())
                 raise typer.Exit
             name = args[0]
-        named = name.startswith("-") or name in known
-        if named or self.default:
-            return super().resolve_command(ctx, args if named else [self.default, *args])
-        if not ctx.parent and name in ALIASES:
-            return super().resolve_command(ctx, [ALIASES[name], *args[1:]])
-        if not ctx.parent:
-            for words in (2, 1):
-                former = replaced_command(args[:words], args[words:])
-                if former is not None:
-                    raise former
-        former = replaced_command([*_path(ctx).split(), name], args[1:]) if ctx.parent else None
-        if former is not None:
-            raise former
+        if name.startswith("-") or name in known:
+            return super().resolve_command(ctx, args)
+        if self.default:
+            return super().resolve_command(ctx, [self.default, *args])
         below = [f"{one} {name}" for one in known if name in getattr(self.get_command(ctx, one), "commands", {})]
         raise UsageError(_unknown(_path(ctx), name, known, below))
+
+
+class Program(Group):
+    """The whole program, whose help fits one screen of 40 lines: no blank lines, and the options in one line."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The commands by panel, and the names of the options."""
+        formatter.write_paragraph()
+        for title, records in self.panels(ctx).items():
+            formatter.write(f"{title}:\n")
+            formatter.indent()
+            formatter.write_dl(records)
+            formatter.dedent()
+        names = ", ".join(param.opts[0] for param in self.get_params(ctx) if param.param_type_name == "option")
+        formatter.write(f"Options: {names}\n")
 
 
 def new_group(summary: str, default: str = "") -> typer.Typer:
@@ -235,7 +238,7 @@ def _read(option: Option, value: Any) -> Any:
 def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -> str:
     """The error for an unknown command. It suggests the command for a synonym, a command of that name in a group, or a
     similar name; a similar name never suggests a command that deletes."""
-    others = {} if path else SIMILAR | RENAMED_COMMANDS
+    others = {} if path else SIMILAR
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
     near = [others.get(match, match) for match in get_close_matches(name, alike, n=1)]
     near = near or [word for word in known if name in word.split("-")]

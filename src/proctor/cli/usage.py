@@ -10,8 +10,33 @@ from typing import Any
 from pydantic import ValidationError
 
 from proctor import core
-from proctor.cli.renamed import NO_CHOICE
 from proctor.core import UsageError, shell_word
+
+DELETING = "store change delete"
+"""A command that is not suggested for a similar name."""
+
+SIMILAR = {
+    "analyse": "analyze",
+    "benchmarks": "list benchmarks",
+    "conditions": "list conditions",
+    "eval": "run",
+    "evaluate": "run",
+    "judges": "list judges",
+    "leaderboard": "results",
+    "lint": "validate",
+    "models": "list systems",
+    "plot": "analyze",
+    "ranking": "rank",
+    "rm": DELETING,
+    "runs": "list runs",
+    "summary": "results",
+    "systems": "list systems",
+    "view": "report",
+}
+"""Other spellings, and names from other programs → the command that is suggested for them."""
+
+NO_CHOICE = {"models": "A model is named as provider:name, like openai:gpt-5.2, or with --base-url; none are listed."}
+"""Hints for invalid values that resemble no choice."""
 
 
 def wrong_usage(error: Any, path: str, command: Any, more: str = "") -> UsageError:

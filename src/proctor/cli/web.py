@@ -1,8 +1,9 @@
-"""`proctor serve`, `review` and `users`: sites in the browser, their studies and accounts."""
+"""`proctor serve` and `proctor review`: sites in the browser, their accounts and studies."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +12,7 @@ import typer
 
 from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
-from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, pip_install
+from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, one_of, pip_install
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
@@ -53,7 +54,7 @@ def holds_challenge(folder: Path) -> bool:
     return (folder / "challenge.yaml").is_file()
 
 
-def serve(
+def site(
     folder: ReviewFolder,
     host: Annotated[str, Option("The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option("The port; 0 takes a free one.", low=0, high=65535)] = 8000,
@@ -69,6 +70,8 @@ def serve(
     challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless --same-user is given,
     for a trial. Other machines can connect by TLS only. Slow senders are disconnected, and the number of connections
     follows ulimit -n; behind --proxy, the visitors' own addresses count.
+
+    `proctor serve DIR` is the same.
 
     Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
@@ -121,7 +124,9 @@ def told_update(study_update: StudyUpdate) -> None:
         note(f"{study_update.name}: {gone} no longer in the source, kept with all that was said about it")
     if study_update.disabled:
         out = f"no new work for {', '.join(study_update.disabled)} (disabled)"
-        note(f"{study_update.name}: {out}; proctor review reassign DIR {study_update.name} NAME passes on what is open")
+        note(
+            f"{study_update.name}: {out}; proctor review update DIR --reassign NAME --study {study_update.name} passes on what is open"
+        )
     if study_update.disabled and study_update.waiting:
         note(
             f"{study_update.name}: {count_of(study_update.waiting, 'item')} waiting until enough of the plan's people may log in"
@@ -134,14 +139,28 @@ PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argume
 Address = Annotated[str, Option("The server's address, for the link. [default: that in the settings]", metavar="URL")]
 
 
-def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
+def update(
+    folder: ReviewFolder,
+    reassign: Annotated[
+        str, Option("Instead, give this person's open work in --study to others.", metavar="NAME")
+    ] = "",
+    study: Annotated[str, Option("With --reassign: the study's name.")] = "",
+    store: ReviewStore = None,
+) -> None:
     """Update studies and assign work.
 
-    As `proctor serve` does at its start: new items are added and assigned, and a changed item gets a new version.
+    As `proctor serve` does at its start: new items are added and assigned, and a changed item gets a new version. With
+    --reassign, open work goes to readers of the plan who do not have it yet, those with the least work first; submitted
+    readings stay.
 
     Example: proctor review update my-review
     """
     check_extra()
+    if bool(reassign) != bool(study):
+        raise UsageError("--reassign NAME and --study STUDY need each other.")
+    if reassign:
+        _reassign(folder, study, reassign, store)
+        return
     from proctor.web import open_review
 
     review, updates = open_review(folder, store)
@@ -150,32 +169,42 @@ def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
         told_update(study_update)
 
 
-def status(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """Show the progress of studies and people.
+def _reassign(folder: Path, study: str, name: str, store: str | None) -> None:
+    from proctor.web import reassign_work
 
-    People are shown by pseudonym; `proctor users list` has their names.
+    tally = reassign_work(folder, study, name, store)
+    passed_on, gold = count_of(tally.passed_on, "item"), count_of(tally.gold, "gold item")
+    say(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
+    if tally.stay:
+        note("add a reader to the plan for what is kept: all others have them already")
 
-    Example: proctor review status my-review
+
+def status(
+    folder: ReviewFolder,
+    study: Annotated[str, Option("Of this study, how far its readers agree.", metavar="[STUDY]", argument=True)] = "",
+    store: ReviewStore = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show progress, or how far readers agree.
+
+    People are shown by pseudonym; `proctor serve users list` has their names. Agreement is shown by dimension (percent,
+    Cohen's and Fleiss' kappa, Gwet's AC1, Krippendorff's alpha; F1 of boxes and times), by reader with gold items, by
+    two readers, over time, and for the most disputed and slowest items. Intervals are over groups. Only items that all
+    readers have submitted count.
+
+    Example: proctor review status my-review questions
     """
     check_extra()
+    if study:
+        _show_agreement(folder, study, store, output)
+        return
     from proctor.web import progress_tables
 
     studies, people = progress_tables(folder, store)
     show(output, studies.records, studies, people)
 
 
-def agreement(
-    folder: ReviewFolder, study: StudyName, store: ReviewStore = None, output: Output = OutputFormat.TABLE
-) -> None:
-    """Show how far readers agree.
-
-    By dimension (percent, Cohen's and Fleiss' kappa, Gwet's AC1, Krippendorff's alpha; F1 of boxes and times), by
-    reader with gold items, by two readers, over time, and the most disputed and slowest items. Intervals are over
-    groups. Only items that all readers have submitted count.
-
-    Example: proctor review agreement my-review questions
-    """
-    check_extra()
+def _show_agreement(folder: Path, study: str, store: str | None, output: OutputFormat) -> None:
     from proctor.web import agreement_of
 
     found, tables = agreement_of(folder, study, store)
@@ -186,39 +215,42 @@ def agreement(
     show(output, tables[0].records if tables else [], *blocks)
 
 
+_SCORES = "scores"
+
+
+def _exports() -> list[str]:
+    return [*names_in("proctor.web:EXPORTS")(), _SCORES]
+
+
 def export(
     folder: ReviewFolder,
     study: StudyName,
-    out: Annotated[Path, Option("The file: .jsonl, .csv, .parquet; .md for a datasheet.")],
-    what: Annotated[
-        str, Option("readings, consensus or datasheet.", names=names_in("proctor.web:EXPORTS"))
-    ] = "readings",
+    out: Annotated[Path | None, Option("The file: .jsonl, .csv, .parquet; .md for a datasheet.")] = None,
+    what: Annotated[str, Option("readings, consensus, datasheet or scores.", names=_exports)] = "readings",
     store: ReviewStore = None,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Export readings, or the consensus.
+    """Export readings or the consensus; or scores.
 
     Writes every submitted reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
-    or a section on the review for a datasheet.
+    or a section on the review for a datasheet. Of ratings of answers, `--what scores` makes scores by human:PSEUDONYM in
+    the review's store, without a file, so that proctor audit compares judges with them; pairwise choices are shown as
+    strengths of systems (Bradley-Terry).
 
     Example: proctor review export my-review questions --out readings.parquet
     """
     check_extra()
+    if what == _SCORES:
+        _make_scores(folder, study, store, output)
+        return
+    if out is None:
+        raise UsageError("--out is missing. Give the file to write: --out readings.csv")
     from proctor.web import export_study
 
     say(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
 
 
-def scores(
-    folder: ReviewFolder, study: StudyName, store: ReviewStore = None, output: Output = OutputFormat.TABLE
-) -> None:
-    """Turn ratings of answers into scores.
-
-    Ratings become scores by human:PSEUDONYM in the review's store, so that proctor audit compares judges with them.
-    Pairwise choices are shown as strengths of systems (Bradley-Terry).
-
-    Example: proctor review scores my-review answers
-    """
-    check_extra()
+def _make_scores(folder: Path, study: str, store: str | None, output: OutputFormat) -> None:
     from proctor.web import ratings_to_scores
 
     count, tables = ratings_to_scores(folder, study, store)
@@ -232,169 +264,161 @@ def sheet(
     folder: ReviewFolder,
     study: StudyName,
     name: PersonName,
-    out: Annotated[Path, Option("The CSV file to write.")],
+    out: Annotated[Path | None, Option("The CSV file to write.")] = None,
+    submit: Annotated[Path | None, Option("A filled-in CSV file: submit its decisions.", metavar="FILE")] = None,
     store: ReviewStore = None,
 ) -> None:
-    """Write a person's open items as CSV.
+    """Write or read a person's items as CSV.
 
     For people without a browser: one item per row, with empty cells to fill in; an adjudicator's rows show the readings
     that differ. Orders, rationales, boxes and moments need the browser.
 
+    With --submit, all decisions of the filled-in sheet become final, or none if a row is invalid or was saved in the
+    browser since. Rows without a decision stay open, with their comment as a draft. In an adjudicator's row the comment
+    is the reason.
+
     Example: proctor review sheet my-review questions anna --out anna.csv
     """
     check_extra()
-    from proctor.web import sheet_for
+    if (out is None) == (submit is None):
+        raise UsageError("Give one of --out FILE (write the sheet) and --submit FILE (read it filled in).")
+    if out is not None:
+        from proctor.web import sheet_for
 
-    say(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
+        say(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
+    if submit is not None:
+        from proctor.web import decisions_from
+
+        tally = decisions_from(folder, study, name, submit, store)
+        kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
+        say(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
 
 
-def decisions(
+def _user_actions() -> list[str]:
+    return [*_USER_ACTIONS]
+
+
+@dataclass(frozen=True)
+class _UserAction:
+    """What `proctor serve users` is asked for."""
+
+    folder: Path
+    store: str | None
+    name: str
+    role: str
+    language: str
+    address: str
+    output: OutputFormat
+
+
+def users(
+    action: Annotated[
+        str,
+        Option(
+            "list, add, invite, role, disable, enable, or trail.", metavar="ACTION", argument=True, names=_user_actions
+        ),
+    ],
     folder: ReviewFolder,
-    study: StudyName,
-    name: PersonName,
-    file: Annotated[Path, Option("The filled-in CSV file.", metavar="FILE", argument=True)],
-    store: ReviewStore = None,
-) -> None:
-    """Submit the decisions of a filled-in sheet.
-
-    All of them become final, or none if a row is invalid or was saved in the browser since. Rows without a decision stay
-    open, with their comment as a draft. In an adjudicator's row the comment is the reason.
-
-    Example: proctor review decisions my-review questions anna anna.csv
-    """
-    check_extra()
-    from proctor.web import decisions_from
-
-    tally = decisions_from(folder, study, name, file, store)
-    kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
-    say(f"{tally.sealed} submitted, {tally.before} submitted before, {tally.left} left open{kept}")
-
-
-def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:
-    """Give a person's open work to others.
-
-    Assigns it to readers of the plan who do not have it yet, those with the least work first. Submitted readings stay.
-
-    Example: proctor review reassign my-review questions ben
-    """
-    check_extra()
-    from proctor.web import reassign_work
-
-    tally = reassign_work(folder, study, name, store)
-    passed_on, gold = count_of(tally.passed_on, "item"), count_of(tally.gold, "gold item")
-    say(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
-    if tally.stay:
-        note("add a reader to the plan for what is kept: all others have them already")
-
-
-Name = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
-
-
-def add(
-    folder: ReviewFolder,
-    name: Name,
+    name: Annotated[str, Option("The account's name.", metavar="[NAME]", argument=True)] = "",
     role: Annotated[
-        str, Option("What the person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES"))
+        str,
+        Option(
+            "add, role: what a person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES")
+        ),
     ] = "",
-    language: Annotated[str, Option("The language of the pages: en, de.")] = "en",
+    language: Annotated[str, Option("add: the language of the pages: en, de.")] = "en",
     address: Address = "",
     store: ReviewStore = None,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Add a person; print the invitation.
+    """Manage the accounts of a review or challenge.
 
-    The link sets the account's password, once, within seven days. Send it to that person only.
+    list shows role, pseudonym (which exports show in place of the name), state, and the day of the last login. add and
+    invite print a link that sets the account's password, once, within seven days: send it to that person only. invite is
+    for a person whose link expired, or who lost the password; the old link becomes invalid, and the old password works
+    until the new link is used. role changes what a person may do, who has to log in again. disable stops an account at
+    once, and the person's readings stay; enable undoes it.
 
-    Example: proctor users add my-review anna --role reviewer --language de
+    trail shows who changed what. Each entry contains the hash of the previous one, so changed or removed entries are
+    detected: exit code 1. Keep the newest hash elsewhere to detect later whether entries were removed from the end.
+
+    Example: proctor serve users add my-review anna --role reviewer --language de
     """
+    if action not in _USER_ACTIONS:
+        raise UsageError(f"ACTION {action!r} is unknown: choose {one_of([*_USER_ACTIONS], action)}")
+    if not name and action not in {"list", "trail"}:
+        raise UsageError("NAME is missing. Example: proctor serve users add my-review anna --role reviewer")
+    _USER_ACTIONS[action](_UserAction(folder, store, name, role, language, address, output))
+
+
+def _add_user(given: _UserAction) -> None:
     from proctor.web import add_person
 
-    place = _reached_at(accounts_of(folder, store), address)
+    place = _reached_at(accounts_of(given.folder, given.store), given.address)
     is_new = place.store.is_new
-    _print_invitation(place, add_person(place, name, role or place.newcomer, language))
+    _print_invitation(place, add_person(place, given.name, given.role or place.newcomer, given.language))
     if is_new:
         other = f"If the server has another store, write that one into {place.settings} (store: …)"
         note(f"{place.store.shown} is new. {other}")
 
 
-def invite(folder: ReviewFolder, name: Name, address: Address = "", store: ReviewStore = None) -> None:
-    """Print a new invitation.
-
-    For a person whose invitation expired, or who lost the password. The old link becomes invalid; the old password
-    works until the new link is used.
-
-    Example: proctor users invite my-review anna
-    """
+def _invite_user(given: _UserAction) -> None:
     from proctor.web import invite_person
 
-    place = _reached_at(accounts_of(folder, store), address)
-    _print_invitation(place, invite_person(place, name))
+    place = _reached_at(accounts_of(given.folder, given.store), given.address)
+    _print_invitation(place, invite_person(place, given.name))
 
 
-def list_users(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """List the people with an account.
-
-    With role, pseudonym (which exports show in place of the name), state, and the day of the last login.
-
-    Example: proctor users list my-review
-    """
+def _list_users(given: _UserAction) -> None:
     from proctor.web import people_table
 
-    table = people_table(accounts_of(folder, store))
-    show(output, table.records, table)
+    table = people_table(accounts_of(given.folder, given.store))
+    show(given.output, table.records, table)
 
 
-def set_role(
-    folder: ReviewFolder,
-    name: Name,
-    role: Annotated[str, Option("The new role.", metavar="ROLE", names=names_in("proctor.web:ROLES"), argument=True)],
-    store: ReviewStore = None,
-) -> None:
-    """Change what a person may do.
-
-    The person has to log in again.
-
-    Example: proctor users role my-review cleo adjudicator
-    """
+def _set_role(given: _UserAction) -> None:
     from proctor.web import change_role
 
-    change_role(accounts_of(folder, store), name, role)
-    say(f"{name} is {role} from the next login on")
+    if not given.role:
+        raise UsageError(f"--role is missing. Give what {given.name} may do: --role ROLE")
+    change_role(accounts_of(given.folder, given.store), given.name, given.role)
+    say(f"{given.name} is {given.role} from the next login on")
 
 
-def disable(
-    folder: ReviewFolder,
-    name: Name,
-    undo: Annotated[bool, Option("Enable the account again.", "--undo")] = False,
-    store: ReviewStore = None,
-) -> None:
-    """Disable an account at once.
-
-    The person's readings stay.
-
-    Example: proctor users disable my-review ben
-    """
+def _disable_user(given: _UserAction) -> None:
     from proctor.web import disable_person
 
-    disable_person(accounts_of(folder, store), name, undo=undo)
-    say(f"{name} may log in again" if undo else f"{name} is logged out and may not log in")
+    disable_person(accounts_of(given.folder, given.store), given.name)
+    say(f"{given.name} is logged out and may not log in")
 
 
-def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """Show who changed what; check the trail.
+def _enable_user(given: _UserAction) -> None:
+    from proctor.web import disable_person
 
-    Each entry contains the hash of the previous one, so changed or removed entries are detected. Keep the newest hash
-    elsewhere to detect later whether entries were removed from the end.
+    disable_person(accounts_of(given.folder, given.store), given.name, undo=True)
+    say(f"{given.name} may log in again")
 
-    Exit code 1 where an entry is not as recorded. Example: proctor users trail my-review
-    """
+
+def _show_trail(given: _UserAction) -> None:
     from proctor.web import read_trail
 
-    found = read_trail(accounts_of(folder, store))
-    show(output, found.entries.records, found.entries)
+    found = read_trail(accounts_of(given.folder, given.store))
+    show(given.output, found.entries.records, found.entries)
     if found.fault is not None:
         note(f"entry {found.fault} was changed, or does not follow the one before")
         raise typer.Exit(1)
     note(f"all entries are as recorded; the newest hash is {found.head}")
+
+
+_USER_ACTIONS: dict[str, Callable[[_UserAction], None]] = {
+    "list": _list_users,
+    "add": _add_user,
+    "invite": _invite_user,
+    "role": _set_role,
+    "disable": _disable_user,
+    "enable": _enable_user,
+    "trail": _show_trail,
+}
 
 
 def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from pydantic import JsonValue
 
 from proctor import core
@@ -34,28 +33,20 @@ class TracksAs(StrEnum):
 
 TrackFiles = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="TRACKS",
-        help="CVAT for video 1.1, COCO or Proctor's own files, or folders of them.",
-        show_default=False,
+    core.Option(
+        "CVAT for video 1.1, COCO or Proctor's own files, or folders of them.", metavar="TRACKS", argument=True
     ),
 ]
-Fps = Annotated[
-    float | None, typer.Option("--fps", help="Frames per second, where a file does not say (CVAT).", show_default=False)
-]
-ProcedureName = Annotated[
-    str, typer.Option("--procedure", help="The kind of procedure, where a file does not say.", show_default=False)
-]
+Fps = Annotated[float | None, core.Option("Frames per second, where a file does not say (CVAT).", "--fps")]
+ProcedureName = Annotated[str, core.Option("The kind of procedure, where a file does not say.", "--procedure")]
 
 
 def convert(
     tracks: TrackFiles,
-    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
-    to: Annotated[TracksAs, typer.Option("--to", help="What to write.", show_default=False)],
+    out: Annotated[Path, core.Option("A new folder.")],
+    to: Annotated[TracksAs, core.Option("What to write.")],
     steps: core.Steps,
-    fill: Annotated[
-        int, typer.Option("--fill", min=0, max=60, help="Fill gaps of up to this many seconds in a track.")
-    ] = 0,
+    fill: Annotated[int, core.Option("Fill gaps of up to this many seconds in a track.", low=0, high=60)] = 0,
     fps: Fps = None,
     procedure: ProcedureName = "",
 ) -> core.PluginReport:

@@ -57,6 +57,17 @@ if TYPE_CHECKING:
         write_sections,
     )
     from proctor.reports.report_numbers import AuditSource, Question, Reference, Source, asked
+    from proctor.reports.run_tables import (
+        content_table,
+        dimensions_table,
+        estimate_table,
+        fields_table,
+        judges_table,
+        merged_table,
+        passages_table,
+        rows_table,
+        scored_table,
+    )
     from proctor.reports.summary import audit_sentences
 else:
     export_lazily(__name__)
@@ -65,12 +76,13 @@ __all__ = [
     "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AuditSource", "Block", "ChartRow", "ChartWords",
     "Lane", "LeaderboardChart", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source", "Story",
     "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes",
-    "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "contrast_cells", "cost_lines",
-    "detail_tables", "differences_table", "ends_of", "few_groups_line", "latex", "lead_tables", "leaderboard_notes",
-    "leaderboard_table", "leads_tables", "metric_axis", "metric_board_table", "metric_pairs_table", "outside_line",
-    "p_words", "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "rank_ends",
-    "records_table", "removal_lines", "results_tables", "scarce_line", "scarce_metrics", "scarce_results", "score",
-    "show_block", "show_table", "significance_words", "spoken_language", "table_units", "tie_lines",
-    "unadjusted_line", "who_advances", "without_line", "write_audit_report", "write_picture", "write_pictures",
-    "write_public_report", "write_report", "write_sections",
+    "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "content_table", "contrast_cells",
+    "cost_lines", "detail_tables", "differences_table", "dimensions_table", "ends_of", "estimate_table",
+    "few_groups_line", "fields_table", "judges_table", "latex", "lead_tables", "leaderboard_notes",
+    "leaderboard_table", "leads_tables", "merged_table", "metric_axis", "metric_board_table", "metric_pairs_table",
+    "outside_line", "p_words", "passages_table", "perturbation_notes", "perturbation_tables", "policy_line",
+    "power_tables", "rank_ends", "records_table", "removal_lines", "results_tables", "rows_table", "scarce_line",
+    "scarce_metrics", "scarce_results", "score", "scored_table", "show_block", "show_table", "significance_words",
+    "spoken_language", "table_units", "tie_lines", "unadjusted_line", "who_advances", "without_line",
+    "write_audit_report", "write_picture", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

@@ -194,6 +194,4 @@ def _way_out(store: Store, benchmark: str, metric: str) -> str:
 
 
 def delete_command(store: Store, benchmark: str, scorer: str) -> str:
-    return (
-        f"proctor store delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {store_word(store.shown)}"
-    )
+    return f"proctor store change delete {shell_word(benchmark)} --scorer {shell_word(scorer)} --store {store_word(store.shown)}"

@@ -183,7 +183,7 @@ def _organiser(connection: Connection) -> int:
     query = select(accounts.c.id).where(accounts.c.role == "organiser", accounts.c.disabled.is_(None))
     found = connection.execute(query.order_by(accounts.c.id)).scalar()
     if found is None:
-        expected = "one, who may see what is submitted (proctor users add DIR NAME --role organiser)"
+        expected = "one, who may see what is submitted (proctor serve users add DIR NAME --role organiser)"
         raise InputError("organiser", found="no account", expected=expected)
     return int(found)
 

@@ -203,7 +203,7 @@ def _invalid_people(settings: ReviewSettings, accounts: Mapping[str, str]) -> It
             for name in names:
                 where = f"studies {number} ({study.name}), plan, {field}"
                 if name not in accounts:
-                    yield f"{where}: found {name!r}, expected an account (proctor users add DIR {name})"
+                    yield f"{where}: found {name!r}, expected an account (proctor serve users add DIR {name})"
                 elif accounts[name] not in READING_ROLES:
                     expected = f"one who is {', '.join(READING_ROLES[:-1])} or {READING_ROLES[-1]}"
                     yield f"{where}: found {name!r}, a {accounts[name]}, expected {expected}"

@@ -74,7 +74,7 @@ class SiteStore:
         raise self._second() if self._is_second else self._missing(f"no {self.what}")
 
     def _missing(self, found: str) -> InputError:
-        made = f"proctor serve and proctor users add make it; if it is elsewhere, write store: … into {self.settings}"
+        made = f"proctor serve and proctor serve users add make it; if it is elsewhere, write store: … into {self.settings}"
         return InputError(self.shown, found=found, expected=f"the store of this {self.what} ({made})")
 
     @property

@@ -266,7 +266,7 @@ def _accounts(connection: Connection, names: Sequence[str]) -> dict[str, int]:
     ids = {row.name: int(row.id) for row in connection.execute(query)}
     for name in names:
         if name not in ids:
-            expected = f"an account (proctor users add DIR {name})"
+            expected = f"an account (proctor serve users add DIR {name})"
             raise InputError(REVIEW_FILE, "plan", found=repr(name), expected=expected)
     return ids
 

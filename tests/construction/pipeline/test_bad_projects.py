@@ -233,7 +233,7 @@ def test_a_damaged_record_is_made_again_and_kept(
     file = root / "work" / "transcript" / "b.json"
     good = file.read_bytes()
     file.write_text(content)
-    for command, *more in (("status",), ("history", "a-s001")):
+    for command, *more in (("status",), ("status", "a-s001")):
         (line,) = proctor("build", command, root, *more).stderr.splitlines()
         assert line.startswith(f"proctor: {file}: {found}")
         assert line.endswith(f"; `proctor build run {root}` makes it again")
@@ -255,7 +255,7 @@ def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> No
     proctor("build", "redo", root, "transcript", "b")
     assert proctor("build", "run", root, "--until", "transcript").returncode == 0
     assert sorted(one.name for one in former.parent.iterdir()) == ["b.001.json", "b.002.json"]
-    (line,) = proctor("build", "history", root, "b-s001").stderr.splitlines()
+    (line,) = proctor("build", "status", root, "b-s001").stderr.splitlines()
     assert line.startswith(f"proctor: {former}: found broken JSON")
     assert line.endswith("nothing is made from former versions: move it away")
 
@@ -268,7 +268,7 @@ def test_a_damaged_former_version_stops_no_run(made: Path, tmp_path: Path) -> No
         (["redo", "evnts"], "stage: found 'evnts', expected one of"),
         (["redo", "events", "x"], "events: item: found 'x', expected one of a-e001, b-e001"),
         (["redo", "events", "--undo"], "events: a: found the first version, expected one made again before"),
-        (["history", "a-s1"], "item: found 'a-s1', expected an id such as a-s001"),
+        (["status", "a-s1"], "item: found 'a-s1', expected an id such as a-s001"),
         (["new", "--kind", "focus"], "found something there already, expected a new or an empty folder"),
     ],
 )

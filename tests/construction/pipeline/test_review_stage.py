@@ -187,7 +187,7 @@ def test_what_readers_settle_goes_on_as_the_page_says(folder: Path, monkeypatch:
     assert rows["split"][:3] == ["1/1", "3", "3"]
     assert rows["export"][1] == "3"
     assert f"review: refused: {refused}: rejected in review: {WHY}" in " ".join(said.split())
-    history = " ".join(proctor("build", "history", folder, choice).stdout.split())
+    history = " ".join(proctor("build", "status", folder, choice).stdout.split())
     assert "settled: edited; by: review; reason: clearer so" in history
 
     assert set(ran(folder).values()) == {"kept"}

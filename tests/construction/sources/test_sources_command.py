@@ -177,7 +177,7 @@ def test_sources_are_a_stage_for_those_who_ask(tmp_path: Path, short: Path, kind
     assert ran()["sources"] == "made"
     assert ran()["sources"] == "kept"
     assert "sources: flagged: no licence (1)" in proctor("build", "status", folder).stdout
-    assert "duration_s: 2" in proctor("build", "history", folder, "a").stdout
+    assert "duration_s: 2" in proctor("build", "status", folder, "a").stdout
     assert proctor("build", "redo", folder, "sources").returncode == 0
     (folder / "project.yaml").write_text(settings)  # what was run once goes on
     assert ran()["sources"] == "made"

@@ -103,6 +103,28 @@ class ItemAudit:
         """The audit of one answer format; None without such items."""
         return next((audit for audit in self.formats if audit.kind == kind), None)
 
+    @property
+    def baseline_rows(self) -> list[dict[str, JsonValue]]:
+        """A row for each baseline of each answer format."""
+        return [
+            {
+                "format": audit.kind,
+                "baseline": baseline.name,
+                "kind": baseline.kind,
+                "label": baseline.label,
+                "n": baseline.accuracy.n,
+                "groups": baseline.accuracy.groups,
+                "accuracy": baseline.accuracy.value,
+                "ci_low": baseline.accuracy.ci_low,
+                "ci_high": baseline.accuracy.ci_high,
+                "chance": baseline.chance,
+                "p": baseline.p,
+                "p_holm": baseline.p_holm,
+            }
+            for audit in self.formats
+            for baseline in audit.baselines
+        ]
+
 
 def to_json(audit: ItemAudit) -> dict[str, JsonValue]:
     """The audit as plain JSON data with the same field names."""

@@ -46,7 +46,7 @@ def overview(request: Request, _: Organiser) -> Response:
 
 @router.post("/organise/phase/{name}/close")
 def close(request: Request, phase: KnownPhase, organiser: Organiser, sure: Line = "") -> Response:
-    """Closes a phase at once, after asking. Only `proctor challenge open` can open it, since that checks the sealed
+    """Closes a phase at once, after asking. Only `proctor challenge phase open` can open it, since that checks the sealed
     part."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:

@@ -231,7 +231,7 @@ def cancel_submission(request: Request, number: Number, viewer: LoggedIn) -> Res
 
 @router.get("/receipt-key.txt")
 def receipt_key(request: Request) -> Response:
-    """The public key with which `proctor challenge verify` checks receipts."""
+    """The public key with which `proctor validate receipt` checks receipts."""
     try:
         return PlainTextResponse(public_key(challenge_of(request).folder) + "\n")
     except InputError:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from proctor.construction.annotation import AnnotatedVideo, Annotation, ReadDefaults
-from proctor.construction.annotators.decisions import RecordDecision, read_decisions
+from proctor.construction.annotators.decisions import RecordDecision, csv_of, read_decisions, table_of
 from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
 from proctor.construction.annotators.pairs import (
     CHOICES,
+    DIFFERENCE_COLUMNS,
     MOMENT_S,
     TrackDifference,
     adjudicated,
@@ -36,6 +37,7 @@ from proctor.construction.annotators.presence import (
 )
 from proctor.construction.annotators.proposals import (
     ACCEPT,
+    PROPOSAL_COLUMNS,
     REJECT,
     BoxDetection,
     BoxProposal,
@@ -44,6 +46,7 @@ from proctor.construction.annotators.proposals import (
     propose,
     read_detections,
     sure_score,
+    with_proposals,
 )
 from proctor.construction.annotators.tolerances import (
     AnnotatedPair,
@@ -53,7 +56,18 @@ from proctor.construction.annotators.tolerances import (
     tolerance_lines,
 )
 from proctor.construction.files import files_of, read_annotations
-from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, WaitingError, Work
+from proctor.construction.pipeline import (
+    Made,
+    Project,
+    Record,
+    SourceVideo,
+    Stage,
+    StageSettings,
+    StageTable,
+    WaitingError,
+    Work,
+    records_of,
+)
 from proctor.construction.pipeline.stage import stage_settings
 from proctor.core import InputError, count_of
 from proctor.media import MediaLibrary, Picture
@@ -162,7 +176,7 @@ class Presence(Stage[PresenceRecord]):
     """Presence of classes in clips of five seconds, from the votes of several annotators."""
 
     name, summary, whole = "presence", "Which classes are present in each clip, by votes", True
-    record, settings = PresenceRecord, PresenceSettings
+    record, settings, has_table = PresenceRecord, PresenceSettings, True
 
     def reads(self, work: Work) -> Sequence[Path]:
         return given_files(work.project, work.settings(PresenceSettings).votes)
@@ -188,6 +202,17 @@ class Presence(Stage[PresenceRecord]):
             for clip in report.clips
         ]  # fmt: skip
         return Made(records, notes=[_reliability_line(annotator) for annotator in report.annotators])
+
+    def table(self, project: Project) -> StageTable:
+        """The clips that need another vote, the most uncertain first; before any vote, all clips."""
+        records = records_of(project, self)
+        clips = sorted(
+            (one.clip for one in records if one.clip.why), key=lambda clip: (-clip.entropy, clip.video, clip.start)
+        )
+        rows = [(clip.clip, clip.class_name, clip.yes, clip.votes, f"{clip.probability:.3f}") for clip in clips]
+        if not records:
+            rows = [(name, "", "", "", "") for name in clips_to_vote_on(project)]
+        return StageTable(csv_of(("clip", "class", "yes", "votes", "probability"), rows), len(rows), "clip")
 
 
 def _check_ends(file: Path, votes: Sequence[PresenceVote], videos: Sequence[AnnotatedVideo]) -> None:
@@ -218,7 +243,7 @@ class Boxes(Stage[AnnotatedRecord]):
     """Boxes once a second in the clips in which a class is present."""
 
     name, summary, whole, after = "boxes", "Boxes once a second where a class is present", True, ("presence",)
-    record, settings = AnnotatedRecord, TracksInSettings
+    record, settings, has_table, tracks_as = AnnotatedRecord, TracksInSettings, True, "cvat"
 
     def reads(self, work: Work) -> Sequence[Path]:
         return given_files(work.project, work.settings(TracksInSettings).tracks)
@@ -244,12 +269,23 @@ class Boxes(Stage[AnnotatedRecord]):
         ]
         return Made(records, notes=notes)
 
+    def table(self, project: Project) -> StageTable:
+        """The seconds at which boxes are needed."""
+        clips = [one.clip for one in records_of(project, Presence())]
+        due = due_seconds(clips, videos_of(project))
+        rows = [(second.video, second.second, ", ".join(second.classes)) for second in due]
+        return StageTable(csv_of(("video", "second", "classes"), rows), len(rows), "second")
+
+    def tracks(self, project: Project) -> Sequence[Annotation]:
+        """The boxes as they were read."""
+        return [one.annotation for one in records_of(project, self)]
+
 
 class Proposals(Stage[ProposalRecord]):
     """Corrections proposed by a detector that has not seen the video."""
 
     name, summary, whole, after = "proposals", "Corrections that a detector proposes", True, ("presence", "boxes")
-    record, settings = ProposalRecord, ProposalsSettings
+    record, settings, has_table, tracks_as = ProposalRecord, ProposalsSettings, True, "cvat"
 
     def reads(self, work: Work) -> Sequence[Path]:
         settings = work.settings(ProposalsSettings)
@@ -279,6 +315,16 @@ class Proposals(Stage[ProposalRecord]):
         ]
         note = f"{count_of(len(found), 'detection')}, counted from a score of {score:.2f} on"
         return Made([ProposalRecord(id=proposal.id, proposal=proposal) for proposal in proposals], notes=[note])
+
+    def table(self, project: Project) -> StageTable:
+        """The proposals, with empty columns decision and by."""
+        made = [one.proposal for one in records_of(project, self)]
+        return StageTable(table_of(made, PROPOSAL_COLUMNS, decided=True), len(made), "proposal")
+
+    def tracks(self, project: Project) -> Sequence[Annotation]:
+        """The boxes as they stand, with each proposal as a track of its own."""
+        proposed = [one.proposal for one in records_of(project, self)]
+        return [with_proposals(one.annotation, proposed) for one in records_of(project, Boxes())]
 
 
 def _detections(
@@ -314,7 +360,7 @@ class Corrections(Stage[AnnotatedRecord]):
     """The boxes with the proposals that a person accepted."""
 
     name, summary, whole, after = "corrections", "Boxes with the accepted proposals", True, ("boxes", "proposals")
-    record, settings = AnnotatedRecord, DecisionSettings
+    record, settings, tracks_as = AnnotatedRecord, DecisionSettings, "cvat"
     default = "sources/proposals.csv"
 
     def reads(self, work: Work) -> Sequence[Path]:
@@ -328,6 +374,10 @@ class Corrections(Stage[AnnotatedRecord]):
         accepted = sum(decision.choice == ACCEPT for decision in decisions.values())
         notes = [f"{accepted} of {count_of(len(proposals), 'proposal')} accepted"]
         return Made(_records(corrected(annotation, proposals, decisions) for annotation in annotations), notes=notes)
+
+    def tracks(self, project: Project) -> Sequence[Annotation]:
+        """The corrected boxes, for two annotators who give each object its own track."""
+        return [one.annotation for one in records_of(project, self)]
 
 
 def _decisions(files: Sequence[Path], proposals: Sequence[BoxProposal]) -> dict[str, RecordDecision]:
@@ -351,7 +401,7 @@ class Tracks(Stage[DifferenceRecord]):
     """The differences between two annotators' tracks."""
 
     name, summary, whole, after = "tracks", "Where two annotators' tracks differ", True, ("corrections",)
-    record, settings = DifferenceRecord, PairSettings
+    record, settings, has_table = DifferenceRecord, PairSettings, True
 
     def reads(self, work: Work) -> Sequence[Path]:
         return pair_files(work.project)
@@ -372,6 +422,11 @@ class Tracks(Stage[DifferenceRecord]):
             ],
             notes=[note, *tolerance_lines(measured)],
         )
+
+    def table(self, project: Project) -> StageTable:
+        """Every difference, with empty columns decision (a or b) and by, for a third person."""
+        made = [one.difference for one in records_of(project, self)]
+        return StageTable(table_of(made, DIFFERENCE_COLUMNS, decided=True), len(made), "difference")
 
 
 def annotators_tolerances(project: Project) -> MeasuredTolerances | None:
@@ -419,7 +474,7 @@ class Adjudication(Stage[AnnotatedRecord]):
     """Merges two annotations by the decisions of a third person."""
 
     name, summary, whole, after = "adjudication", "Tracks as a third person decided", True, ("tracks",)
-    record, settings = AnnotatedRecord, DecisionSettings
+    record, settings, tracks_as = AnnotatedRecord, DecisionSettings, "json"
     default = "sources/differences.csv"
 
     def reads(self, work: Work) -> Sequence[Path]:
@@ -436,6 +491,10 @@ class Adjudication(Stage[AnnotatedRecord]):
         decisions = read_decisions(table[0], differences, CHOICES) if table and differences else {}
         _all_decided(work, self.default, "difference", len(asked - decisions.keys()))
         return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in every))
+
+    def tracks(self, project: Project) -> Sequence[Annotation]:
+        """The tracks as decided."""
+        return [one.annotation for one in records_of(project, self)]
 
 
 STAGES = (Presence(), Boxes(), Proposals(), Corrections(), Tracks(), Adjudication())

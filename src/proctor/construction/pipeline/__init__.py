@@ -9,7 +9,6 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline.citations import mentioned, told_order, without_labels
-    from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         ExportStage,
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
         ToReview,
         UnitState,
         kind_of,
+        new_project,
+        records_of,
         redo_record,
         run_stages,
         stages_of,
@@ -71,7 +72,17 @@ if TYPE_CHECKING:
         sides_and_numbers,
         video_seconds,
     )
-    from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, WaitingError, Work, stage_settings
+    from proctor.construction.pipeline.stage import (
+        ALL,
+        Made,
+        Stage,
+        StageSettings,
+        StageTable,
+        WaitingError,
+        Work,
+        stage_settings,
+    )
+    from proctor.construction.pipeline.stage_files import StageFiles
     from proctor.construction.pipeline.status import HistoryStep, first_causes, funnel, history
 else:
     export_lazily(__name__)
@@ -116,7 +127,9 @@ __all__ = [
     "SplitSettings",
     "SplitStage",
     "Stage",
+    "StageFiles",
     "StageSettings",
+    "StageTable",
     "Timed",
     "ToReview",
     "TranscriptStage",
@@ -139,22 +152,19 @@ __all__ = [
     "lend_video",
     "mentioned",
     "negations",
-    "noted",
+    "new_project",
     "nothing_stays",
     "question_version",
     "records_of",
     "redo_record",
     "run_stages",
-    "run_to",
     "sides_and_numbers",
     "simulated_there",
-    "stage_command",
     "stage_settings",
     "stages_of",
     "stands_out",
     "told_order",
     "units_of",
     "video_seconds",
-    "with_table",
     "without_labels",
 ]  # fmt: skip

@@ -1,35 +1,35 @@
-"""`proctor build new`, `run`, `status`, `history`, `redo`, and one command for each stage."""
+"""`proctor build new`, `run`, `table`, `status` and `redo`: a project, stage by stage."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
 from pydantic import JsonValue
 
 from proctor import core
 from proctor.construction import pipeline
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline import HistoryStep, Project, Record, Stage, UnitState
+    from proctor.construction.pipeline import HistoryStep, UnitState
     from proctor.construction.pipeline.status import FunnelRow
 
-R = TypeVar("R", bound="Record")
+_SOURCES = "sources"
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
-Sources = Annotated[
-    list[str] | None, typer.Option("--source", help="Only this source; may be repeated.", show_default=False)
-]
+Folder = Annotated[Path, core.Option("The project folder.", metavar="DIR", argument=True)]
+StageName = Annotated[str, core.Option("The stage (proctor build status lists them).", metavar="STAGE", argument=True)]
+
+
+def _kinds() -> list[str]:
+    return pipeline.PROJECT_KINDS.names()
 
 
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)],
-    kind: Annotated[str, typer.Option("--kind", help="What it is to become.", show_default=False)],
+    folder: Annotated[Path, core.Option("A new folder.", metavar="DIR", argument=True)],
+    kind: Annotated[str, core.Option("What it is to become.", names=_kinds)],
 ) -> core.PluginReport:
     """Start a project: a benchmark from videos.
 
@@ -37,17 +37,7 @@ def new(
 
     Example: proctor build new abdomen --kind rexsonovqa
     """
-    if kind not in pipeline.PROJECT_KINDS.names():
-        raise core.UsageError(f"--kind {kind!r} is unknown: choose {core.one_of(pipeline.PROJECT_KINDS.names(), kind)}")
-    chosen = pipeline.PROJECT_KINDS.get(kind)
-    named = core.read_yaml(chosen.example, "a project.yaml").get("kind")
-    if named != kind:
-        raise core.InputError(
-            chosen.example, "kind", found=repr(named), expected=f"{kind!r}, the kind that it is an example of"
-        )
-    with core.whole_folder(folder) as draft:
-        (draft / "sources").mkdir()
-        shutil.copyfile(chosen.example, draft / pipeline.SETTINGS_FILE)
+    pipeline.new_project(folder, kind)
     lines = (f"{folder}/{pipeline.SETTINGS_FILE}: say there which videos and models",)
     notes = (f"Then: proctor build run {core.shell_word(folder)}",)
     return core.PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
@@ -56,15 +46,18 @@ def new(
 def run(
     folder: Folder,
     steps: core.Steps,
-    until: Annotated[str, typer.Option("--until", help="The last stage to run.", show_default=False)] = "",
-    source: Sources = None,
+    until: Annotated[str, core.Option("The last stage to run (proctor build status lists them).")] = "",
+    source: Annotated[list[str] | None, core.Option("Only this source; may be repeated.")] = None,
 ) -> core.PluginReport:
     """Run all stages of a project that are due.
 
-    Finished work is kept, and no model is asked the same thing twice. Stop at any time, and run it again.
+    With --until, those that a stage needs, and the stage itself. Finished work is kept, and no model is asked the same
+    thing twice. Stop at any time, and run it again.
 
-    Example: proctor build run abdomen --until events
+    Example: proctor build run abdomen --until events --source liver-1
     """
+    if until:
+        pipeline.kind_of(pipeline.Project(folder)).stage(until)
     return run_report(folder, steps, until, source or ())
 
 
@@ -99,87 +92,65 @@ def run_report(folder: Path, steps: core.Steps, until: str, only: Sequence[str])
     return core.PluginReport([asdict(state) for state in states], (table,), tuple(notes), ok=not waiting)
 
 
-def run_to(
-    folder: Path, steps: core.Steps, stage: Stage[Any], new: Sequence[Path | None]
-) -> tuple[core.PluginReport, list[Any]]:
-    """Runs a project up to a stage; the report, and the stage's records. Raises `InputError` before it runs if one of
-    the `new` files or folders exists."""
-    for path in new:
-        if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
-            raise core.InputError(path, found="something there already", expected="a new file or folder")
-    report = run_report(folder, steps, stage.name, ())
-    return report, records_of(pipeline.Project(folder), stage)
-
-
-def records_of(project: Project, stage: Stage[R]) -> list[R]:
-    """The records of a stage on disk, of all its units."""
-    stored = pipeline.Folder(project, stage)
-    files = [made for unit in pipeline.units_of(project, stage) if (made := stored.read(unit))]
-    return [record for made in files for record in stored.records(made)]
-
-
-def with_table(report: core.PluginReport, table: Path | None, text: str, rows: int, what: str) -> core.PluginReport:
-    """Writes a table, if one is wanted, and adds a line about it to the report."""
-    if table is None:
-        return report
-    core.write_whole(table, text)
-    return noted(report, f"{core.count_of(rows, what)} in {table}")
-
-
-def noted(report: core.PluginReport, line: str) -> core.PluginReport:
-    """The report with another line."""
-    return core.PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
-
-
-def stage_command(
-    stage: str, summary: str, example: str
-) -> Callable[[Path, core.Steps, list[str] | None], core.PluginReport]:
-    """A command that runs a project up to one stage."""
-
-    def command(folder: Folder, steps: core.Steps, source: Sources = None) -> core.PluginReport:
-        pipeline.kind_of(pipeline.Project(folder)).stage(stage)
-        return run_report(folder, steps, stage, source or ())
-
-    command.__doc__ = f"{summary}.\n\nRuns the stages before it first, where needed.\n\nExample: {example}"
-    return command
-
-
-def sources(
+def table(
     folder: Folder,
+    stage: StageName,
     steps: core.Steps,
-    apply: Annotated[bool, typer.Option("--apply", help="Write copies, as was decided.")] = False,
+    out: Annotated[Path | None, core.Option("A new CSV file for the next step.")] = None,
+    tracks: Annotated[Path | None, core.Option("A new folder for the boxes.")] = None,
+    to: Annotated[
+        Literal["cvat", "coco", "json"] | None,
+        core.Option("The format of the tracks. [default: cvat; of adjudication json]"),
+    ] = None,
+    apply: Annotated[bool, core.Option("Of sources: write copies, as was decided.", "--apply")] = False,
 ) -> core.PluginReport:
-    """Check videos; hide what identifies.
+    """Write what people need for the next step.
 
-    Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide
-    in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them. Originals stay.
+    Runs the project up to the stage, and writes its table: of presence the clips that need another vote, the most
+    uncertain first; of boxes the seconds at which boxes are needed; of proposals and tracks what a person decides, with
+    empty columns. --tracks writes the boxes of boxes, proposals (each as a track of its own), corrections and
+    adjudication.
 
-    Example: proctor build sources abdomen
+    Of sources, lists what each video is and holds, and proposes stretches outside the body and text overlays to hide.
+    People decide in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them.
+    Originals stay.
+
+    Example: proctor build table theatre tracks --out theatre/sources/differences.csv
     """
-    from proctor.construction.sources.report import check_sources
+    if stage == _SOURCES:
+        if out is not None or tracks is not None or to is not None:
+            raise core.UsageError("The table of sources is sources/decisions.csv. Leave --out, --tracks and --to out.")
+        from proctor.construction.sources.report import check_sources
 
-    return check_sources(folder, steps, apply=apply)
+        return check_sources(folder, steps, apply=apply)
+    if apply:
+        raise core.UsageError("--apply writes copies of sources. Leave it out.")
+    if out is None and tracks is None:
+        raise core.UsageError("Nothing to write. Give --out FILE for a table, --tracks FOLDER for boxes, or both.")
+    chosen = pipeline.kind_of(pipeline.Project(folder)).stage(stage)
+    files = pipeline.StageFiles(out, tracks, to)
+    files.check(chosen)
+    report = run_report(folder, steps, stage, ())
+    lines = files.write(pipeline.Project(folder), chosen)
+    return core.PluginReport(report.json, (*report.shown, *lines), report.notes, report.ok)
 
 
-transcribe = stage_command("normalise", "Read or recognise speech and tidy it", "proctor build transcribe abdomen")
-events = stage_command("events", "Write the log of events", "proctor build events abdomen --source liver-1")
+def status(
+    folder: Folder,
+    item: Annotated[
+        str, core.Option("A record of any stage: where it comes from instead.", metavar="[ITEM]", argument=True)
+    ] = "",
+) -> core.PluginReport:
+    """Show a project's funnel or an item's history.
 
-questions = stage_command("questions", "Write drafts of questions", "proctor build questions abdomen")
-screen = stage_command("screen", "Screen for questions that need no video", "proctor build screen abdomen")
-rework = stage_command("repair", "Change or remove what needs no video", "proctor build rework abdomen")
-
-split = stage_command("split", "Order options and deal groups to parts", "proctor build split abdomen")
-export = stage_command("export", "Write the benchmark with a datasheet", "proctor build export abdomen")
-
-
-def status(folder: Folder) -> core.PluginReport:
-    """Show a project's funnel: in, out, why, cost.
-
-    Reads only: asks no model and writes nothing.
+    Of each stage what went in, what came out, why not, and the cost. With ITEM, from the spoken words to the current
+    question, with all its versions. Reads only: asks no model and writes nothing.
 
     Example: proctor build status abdomen
     """
     project = pipeline.Project(folder)
+    if item:
+        return _history(project, item)
     rows = pipeline.funnel(project)
     heads = ("stage", ">done", ">in", ">out", ">flagged", ">refused", ">calls", ">tokens", ">cost")
     total = ("total", *[""] * 4, str(sum(row.refused for row in rows) or core.DASH), *_spent(rows))
@@ -232,17 +203,8 @@ def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
     return str(calls or core.DASH), core.thousands(tokens) if tokens else core.DASH, cost
 
 
-def show_history(
-    folder: Folder,
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of a record of any stage.", show_default=False)],
-) -> core.PluginReport:
-    """Show where an item comes from.
-
-    From the spoken words to the current question, with all its versions.
-
-    Example: proctor build history abdomen liver-q003
-    """
-    found = pipeline.history(pipeline.Project(folder), item)
+def _history(project: pipeline.Project, item: str) -> core.PluginReport:
+    found = pipeline.history(project, item)
     rows = tuple(
         (_where(history_step), str(history_step.record["id"]), _content(history_step)) for history_step in found
     )
@@ -252,11 +214,9 @@ def show_history(
 
 def redo(
     folder: Folder,
-    stage: Annotated[str, typer.Argument(metavar="STAGE", help="The stage.", show_default=False)],
-    item: Annotated[
-        str, typer.Argument(metavar="[ITEM]", help="One source or one record alone.", show_default=False)
-    ] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Undo the last redo instead.")] = False,
+    stage: StageName,
+    item: Annotated[str, core.Option("One source or one record alone.", metavar="[ITEM]", argument=True)] = "",
+    undo: Annotated[bool, core.Option("Undo the last redo instead.", "--undo")] = False,
 ) -> core.PluginReport:
     """Redo a stage, a source or an item.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from proctor.construction.pipeline.project import Project
+from proctor.construction.pipeline.project import SETTINGS_FILE, Project
 from proctor.construction.pipeline.records import Record, UnitFile
 from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
 from proctor.core import (
@@ -28,9 +29,11 @@ from proctor.core import (
     UsageError,
     one_of,
     read_model,
+    read_yaml,
     replacing,
     shell_word,
     validated,
+    whole_folder,
 )
 from proctor.media import Catalogue, cache_folder
 from proctor.models import RejectionWatch
@@ -177,6 +180,28 @@ class Folder(Generic[R]):
 
 class _Attempts(FrozenModel):
     units: dict[str, dict[str, int]]
+
+
+def new_project(folder: Path, kind: str) -> None:
+    """Starts a project: a new folder with a commented project.yaml and a folder for sources. Raises `UsageError` for an
+    unknown kind, and `InputError` for a folder that is not empty."""
+    if kind not in PROJECT_KINDS.names():
+        raise UsageError(f"--kind {kind!r} is unknown: choose {one_of(PROJECT_KINDS.names(), kind)}")
+    chosen = PROJECT_KINDS.get(kind)
+    named = read_yaml(chosen.example, "a project.yaml").get("kind")
+    if named != kind:
+        expected = f"{kind!r}, the kind that it is an example of"
+        raise InputError(chosen.example, "kind", found=repr(named), expected=expected)
+    with whole_folder(folder) as draft:
+        (draft / "sources").mkdir()
+        shutil.copyfile(chosen.example, draft / SETTINGS_FILE)
+
+
+def records_of(project: Project, stage: Stage[R]) -> list[R]:
+    """The records of a stage on disk, of all its units."""
+    stored = Folder(project, stage)
+    files = [made for unit in units_of(project, stage) if (made := stored.read(unit))]
+    return [record for made in files for record in stored.records(made)]
 
 
 def kind_of(project: Project) -> ProjectKind:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -31,6 +31,8 @@ from proctor.models import load_prompt
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from proctor.construction.annotation import Annotation
 
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=FrozenModel)
@@ -182,13 +184,23 @@ class Made(Generic[R]):
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class StageTable:
+    """A table that people fill in: CSV, its number of rows, and what a row is."""
+
+    text: str
+    rows: int
+    what: str
+
+
 class Stage(ABC, Generic[R]):
     """A stage of a project.
 
     `after` are the stages whose records it reads, `also_after` those that it reads if the project has them. A `whole`
     stage takes all sources together, others one at a time. An `optional` stage belongs to a project if `project.yaml`
     names it or it was run by name. `makes` names the records if they are not what earlier stages count ("files").
-    `states` are the fields of `project.yaml` that its files state ("title").
+    `states` are the fields of `project.yaml` that its files state ("title"). `has_table` says that it has a `table` for
+    people, and `tracks_as` is the usual format of its `tracks` ("": it has none).
     Units are made again when `version` or the content of a prompt (`prompts_of`) changes.
     """
 
@@ -201,6 +213,8 @@ class Stage(ABC, Generic[R]):
     states: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[bool] = False
     version: ClassVar[int] = 1
+    has_table: ClassVar[bool] = False
+    tracks_as: ClassVar[Literal["", "cvat", "coco", "json"]] = ""
     record: type[R]
     settings: type[StageSettings] = StageSettings
     roles: ClassVar[tuple[str, ...]] = ()
@@ -220,6 +234,14 @@ class Stage(ABC, Generic[R]):
         """Whether what was made besides records still exists."""
         del project, made
         return True
+
+    def table(self, project: Project) -> StageTable:
+        """The table for the next step of people, from the records on disk."""
+        raise NotImplementedError(f"the stage {self.name} has no table: {project.folder}")
+
+    def tracks(self, project: Project) -> Sequence[Annotation]:
+        """The tracks for an annotation program, from the records on disk."""
+        raise NotImplementedError(f"the stage {self.name} has no tracks: {project.folder}")
 
     @abstractmethod
     async def make(self, work: Work) -> Made[R]:

@@ -1,4 +1,4 @@
-"""`proctor build sources`: its report, and a page that shows each proposal in its frames."""
+"""`proctor build table DIR sources`: its report, and a page that shows each proposal in its frames."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _report(
     notes.append(
         f"{DECISIONS}: {count_of(len(open_), 'row')} to decide (accept or reject, and by whom)"
         if open_
-        else f"Next: proctor build sources {shell_word(folder)} --apply"
+        else f"Next: proctor build table {shell_word(folder)} sources --apply"
     )
     return PluginReport(json, (table,), tuple(notes), ok=not open_)
 

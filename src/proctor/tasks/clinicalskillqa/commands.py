@@ -1,15 +1,13 @@
-"""`proctor build clinicalskillqa`, `proctor media pose`, and the commands that run a project up to one of its stages."""
+"""`proctor build clinicalskillqa` and `proctor media pose`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from pydantic import JsonValue
 
-from proctor.construction.pipeline import stage_command
-from proctor.core import PluginReport, Steps, count_of, input_bytes, plain_table, shell_word
+from proctor.core import Option, PluginReport, Steps, UsageError, count_of, input_bytes, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.core import Region
@@ -19,47 +17,26 @@ _EXTENSIONS = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
 
 
 def build(
-    videos: Annotated[Path, typer.Option("--videos", help="The folder with the videos.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
+    videos: Annotated[Path, Option("The folder with the videos.")],
+    out: Annotated[Path, Option("A new folder.")],
     steps: Steps,
     frames: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--frames",
-            min=2,
-            max=26,
-            help="Frames of an instance; may be repeated. [default: 4 and 6]",
-            show_default=False,
-        ),
+        list[int] | None, Option("Frames of an instance; may be repeated. [default: 4 and 6]", low=2, high=26)
     ] = None,
-    per_video: Annotated[int, typer.Option("--per-video", min=1, help="Stretches of each video.")] = 4,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.2, help="How long a stretch is.")] = 4.0,
+    per_video: Annotated[int, Option("Stretches of each video.", low=1)] = 4,
+    seconds: Annotated[float, Option("How long a stretch is.", low=0.2)] = 4.0,
     apart: Annotated[
-        float,
-        typer.Option("--apart", min=0, max=0.5, help="Share of the perceptual hash's bits in which frames differ."),
+        float, Option("Share of the perceptual hash's bits in which frames differ.", low=0, high=0.5)
     ] = 0.02,
     scenario: Annotated[
         str,
-        typer.Option(
-            "--scenario",
-            metavar="CPR|AED|BMV|folders|FILE.json",
-            help="What all videos show, or each: by its folder, or by a file.",
-            show_default=False,
-        ),
+        Option("What all videos show, or each: by its folder, or by a file.", metavar="CPR|AED|BMV|folders|FILE.json"),
     ] = "",
     events: Annotated[
-        Path | None,
-        typer.Option(
-            "--events", help="A folder of event logs, NAME.json each: the references then say why.", show_default=False
-        ),
+        Path | None, Option("A folder of event logs, NAME.json each: the references then say why.")
     ] = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            "--cache", envvar="PROCTOR_CACHE", help="Where frames are kept: a folder or a URL.", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
+    cache: Annotated[Path | None, Option("Where frames are kept: a folder or a URL.", env="PROCTOR_CACHE")] = None,
+    seed: Annotated[int, Option("The seed of every draw; recorded.")] = 0,
 ) -> PluginReport:
     """Build ordering items from videos.
 
@@ -88,25 +65,12 @@ def build(
 
 
 def pose(
-    images: Annotated[
-        list[Path], typer.Argument(metavar="IMAGE|FOLDER...", help="Pictures, or folders of them.", show_default=False)
-    ],
-    weights: Annotated[
-        Path | None, typer.Option("--weights", help="An exported YOLOv8-pose network (ONNX).", show_default=False)
-    ] = None,
-    keypoints: Annotated[
-        Path | None, typer.Option("--keypoints", help="Keypoints in COCO's format, instead.", show_default=False)
-    ] = None,
-    head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="X,Y,W,H", help="The manikin's head, in fractions.", show_default=False),
-    ] = None,
-    chest: Annotated[
-        str | None, typer.Option("--chest", metavar="X,Y,W,H", help="Its chest.", show_default=False)
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="X,Y,W,H", help="The device.", show_default=False)
-    ] = None,
+    images: Annotated[list[Path], Option("Pictures, or folders of them.", metavar="IMAGE|FOLDER...", argument=True)],
+    weights: Annotated[Path | None, Option("An exported YOLOv8-pose network (ONNX).")] = None,
+    keypoints: Annotated[Path | None, Option("Keypoints in COCO's format, instead.")] = None,
+    head: Annotated[str | None, Option("The manikin's head, in fractions.", metavar="X,Y,W,H")] = None,
+    chest: Annotated[str | None, Option("Its chest.", metavar="X,Y,W,H")] = None,
+    device: Annotated[str | None, Option("The device.", metavar="X,Y,W,H")] = None,
 ) -> PluginReport:
     """Detect people and describe their pose.
 
@@ -119,7 +83,7 @@ def pose(
 
     given = weights or keypoints
     if given is None or (weights and keypoints):
-        raise typer.BadParameter("one of --weights and --keypoints is needed, and only one")
+        raise UsageError("Give one of --weights FILE and --keypoints FILE, and only one.")
     marked = marked_regions({"head": head, "chest": chest, "device": device})
     source = open_pose(given)
     rows = [_looked(source, file, name, marked) for name, file in _pictures(images)]
@@ -155,12 +119,3 @@ def _pictures(given: list[Path]) -> list[tuple[str, Path]]:
             raise InputError(path, found="no picture", expected=f"files such as *{sorted(_EXTENSIONS)[1]}")
         found += [(file.relative_to(path).as_posix(), file) for file in inside]
     return found
-
-
-frames = stage_command("frames", "Choose key frames and shuffle them", "proctor build frames skills --source cpr-1")
-rationales = stage_command("rationales", "Write why frames stand in order", "proctor build rationales skills")
-refine = stage_command("refine", "Put rationales clearly", "proctor build refine skills")
-evidence = stage_command("evidence", "Check sentences on their frames", "proctor build evidence skills")
-
-physicians = stage_command("physicians", "Compare two physicians' readings", "proctor build physicians skills")
-consensus = stage_command("consensus", "Take what a review settled", "proctor build consensus skills")

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from pydantic import JsonValue
 
 from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, files_of
-from proctor.core import InputError, PluginReport, Steps, Table, count_of, plain_table, shell_word
+from proctor.core import InputError, Option, PluginReport, Steps, Table, UsageError, count_of, plain_table, shell_word
 
 if TYPE_CHECKING:
     from proctor.construction.annotators import MeasuredTolerances
@@ -22,56 +21,31 @@ if TYPE_CHECKING:
 def build(
     tracks: TrackFiles,
     steps: Steps,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="A new folder for the benchmark.", show_default=False)
-    ] = None,
-    questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 40,
-    times: Annotated[
-        int, typer.Option("--times", min=0, help="At how many times besides its end a video is asked about.")
-    ] = 4,
-    fill: Annotated[
-        int, typer.Option("--fill", min=0, max=60, help="Fill gaps of up to this many seconds in a track.")
-    ] = 2,
+    out: Annotated[Path | None, Option("A new folder for the benchmark.")] = None,
+    questions: Annotated[int, Option("Questions per video.", low=1)] = 40,
+    times: Annotated[int, Option("At how many times besides its end a video is asked about.", low=0)] = 4,
+    fill: Annotated[int, Option("Fill gaps of up to this many seconds in a track.", low=0, high=60)] = 2,
     fps: Fps = None,
     procedure: ProcedureName = "",
     in_distribution: Annotated[
         list[str] | None,
-        typer.Option(
-            "--in-distribution",
-            help="A procedure seen in training, by its whole name; may be repeated. [default: the challenge's]",
-            show_default=False,
-        ),
+        Option("A procedure seen in training, by its whole name; may be repeated. [default: the challenge's]"),
     ] = None,
     unseen: Annotated[
         list[str] | None,
-        typer.Option(
-            "--unseen-question",
-            metavar="RULE",
-            help="A kind of question not seen in training; may be repeated.",
-            show_default=False,
-        ),
+        Option("A kind of question not seen in training; may be repeated.", "--unseen-question", metavar="RULE"),
     ] = None,
-    track: Annotated[
-        str, typer.Option("--track", help="What questions are about: frame, segment or procedure.")
-    ] = "procedure",
-    segment_s: Annotated[int, typer.Option("--segment-seconds", min=5, max=300, help="How long a segment is.")] = 60,
+    track: Annotated[str, Option("What questions are about: frame, segment or procedure.")] = "procedure",
+    segment_s: Annotated[int, Option("How long a segment is.", "--segment-seconds", low=5, high=300)] = 60,
     even: Annotated[
-        bool, typer.Option("--even-capabilities/--any-capabilities", help="Ask each capability group equally often.")
+        bool, Option("Ask each capability group equally often.", "--even-capabilities/--any-capabilities")
     ] = True,
     second: Annotated[
-        Path | None,
-        typer.Option(
-            "--second-annotator",
-            help="A second annotator's tracks: sets tolerances.",
-            metavar="PATH",
-            show_default=False,
-        ),
+        Path | None, Option("A second annotator's tracks: sets tolerances.", "--second-annotator", metavar="PATH")
     ] = None,
-    check_only: Annotated[bool, typer.Option("--check-only", help="Check the tracks and write nothing.")] = False,
-    allow_findings: Annotated[
-        bool, typer.Option("--allow-findings", help="Go on where a person should decide first.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
+    check_only: Annotated[bool, Option("Check the tracks and write nothing.")] = False,
+    allow_findings: Annotated[bool, Option("Go on where a person should decide first.")] = False,
+    seed: Annotated[int, Option("The seed of every draw; recorded.")] = 0,
 ) -> PluginReport:
     """Build FOCUS questions from tracks.
 
@@ -85,7 +59,7 @@ def build(
     from proctor.tasks.focus.plan import SEEN_IN_TRAINING, FocusPlan
 
     if out is None and not check_only:
-        raise typer.BadParameter("name a new folder, or --check-only", param_hint="--out")
+        raise UsageError("--out is missing. Name a new folder, or give --check-only.")
     seen = tuple(in_distribution or SEEN_IN_TRAINING)
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
     measured = None

@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from proctor.core import PluginReport, Steps, count_of, shell_word
+from proctor.core import Option, PluginReport, Steps, count_of, shell_word
 
 
 def build(
-    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
+    out: Annotated[Path, Option("A new folder.")],
     steps: Steps,
-    videos: Annotated[int, typer.Option("--videos", min=1, help="How many videos.")] = 12,
-    seconds: Annotated[float, typer.Option("--seconds", min=8, help="How long each of them is.")] = 24.0,
-    questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per video.")] = 12,
-    narrated: Annotated[bool, typer.Option("--narrated", help="With subtitles of what a narrator would say.")] = False,
-    seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
+    videos: Annotated[int, Option("How many videos.", low=1)] = 12,
+    seconds: Annotated[float, Option("How long each of them is.", low=8)] = 24.0,
+    questions: Annotated[int, Option("Questions per video.", low=1)] = 12,
+    narrated: Annotated[bool, Option("With subtitles of what a narrator would say.")] = False,
+    seed: Annotated[int, Option("The seed of every draw; recorded.")] = 0,
 ) -> PluginReport:
     """Render simulated videos with questions.
 

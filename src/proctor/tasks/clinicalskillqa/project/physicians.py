@@ -146,7 +146,9 @@ def records_to_review(project: Project) -> list[RecordToReview]:
     kind = kind_of(project)
     shown, sentences = to_review(*(records_of(project, kind.stage(name)) for name in ("frames", "evidence")))
     if not shown:
-        expected = f"a project whose stage evidence was run (proctor build evidence {shell_word(project.folder)})"
+        expected = (
+            f"a project whose stage evidence was run (proctor build run {shell_word(project.folder)} --until evidence)"
+        )
         raise InputError(project.folder, found="no rationale yet", expected=expected)
     return [
         RecordToReview(one.id, one.source, one.start, one.end, _body(one, mine))
