@@ -179,7 +179,7 @@ def test_bad_rows_are_named(change: dict[str, Any], message: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
-        ("percentage", {"threshold": 3}, r"expected the arguments of the format percentage \(threshold_pp, tol"),
+        ("percentage", {"threshold": 3}, r"expected the arguments of the format percentage \(threshold_pp\)"),
         ("binary", {"x": 1}, r"expected the arguments of the format binary \(none\)"),
         ("time", {"threshold_seconds": 10**400}, r"references.json: .*expected"),
         ("matching", {"pattern": "(a|aa)+$"}, "expected the arguments of the format matching"),
