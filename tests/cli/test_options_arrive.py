@@ -300,10 +300,10 @@ WAYS = (
     ),
     Way("report", "bench", f"{STORE} api:report"),
     Way("export", "bench --out x.csv", f"{STORE} api:export"),
-    Way("reproduce", "bench", f"{STORE} api:reproduce", {**FORMAT, **others("published")}),
+    Way("reproduce", "bench", f"{STORE} api:reproduce", {**FORMAT, **others("published benchmarks")}),
     Way(
         "reproduce",
-        "bench --published folder",
+        "--published folder",
         "api:verify",
         {**FORMAT, **others("benchmark data track systems conditions media media_as items limit store")},
         {"published": "folder"},

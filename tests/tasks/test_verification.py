@@ -66,7 +66,7 @@ def test_a_planted_figure_of_the_script_is_found(data: Path, tmp_path: Path) -> 
     figures = json.loads(expected.read_text())
     figures["iiyi-en-overall-pearson"] += 1e-6
     expected.write_text(json.dumps(figures))
-    done = program("reproduce", "mediqa-eval", "--published", tmp_path, "--format", "json")
+    done = program("reproduce", "--published", tmp_path, "--benchmark", "mediqa-eval", "--format", "json")
     assert done.returncode == 1
     rows = [row for row in json.loads(done.stdout) if row["state"] != "same"]
     assert [(row["figure"], row["state"]) for row in rows] == [("iiyi-en-overall-pearson", "different")]

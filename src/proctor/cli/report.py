@@ -96,6 +96,9 @@ def reproduce(
     published: Annotated[
         Path | None, Option("Instead, the published figures, from recorded answers in this folder.", metavar="FOLDER")
     ] = None,
+    benchmarks: Annotated[
+        list[str] | None, Option("With --published: only this benchmark; may be repeated.", "--benchmark")
+    ] = None,
     store: StoreUrl = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -104,7 +107,7 @@ def reproduce(
     Reproduces every picture from the media files with the run's settings, and compares it with the record in the store:
     its time, and the SHA-256 of its bytes as the system got it. Cached frames are not used.
 
-    With --published, recomputes the published figures of benchmarks (or of BENCHMARK) from recorded answers, and
+    With --published, recomputes the published figures of benchmarks from recorded answers, and
     compares them at the published precision. Figures that differ are listed; --format json and csv list all.
 
     Exit code 1 where something differs, or can't be compared. Example: proctor reproduce focus --media videos
@@ -112,9 +115,11 @@ def reproduce(
     from proctor import api
 
     found: ReproductionTable | VerificationTable
+    if published is not None and benchmark:
+        raise UsageError(f"With --published, a benchmark has a name: --benchmark {shell_word(benchmark)}")
     if published is not None:
         with show_steps("verifying", 0) as progress:
-            found = api.verify(published, [benchmark] if benchmark else (), on_change=progress)
+            found = api.verify(published, benchmarks or (), on_change=progress)
     elif not benchmark:
         raise UsageError("BENCHMARK is missing. Example: proctor reproduce focus --media videos")
     else:
