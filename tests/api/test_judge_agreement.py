@@ -15,6 +15,7 @@ from proctor.audits.comparison import ORDER, TRUE_BETWEEN, TRUE_WITHIN
 from proctor.core import InputError
 from proctor.judges import embedded
 from proctor.metrics import text
+from proctor.shell import ComparedJudges
 from tests.support import program
 from tests.support.mediqa_folder import write_task
 from tests.support.rated_answers import hashed, made_up
@@ -96,7 +97,7 @@ def test_a_learned_scorer_joins_the_mean_and_is_never_stacked(store: Path, tmp_p
     plain = proctor.judge_agreement(store, "mediqa-eval", **how)
     beside = proctor.judge_agreement(store, "mediqa-eval", **how, learned=["told"])
 
-    def figure(found: proctor.api.ComparedJudges, name: str) -> float:
+    def figure(found: ComparedJudges, name: str) -> float:
         return next(
             row.figure.value or 0.0 for row in found.rows if (row.metric, row.part, row.dimension) == (name, "all", "")
         )

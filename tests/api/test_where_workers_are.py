@@ -15,9 +15,9 @@ from typing import Any, cast
 import pytest
 
 import proctor as python
-from proctor.api import workers
-from proctor.api.workers import slurm_script
 from proctor.runs import Store, evaluation_content, open_orders
+from proctor.shell import workers
+from proctor.shell.workers import slurm_script
 from tests.support.faulty_server import FaultyServer
 from tests.support.pretended_ray import PretendedRay
 from tests.support.program import proctor

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import update
-from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 from proctor.challenges.board_charts import BoardText, board_chart, in_order
 from proctor.challenges.board_pages import board_tables, leaders, publish, seen_boards, who_leads, write_boards
@@ -18,6 +17,7 @@ from proctor.challenges.uploads import submit_file
 from proctor.interchange import file_hash
 from tests.support.hosted import team
 from tests.support.program import proctor
+from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 HOSTILE = "<script>alert(1)</script>"
 

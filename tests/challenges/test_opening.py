@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.scored_challenge import PHASE, Hosted, scored_folder
 
 from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import Challenge
@@ -18,6 +17,7 @@ from proctor.core import ProblemsError
 from tests.support.boxes import podman
 from tests.support.hosted import team
 from tests.support.program import proctor
+from tests.support.scored_challenge import PHASE, Hosted, scored_folder
 
 ORACLE = """
 import sys

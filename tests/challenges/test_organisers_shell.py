@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 from proctor.challenges import opening, uploads
 from proctor.challenges.admission import Admission
@@ -28,6 +27,7 @@ from proctor.core import InfrastructureError
 from tests.support.challenge_data import focus_data
 from tests.support.hosted import challenge_folder, opened, team
 from tests.support.program import proctor
+from tests.support.scored_challenge import PHASE, Hosted, answers, copied
 
 TERMS = "terms: public/terms.md\n"
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
-from tests.support.scored_challenge import PHASE, Hosted, copied
 
 from proctor.challenges.awards import Contender, announced_teams, prize_shares
 from proctor.challenges.board_pages import publish, visible_boards
@@ -21,6 +20,7 @@ from proctor.challenges.teams import named_team, set_eligible
 from proctor.core import InputError, ProblemsError, generator
 from tests.support.hosted import team
 from tests.support.program import proctor
+from tests.support.scored_challenge import PHASE, Hosted, copied
 
 SPLIT = (50, 30, 20)
 

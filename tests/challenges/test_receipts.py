@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.support.scored_challenge import PHASE, Hosted
 
 from proctor.challenges.board_pages import publish
 from proctor.challenges.challenge import SealedPart
@@ -18,6 +17,7 @@ from proctor.challenges.receipts import KEY_FILE, receipt_of, verify_receipt, wr
 from proctor.core import InputError
 from tests.support.hosted import team
 from tests.support.program import proctor
+from tests.support.scored_challenge import PHASE, Hosted
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, Frame, InputError, JudgementCache
 from proctor.judges.agent import CloserLook, SimilarCases, SimilarTo, Toolbox, enlarge, learned_scores
@@ -25,6 +24,7 @@ from proctor.models import ModelSpec
 from proctor.runs import PaidJudgements
 from tests.support.dimension_cases import ENGLISH, built_from, case, judged, picture, setup
 from tests.support.faulty_server import Calls, Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.rated_pool import RATED, one_port
 
 RATING = {"reason": "because", **ENGLISH}

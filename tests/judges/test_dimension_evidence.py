@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import InputError
 from proctor.judges import passage_index
@@ -16,6 +15,7 @@ from proctor.judges.dimensions.contexts import INJECTION_IN_PASSAGE
 from proctor.judges.passage_index import CITES_UNSEEN
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
+from tests.support.judgements import Judgements
 from tests.support.rated_pool import Model, document_folder, one_judged, scores
 from tests.support.requests import asked_text
 from tests.support.snapshot import assert_frozen

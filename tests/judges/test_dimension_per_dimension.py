@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores
@@ -20,6 +19,7 @@ from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import built_from, case, judged, rating, setup
 from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up
 from tests.support.rated_pool import CHINESE, one_judged
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError
 from proctor.judges import passage_index
@@ -18,6 +17,7 @@ from proctor.judges.dimensions.contexts import INJECTION_IN_PASSAGE
 from proctor.judges.passage_index import CITES_UNSEEN
 from tests.support.dimension_cases import case, picture
 from tests.support.faulty_server import Fault, Request
+from tests.support.judgements import Judgements
 from tests.support.rated_pool import Model, document_folder, one_judged, rated_answers, scores
 from tests.support.requests import asked_text
 from tests.support.snapshot import assert_frozen

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool, JudgeSetup
@@ -20,6 +19,7 @@ from proctor.judges.embedded.assertions import AssertedWords, Part, claims, cont
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.judges.embedded.sentences import sentences
 from proctor.metrics.text import default_encoder
+from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up
 from tests.support.tiny_encoder import make_tiny_encoder
 

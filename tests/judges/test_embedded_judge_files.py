@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
 from proctor.judges.embedded import Recipe, read_rated
 from proctor.judges.embedded.judge import EmbeddedJudge, hash_of
 from tests.support.dimension_cases import built_from, setup
+from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up
 
 SMALL = Recipe(folds=3, designs=4, kept=2)

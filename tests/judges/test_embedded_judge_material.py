@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import proctor
-from proctor.api.judge_fit import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
@@ -19,6 +18,7 @@ from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, answer
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.judges.embedded.learning import RatedAnswers, task_figure
 from proctor.runs import Store, import_systems
+from proctor.shell.judge_fit import _material
 from tests.support.rated_answers import DIMENSIONS, hashed, made_up
 
 SMALL = Recipe(folds=3, designs=2, kept=1)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.judgements import Judgements
 
 import proctor
 from proctor.core import InputError, UsageError
@@ -21,6 +20,7 @@ from proctor.results import judges_of
 from proctor.runs import Store
 from tests.support.dimension_cases import ENGLISH, built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.program import within
 from tests.support.rated_answers import hashed
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import ConfigurationError, InputError, generator
 from proctor.judges import pipeline
@@ -30,6 +29,7 @@ from proctor.metrics.text import tokens
 from proctor.training import fit_pipeline, held_out_agreement
 from tests.support.dimension_cases import built_from, case, judged, picture, rating, setup
 from tests.support.faulty_server import FaultyServer
+from tests.support.judgements import Judgements
 from tests.support.rated_answers import hashed, made_up
 from tests.support.rated_pool import one_port
 

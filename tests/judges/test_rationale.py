@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from tests.support.judgements import Judgements
 
 from proctor.core import Answer, Frame, InfrastructureError, InputError, Item, NoVerdictError, Reference, Score, Status
 from proctor.core.formats import FreeTextFormat, OrderingFormat
@@ -21,6 +20,7 @@ from proctor.judges.verdict_judges import PROMPTS, RationaleJudge, rationale
 from proctor.judges.verdict_metrics import RATIONALE_METRICS
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.judgements import Judgements
 from tests.support.snapshot import assert_frozen
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.judgements import Judgements
 
 from proctor.core import (
     Answer,
@@ -27,6 +26,7 @@ from proctor.judges import VERDICT_METRICS, build_judge, judge_prompt
 from proctor.judges.verdict_judges import ThreeLevelJudge, three_level
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
+from tests.support.judgements import Judgements
 from tests.support.snapshot import assert_frozen
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.api import BenchmarkName, Draws, ExportOptions, ReportOptions, ReproduceOptions, Seed, StoreUrl
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -22,6 +21,7 @@ from proctor.cli.output import (
     show_steps,
 )
 from proctor.core import Option, count_of, number, number_interval, plain_table, shell_word, store_word, thousands
+from proctor.shell import BenchmarkName, Draws, ExportOptions, ReportOptions, ReproduceOptions, Seed, StoreUrl
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -82,7 +82,7 @@ def export(
 
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
     """
-    from proctor import api
+    from proctor import api, shell
     from proctor.core import VALIDATORS, count_of
     from proctor.interchange import Written
 
@@ -94,7 +94,7 @@ def export(
         note(*(f"dropped: {line}" for line in count.dropped), *count.notes)
         say(f"{count_of(count.count, count.what)} in {out}")
         return
-    answers = form not in api.PLAIN_FORMATS and not options["scorer"]
+    answers = form not in shell.PLAIN_FORMATS and not options["scorer"]
     what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
     say(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():

@@ -8,17 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import (
-    AnalyzeOptions,
-    BenchmarkName,
-    CompareOptions,
-    RankOptions,
-    ResultOptions,
-    Selection,
-    StoreUrl,
-    declared,
-    policy_of,
-)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -36,10 +25,21 @@ from proctor.cli.output import (
 )
 from proctor.cli.tree import show_plugin_report
 from proctor.core import Option, UsageError, count_of, plain_table, shell_word, store_word, thousands
+from proctor.shell import (
+    AnalyzeOptions,
+    BenchmarkName,
+    CompareOptions,
+    RankOptions,
+    ResultOptions,
+    Selection,
+    StoreUrl,
+    declared,
+    policy_of,
+)
 
 if TYPE_CHECKING:
-    from proctor.api import DrawnTable
     from proctor.core import Table
+    from proctor.reports import DrawnTable
     from proctor.results import Board, Results
     from proctor.runs import Store
 
@@ -91,7 +91,7 @@ def results(
 
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
-    from proctor import api
+    from proctor import api, shell
 
     opened = api.open_store(store, create=False)
     if flags and options["metrics"]:
@@ -108,7 +108,7 @@ def results(
         return
     if protocol:
         with at_work("computing the summary"):
-            summary = api.official_summary(opened, benchmark, protocol, **options)
+            summary = shell.official_summary(opened, benchmark, protocol, **options)
         show_plugin_report(summary, output)
         return
     with at_work("computing scores and intervals"):

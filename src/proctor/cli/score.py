@@ -9,17 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from proctor.api import (
-    AuditOptions,
-    BenchmarkName,
-    Draws,
-    PreparedScorer,
-    ProbeOptions,
-    Scored,
-    ScoreOptions,
-    Seed,
-    StoreUrl,
-)
 from proctor.cli.output import (
     Output,
     OutputFormat,
@@ -48,6 +37,17 @@ from proctor.core import (
     plain_table,
     shell_word,
     store_word,
+)
+from proctor.shell import (
+    AuditOptions,
+    BenchmarkName,
+    Draws,
+    PreparedScorer,
+    ProbeOptions,
+    Scored,
+    ScoreOptions,
+    Seed,
+    StoreUrl,
 )
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def score(
 async def _score(
     store: Any, benchmark: str, options: ScoreOptions, drawn: tuple[int, int], output: OutputFormat
 ) -> None:
-    from proctor import api
+    from proctor import api, shell
 
     told, there = dict[str, int](), dict[str, int]()
-    for scorer in await api.prepare_scorers(store, benchmark, options):
+    for scorer in await shell.prepare_scorers(store, benchmark, options):
         if isinstance(scorer, Scored):
             told |= scorer.by
             continue
@@ -333,9 +333,9 @@ def _probed(options: AuditOptions) -> dict[str, Any]:
 
 
 async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: OutputFormat) -> None:
-    from proctor import api
+    from proctor import shell
 
-    prepared = await api.prepare_probes(store, benchmark, api.filled_probes(given))
+    prepared = await shell.prepare_probes(store, benchmark, shell.filled_probes(given))
     paid = [prepared_scorer.paid for pair in prepared.scorers for prepared_scorer in pair]
     if given["model"]:
         note(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import Output, OutputFormat, at_work, named_in, note, say, show
 from proctor.core import Option, UsageError, count_of, plain_table, thousands
+from proctor.shell import BenchmarkName, Selection, StoreUrl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,10 +153,10 @@ def merge(
 
     Exit code 1 where something was refused. Example: proctor merge site-a.db site-b.db --store all.db
     """
-    from proctor import api
+    from proctor import shell
 
     with at_work("joining stores"):
-        target, found = api.join_stores(sources, store)
+        target, found = shell.join_stores(sources, store)
     heads = ("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
     named = ("benchmark", "system", "condition", "what")
     rows = [

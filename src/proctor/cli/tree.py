@@ -12,11 +12,11 @@ import typer
 from pydantic import JsonValue
 from typer.core import TyperCommand, TyperGroup
 
-from proctor.api import declared
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
 from proctor.cli.renamed import ALIASES, DELETING, RENAMED_COMMANDS, SIMILAR, replaced_command, replaced_option
 from proctor.cli.usage import wrong_usage
 from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
+from proctor.shell import declared
 
 PARTIAL_EXIT = 3
 """The exit code of a command that is done, and in which something counts as wrong."""

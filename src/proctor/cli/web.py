@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
 from proctor.core import ConfigurationError, InputError, Option, UsageError, count_of, pip_install
+from proctor.shell import names_in
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate

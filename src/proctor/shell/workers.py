@@ -18,12 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
-from proctor.api.access import checked, orders_asked_by
-from proctor.api.benchmarks import media_at
-from proctor.api.execution import Arranged, PreparedRun, arrange
-from proctor.api.model_options import RunOptions
-from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, Stop, declared, filled, listed
-from proctor.api.sources import DEFAULT_STORE, open_store
 from proctor.core import (
     Benchmark,
     ConfigurationError,
@@ -35,6 +29,12 @@ from proctor.core import (
     is_file_address,
     pip_install,
 )
+from proctor.shell.benchmarks import media_at
+from proctor.shell.model_options import RunOptions
+from proctor.shell.options import Cache, Concurrency, MediaFolder, OnChange, Stop, declared, filled, listed
+from proctor.shell.run_preparation import Arranged, PreparedRun, arrange
+from proctor.shell.stores import DEFAULT_STORE, open_store
+from proctor.shell.systems import checked, orders_asked_by
 
 if TYPE_CHECKING:
     from proctor.core import Item

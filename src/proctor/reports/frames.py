@@ -11,16 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from proctor.api.plots import Mark, Scale, draw_intervals
 from proctor.core import InputError, count_of
+from proctor.reports.plots import Mark, Scale, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from proctor.api.sources import Stored
     from proctor.audits import AuditReport
     from proctor.core import Table
     from proctor.results import Analysis, Board, Comparison, Comparisons, Leaderboard, Result, Results
+    from proctor.runs import Store
 
 Record = dict[str, Any]
 R = TypeVar("R", "Result", "Comparison")
@@ -367,7 +367,8 @@ class AnalysisTables:
     """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.results.Analysis`)."""
 
     data: Analysis
-    where: Stored | None = None
+    store: Store | None = None
+    benchmark: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -403,7 +404,7 @@ class AnalysisTables:
         from proctor.reports import Source, write_pictures
         from proctor.results import Options
 
-        source = Source(self.where.store, self.where.benchmark, Options()) if self.where else None
+        source = None if self.store is None else Source(self.store, self.benchmark, Options())
         return write_pictures(self.data, Path(folder), None if source is None else source.accuracy_chance, form)
 
     def __repr__(self) -> str:
