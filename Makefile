@@ -71,6 +71,7 @@ types: install
 
 layers: install
 	$(BIN)/lint-imports
+	$(BIN)/python tools/circles.py
 
 doctests: install ## Examples of docstrings, and the pages of the documentation, executed
 	$(BIN)/python -m pytest --quiet --doctest-modules src

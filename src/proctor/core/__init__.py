@@ -180,18 +180,9 @@ if TYPE_CHECKING:
     )
     from proctor.core.sandbox import ChildEndedError, ChildProcess, limit_resources
     from proctor.core.secrets import Scrubber, environment_scrubber, without_keys
+    from proctor.core.sheet_rows import Sheet, SheetRow, ShortClock, cell_text, is_empty, lost_text, plain_column
     from proctor.core.sources import DataSource, Download, read_source
-    from proctor.core.spreadsheets import (
-        SHEET_SUFFIXES,
-        Sheet,
-        SheetRow,
-        ShortClock,
-        cell_text,
-        is_empty,
-        lost_text,
-        plain_column,
-        read_sheet,
-    )
+    from proctor.core.spreadsheets import SHEET_SUFFIXES, read_sheet
     from proctor.core.table import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.text import NUMBER_WORDS, clock_text, collapse_spaces, looks_secret, natural, printable
     from proctor.core.tokenizer import Units, tokens

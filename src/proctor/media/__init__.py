@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from proctor.media.pictures import MediaSettings, count_at_rate, encode, open_picture, read_image
     from proctor.media.redaction import Redaction, outside_of
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
-    from proctor.media.shown_log import RecordsShown, ShownRecord, shown_again
+    from proctor.media.shown_again import shown_again
+    from proctor.media.shown_log import RecordsShown, ShownRecord
     from proctor.media.video import FrameIndex, VideoFacts, inspect_video
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, pictures_at, view, viewer
 else:

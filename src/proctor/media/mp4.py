@@ -18,7 +18,8 @@ import numpy as np
 
 from proctor.core import FrozenModel, InputError, Region, whole_file
 from proctor.media.container import ContainerFacts
-from proctor.media.pictures import fitted, open_picture, upright
+from proctor.media.picture_size import fitted
+from proctor.media.pictures import open_picture, upright
 from proctor.media.redaction import (
     CoarseError,
     Masking,

@@ -29,6 +29,7 @@ from proctor.core import (
     first_problem,
     pip_install,
 )
+from proctor.media.picture_size import fitted
 from proctor.media.scan_process import MAX_BYTES, MAX_SECONDS
 from proctor.media.video import FrameIndex, VideoInfo
 
@@ -158,8 +159,6 @@ def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
     """The picture in RGB, with square pixels. Raises `InputError` where there is none, `ConfigurationError` without the
     extra."""
     from PIL.Image import Resampling, fromarray
-
-    from proctor.media.pictures import fitted
 
     wanted = (scan or Scan()).model_dump(mode="json")
     foreign = [name for name in _FOREIGN[kind] if wanted[name] is not None]

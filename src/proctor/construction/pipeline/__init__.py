@@ -9,7 +9,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline.citations import mentioned, told_order, without_labels
-    from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
+    from proctor.construction.pipeline.commands import noted, run_to, stage_command, with_table
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         ExportStage,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         ToReview,
         UnitState,
         kind_of,
+        records_of,
         redo_record,
         run_stages,
         stages_of,

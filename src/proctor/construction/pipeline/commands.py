@@ -16,7 +16,7 @@ from proctor import core
 from proctor.construction import pipeline
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline import HistoryStep, Project, Record, Stage, UnitState
+    from proctor.construction.pipeline import HistoryStep, Record, Stage, UnitState
     from proctor.construction.pipeline.status import FunnelRow
 
 R = TypeVar("R", bound="Record")
@@ -108,14 +108,7 @@ def run_to(
         if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
             raise core.InputError(path, found="something there already", expected="a new file or folder")
     report = run_report(folder, steps, stage.name, ())
-    return report, records_of(pipeline.Project(folder), stage)
-
-
-def records_of(project: Project, stage: Stage[R]) -> list[R]:
-    """The records of a stage on disk, of all its units."""
-    stored = pipeline.Folder(project, stage)
-    files = [made for unit in pipeline.units_of(project, stage) if (made := stored.read(unit))]
-    return [record for made in files for record in stored.records(made)]
+    return report, pipeline.records_of(pipeline.Project(folder), stage)
 
 
 def with_table(report: core.PluginReport, table: Path | None, text: str, rows: int, what: str) -> core.PluginReport:

@@ -215,6 +215,13 @@ def units_of(project: Project, stage: Stage[Any]) -> list[str]:
     return [ALL] if stage.whole else [source.id for source in project.settings.sources]
 
 
+def records_of(project: Project, stage: Stage[R]) -> list[R]:
+    """The records of a stage on disk, of all its units."""
+    stored = Folder(project, stage)
+    files = [made for unit in units_of(project, stage) if (made := stored.read(unit))]
+    return [record for made in files for record in stored.records(made)]
+
+
 async def run_stages(
     project: Project, *, until: str = "", only: Sequence[str] = (), steps: Steps | None = None
 ) -> list[UnitState]:
