@@ -20,7 +20,7 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: $(BIN)/pip pyproject.toml $(CONSTRAINTS)
-	$(PIP) --editable .
+	$(PIP) --editable '.[vision]'  # the demo orders key frames by optical flow
 	@touch $@
 
 $(VENV)/.test: $(BIN)/pip pyproject.toml $(CONSTRAINTS)

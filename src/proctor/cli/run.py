@@ -16,10 +16,12 @@ from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, sh
 from proctor.core import (
     COMMANDS,
     DASH,
+    ConfigurationError,
     InputError,
     Option,
     count_of,
     dollars,
+    need_extra,
     plain_table,
     read_text,
     shell_word,
@@ -307,13 +309,23 @@ def demo(
     if not (task / "about.json").is_file():
         cut: dict[str, Any] = {"per_video": 3, "seconds": 3.0, "events": folder / "events", "seed": seed}
         COMMANDS.get("build.clinicalskillqa")(folder / "videos", task, show_steps, cache=out / "frames", **cut)
-    _ask("clinicalskillqa", ORDERING_SYSTEMS, ("video",), task, out, seed)
+    _ask("clinicalskillqa", _ordering_systems(), ("video",), task, out, seed)
     for metric in ("accuracy", "pairwise_accuracy"):
         print_blocks(*api.leaderboard(opened, "clinicalskillqa", metric).tables, apart=True)
     frames = api.report(opened, out / "key-frames.html", "clinicalskillqa", media=task, seed=seed)
     say(f"{summary.path} and {frames.path} written; {time.monotonic() - started:.0f} s in all.")
     tell(summary)
     note(f"Next: open {summary.path}; the same on your own model: proctor run --help")
+
+
+def _ordering_systems() -> tuple[str, ...]:
+    """The systems that order key frames; without the extra that one needs, a note names it."""
+    try:
+        need_extra("vision", "seriation", "cv2")
+    except ConfigurationError as error:
+        note(f"Left out: {error}")
+        return tuple(name for name in ORDERING_SYSTEMS if name != "seriation")
+    return ORDERING_SYSTEMS
 
 
 def simulated_folder(folder: Path, videos: int, seed: int) -> Path:

@@ -24,7 +24,7 @@ ReviewStore = Annotated[
     Option("A file or SQLAlchemy URL. [default: PROCTOR_STORE, or as review.yaml or challenge.yaml says]", "--store"),
 ]
 
-_PAGES = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
+_PAGES = ("argon2", "fastapi", "h11", "itsdangerous", "python_multipart", "uvicorn")
 
 _NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challenges need", (*_PAGES, "cryptography"))}
 

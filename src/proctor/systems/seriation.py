@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import Answer, ConfigurationError, Frame, Item, View
+from proctor.core import Answer, ConfigurationError, Frame, Item, View, need_extra
 from proctor.core.formats import OrderingFormat
 from proctor.systems.baselines import RandomGuess
 from proctor.systems.demonstrations import Demonstrations
@@ -65,6 +65,7 @@ def moved(jpegs: Sequence[bytes]) -> Motion:
     from the picture with the smaller bytes, so that the result does not depend on the order of the pictures. Pictures
     of another shape are stretched to that of the first.
     """
+    need_extra("vision", "seriation", "cv2")
     import cv2
 
     greys = _greys(jpegs)
@@ -308,6 +309,7 @@ def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: st
     from solved instances. Under its former name `seriation-directed` it requires one of these options. Raises
     `ConfigurationError`.
     """
+    need_extra("vision", "seriation", "cv2")
     chosen = read_options(name, SeriationOptions, options)
     if (chosen.start is not None and chosen.learn is not None) or (name == DIRECTED and chosen == SeriationOptions()):
         raise ConfigurationError(f"{name}: expected one of the options start and learn")
