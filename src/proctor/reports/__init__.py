@@ -73,16 +73,15 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AnalysisTables", "AuditSource", "AuditTable", "Block",
-    "ChartRow", "ChartWords", "ComparisonTable", "DrawnTable", "FrameLike", "Lane", "LeaderboardChart",
-    "LeaderboardTable", "Prose", "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable",
-    "Section", "Source", "Story", "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences",
-    "audit_tables", "board_notes", "board_tables", "chart_html", "comparison_blocks", "condition_numbers",
-    "contrast_cells", "cost_lines", "detail_tables", "differences_table", "ends_of", "few_groups_line", "latex",
-    "lead_tables", "leaderboard_notes", "leaderboard_table", "leads_tables", "metric_axis", "metric_board_table",
-    "metric_pairs_table", "outside_line", "p_words", "perturbation_notes", "perturbation_tables", "policy_line",
-    "power_tables", "rank_ends", "records_table", "removal_lines", "results_tables", "scarce_line", "scarce_metrics",
-    "scarce_results", "score", "show_block", "show_table", "significance_words", "spoken_language", "table_units",
-    "tie_lines", "unadjusted_line", "who_advances", "without_line", "write_audit_report", "write_picture",
-    "write_pictures", "write_public_report", "write_report", "write_sections",
+    "DECIDED_LINE", "PICTURES", "RANGE", "RANK_INTERVAL_LINE", "AnalysisTables", "AuditSource", "AuditTable", "Block", "ChartRow", "ChartWords",
+    "ComparisonTable", "DrawnTable", "FrameLike", "Lane", "LeaderboardChart", "LeaderboardTable", "Prose", "Question", "RankingTable", "Record", "Reference", "ReportSummary", "ResultsTable", "Section", "Source", "Story",
+    "StoryAnswer", "analysis_tables", "asked", "audit_section", "audit_sentences", "audit_tables", "board_notes",
+    "board_tables", "chart_html", "comparison_blocks", "condition_numbers", "contrast_cells", "cost_lines",
+    "detail_tables", "differences_table", "ends_of", "few_groups_line", "latex", "lead_tables", "leaderboard_notes",
+    "leaderboard_table", "leads_tables", "metric_axis", "metric_board_table", "metric_pairs_table", "outside_line",
+    "p_words", "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "rank_ends",
+    "records_table", "removal_lines", "results_tables", "scarce_line", "scarce_metrics", "scarce_results", "score",
+    "show_block", "show_table", "significance_words", "spoken_language", "table_units", "tie_lines",
+    "unadjusted_line", "who_advances", "without_line", "write_audit_report", "write_picture", "write_pictures",
+    "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip
