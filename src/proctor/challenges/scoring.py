@@ -33,7 +33,7 @@ from proctor.results import load_items, status_counts
 from proctor.runs import Run, Store, score_answers
 from proctor.web import one_at_a_time, utc_text
 
-_SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
+_SCORING_ROOMS = ("core", "metrics", "judges", "stats", "runs", "results")
 _S = SubmissionState
 
 
