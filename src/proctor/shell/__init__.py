@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from proctor.shell.result_options import metric_names, official_summary, options_of, policy_of
     from proctor.shell.run_preparation import PreparedRun, arrange, baseline_notes
     from proctor.shell.scorers import PreparedScorer, Scored, prepare_scorers, score, score_async, score_predictions
+    from proctor.shell.single_runs import SingleRun, import_single, plan_single, score_by_code
     from proctor.shell.stores import (
         Stored,
         StoredRuns,
@@ -108,15 +109,15 @@ __all__ = [
     "FitOptions", "FittedJudge", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeGrid", "LatencyRule",
     "LeaderboardOptions", "MaxSide", "ModelOptions", "Overlay", "ParityOptions", "PreparedChoice", "PreparedRun",
     "PreparedScorer", "ProbeOptions", "QuestionSeconds", "RankOptions", "RayWorkers", "ReportOptions",
-    "ReproduceOptions", "ResultOptions", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl",
-    "Stored", "StoredRuns", "SystemLike", "Track", "ValidateOptions", "WorkOptions", "arrange", "arrange_answerer",
-    "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check", "check_parity", "check_place",
-    "check_travels", "choose_model", "choose_model_async", "declared", "excerpts_as", "existing_store", "facets_of",
-    "filled", "filled_probes", "fit_judge", "fit_judge_async", "flag_guessable", "join_stores", "judge_agreement",
-    "judge_grid", "judge_grid_async", "listed", "load", "loaded_as", "media_at", "metric_names", "name_in", "names_in",
-    "official_summary", "open_store", "options_of", "perturb", "perturb_async", "policy_of", "prepare_fit",
-    "prepare_probes", "prepare_scorers", "recalled", "remember", "reproduce", "score", "score_async",
-    "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin", "system_names", "train_answerer",
-    "train_classifier_judge", "train_generative_judge", "validator_names", "verify", "wait_for", "work_async",
-    "worker_options", "write_shown",
+    "ReproduceOptions", "ResultOptions", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "SingleRun",
+    "StoreUrl", "Stored", "StoredRuns", "SystemLike", "Track", "ValidateOptions", "WorkOptions", "arrange",
+    "arrange_answerer", "arrange_choice", "as_lists", "ask_option_auditors", "baseline_notes", "check", "check_parity",
+    "check_place", "check_travels", "choose_model", "choose_model_async", "declared", "excerpts_as", "existing_store",
+    "facets_of", "filled", "filled_probes", "fit_judge", "fit_judge_async", "flag_guessable", "import_single",
+    "join_stores", "judge_agreement", "judge_grid", "judge_grid_async", "listed", "load", "loaded_as", "media_at",
+    "metric_names", "name_in", "names_in", "official_summary", "open_store", "options_of", "perturb", "perturb_async",
+    "plan_single", "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "recalled", "remember", "reproduce",
+    "score", "score_async", "score_by_code", "score_predictions", "size_in_bytes", "slurm_job", "stored", "sync_twin",
+    "system_names", "train_answerer", "train_classifier_judge", "train_generative_judge", "validator_names", "verify",
+    "wait_for", "work_async", "worker_options", "write_shown",
 ]  # fmt: skip
