@@ -16,7 +16,7 @@ import pytest
 
 import proctor as python
 from proctor.runs import Store, evaluation_content, open_orders
-from proctor.shell import run_preparation, workers
+from proctor.shell import orders, run_preparation, workers
 from proctor.shell.workers import slurm_script
 from tests.support.faulty_server import FaultyServer
 from tests.support.pretended_ray import PretendedRay
@@ -74,7 +74,7 @@ def test_on_ray_a_lost_worker_is_replaced_and_the_hash_is_that_of_one_alone(
 def test_what_others_answer_while_a_run_is_planned_is_not_still_to_be_asked(
     tmp_path: Path, server: FaultyServer, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, place = tmp_path / "runs.db", run_preparation.place
+    store, place = tmp_path / "runs.db", orders.place
 
     def late(*given: Any) -> None:
         monkeypatch.setattr(run_preparation, "place", place)
