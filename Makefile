@@ -51,8 +51,9 @@ test-training: install ## Tests that train models (PEFT, TRL)
 test-podman: install ## Tests that start containers (podman)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
 
-newest: install ## The wheel with the newest of everything, on a second Python
+newest: install ## The wheel with the newest of everything, on a second Python, and in short on this one
 	$(BIN)/python tools/newest.py
+	$(BIN)/python tools/newest.py --python $(BIN)/python --short
 
 interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
 

@@ -1,6 +1,6 @@
 """Writes the generated parts of the documentation again from the live program: `make docs`.
 
-A page scores such a part by two comments, `<!-- generated: NAME -->` and `<!-- end -->`; what stands
+A page marks such a part by two comments, `<!-- generated: NAME -->` and `<!-- end -->`; what stands
 between them belongs to this script, everything else to people. `tests/docs` says when a part is stale.
 """
 
@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from itertools import pairwise
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "proctor"
 
 _BLOCK = re.compile(r"(?P<head><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<tail><!-- end -->)", re.DOTALL)
 _HELP_WIDTH = 80
@@ -357,10 +359,96 @@ def _sources() -> str:
     return f"{_table(heads, rows)}\n\nThe addresses are those of:\n\n" + "\n".join(confirmed)
 
 
+CORE = {
+    "core/item.py": "an item, its media, its reference, a benchmark",
+    "core/records.py": "an answer, its status, a score, a judgement",
+    "core/protocols.py": "view, system, scorer, reader, cache of judgements: what plug-ins keep",
+    "core/metric.py": "a metric: name, range, direction, levels",
+    "core/formats/base.py": "an answer format: instruct, parse, check, match",
+    "media/conditions.py": "what a condition does to what is shown",
+    "media/views.py": "what a system can ask for of an item's media",
+    "media/library.py": "pictures and sound of files: decoded once, kept",
+    "models/client.py": "one client for all models: retries, forms, usage",
+    "systems/model_system.py": "the system that puts one question to a model",
+    "runs/plan.py": "what is left to ask, and what it costs",
+    "runs/engine.py": "asks, times, stops, resumes",
+    "runs/store.py": "items, runs, answers, scores and judgements on disk",
+    "runs/schema.py": "the tables of a store",
+    "runs/scoring.py": "stored answers to scores, by code or by a judge",
+    "judges/cached_model.py": "a judge's call, asked once and kept",
+    "judges/verdict_judges.py": "judges that give one verdict",
+    "metrics/accuracy.py": "right or wrong, by code",
+    "results/arrays.py": "a store's content as arrays",
+    "results/run_scores.py": "the scores of a run, what it lacks, its value under a policy",
+    "results/results.py": "every metric of every run, with interval and denominator",
+    "results/comparison.py": "two runs on the same items",
+    "stats/clusters.py": "sums by group",
+    "stats/bootstrap.py": "draws of groups",
+    "stats/means.py": "a mean with its interval",
+    "stats/paired.py": "a paired difference with interval and test",
+    "shell/run_preparation.py": "a run, from options to answers",
+    "api/evaluation.py": "an evaluation: what `import proctor` begins with",
+}
+"""The files that one has to know, in reading order, below `src/proctor`."""
+
+
+def _core() -> str:
+    counted = {file: len((SOURCE / file).read_text(encoding="utf-8").splitlines()) for file in CORE}
+    rows = [(f"`{file}`", what, f"{round(counted[file], -1)}") for file, what in CORE.items()]
+    rows.append((f"{len(rows)} files", "", f"{round(sum(counted.values()), -2)}"))
+    return _table(("File", "Holds", "Lines"), rows)
+
+
+ROOMS = {
+    "core": ("items, answer formats, records, protocols, reading files", "item.py"),
+    "stats": ("intervals, tests, ranks: arrays in, numbers out", "means.py"),
+    "metrics": ("scorers without a model", "accuracy.py"),
+    "audits": ("scorers compared with ratings; item analysis (`audits/items`)", "agreement.py"),
+    "media": ("frames, sound, conditions", "views.py"),
+    "models": ("access to models", "client.py"),
+    "judges": ("scorers that ask a model", "verdict_judges.py"),
+    "systems": ("baselines, the model system, seriation", "model_system.py"),
+    "containers": ("systems that come as images: limits, gateway, blind logs", "system.py"),
+    "runs": ("what asks and writes: plan, engine, store, leases, scoring, merging", "engine.py"),
+    "results": ("what reads: arrays, scores, comparisons, rankings, analysis", "results.py"),
+    "training": ("judges and answerers that learn", "run_folder.py"),
+    "construction": ("from tracks and recordings to items", "pipeline/stage.py"),
+    "reports": ("tables, figures, the HTML report", "blocks.py"),
+    "interchange": ("files of other programs, read and written; downloads", "formats.py"),
+    "tasks": (
+        "one package per benchmark: reader, prompts, official summary, builder, published methods",
+        "questions/reader.py",
+    ),
+    "web": ("sites in the browser: accounts, sessions, the trail; the review", "review.py"),
+    "shell": (
+        "what commands and `api` share: tables of options, stores, models connected, runs and scorers arranged by steps",
+        "run_preparation.py",
+    ),
+    "api": ("what `import proctor` offers, and nothing else", "evaluation.py"),
+    "challenges": ("phases, teams, submissions, queue, scoring, boards, receipts, pages, packs", "submissions.py"),
+    "cli": ("parse, call, print", "tree.py"),
+}
+"""Of each room what it holds, and the file to open first."""
+
+
+def _rooms() -> str:
+    """The rooms, lowest first, in the order of the layers."""
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    rows = []
+    for room in reversed([layer.removeprefix("proctor.") for layer in layers]):
+        holds, first = ROOMS[room]
+        lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (SOURCE / room).rglob("*.py"))
+        rows.append((f"`{room}`", holds, f"{round(lines, -2):,}".replace(",", " "), f"`{room}/{first}`"))
+    return _table(("Room", "Holds", "Lines", "Open first"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "agreement": _agreement,
     "cli": _cli,
     "conditions": _conditions,
+    "core": _core,
     "former-commands": _former,
     "formats": _formats,
     "media-settings": _settings,
@@ -368,6 +456,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "names": _names,
     "perturbations": _perturbations,
     "python": _python,
+    "rooms": _rooms,
     "sources": _sources,
     "statistics": _statistics,
     "tables": _tables,

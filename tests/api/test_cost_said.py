@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_the_database_adds_up_the_costs_of_a_whole_benchmark(tmp_path: Path, mon
     items = load_items(store, card)
     read = load_consumption(store, run, items)
     with monkeypatch.context() as context:
-        context.setattr("proctor.results.costs.load_consumption", None)
+        context.setattr(import_module("proctor.results.costs"), "load_consumption", None)
         (added,) = run_costs(store, [run], items)
     assert added.consumption == replace(read, seconds={}, input_tokens=None, output_tokens=None, cached_tokens=None)
     some = load_items(store, card.model_copy(update={"only": {"question_type": "no such"}}))

@@ -48,10 +48,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "semicolons": (text(rows(), delimiter=";"), "row 1: found ';' between the columns, expected commas"),
     "tabs": (text(rows(), delimiter="\t"), "row 1: found tabs between the columns, expected commas"),
     "bars": (text(rows(), delimiter="|"), "row 1: found '|' between the columns, expected commas"),
-    "byte order score": (
-        text(rows()).encode("utf-8-sig"),
-        "row 1: found a byte order score, expected UTF-8 without one",
-    ),
+    "byte order mark": (text(rows()).encode("utf-8-sig"), "row 1: found a byte order mark, expected UTF-8 without one"),
     "UTF-16": (text(rows()).encode("utf-16"), "row 1: found UTF-16, expected UTF-8"),
     "UTF-16 without a score": (text(rows()).encode("utf-16-le"), "row 1: found a zero byte, expected UTF-8"),
     "GBK": (

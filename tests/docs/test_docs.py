@@ -179,7 +179,7 @@ def test_results_as_json_names_every_field() -> None:
 def test_reading_results_explains_every_policy_and_count() -> None:
     page = (ROOT / "docs/tasks/read-results.md").read_text("utf-8")
     assert [policy for policy in FAILED_POLICIES if f"`{policy}`" not in page] == []
-    counts = ("timed out", "refused", "unreadable", "unmarked", "missing", "answered", "failed", "groups")
+    counts = ("timed out", "refused", "unreadable", "unscored", "missing", "answered", "failed", "groups")
     assert [count for count in counts if f"| {count} |" not in page] == []
 
 

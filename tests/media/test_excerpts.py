@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from proctor.core import Excerpt, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import Excerpts, MediaAs, MediaLibrary, MediaSettings, view
-from proctor.media.excerpts import Placed
+from proctor.media.clip_locations import Placed
 from proctor.media.video import VideoInfo
 from tests.support.clock_video import BITS, read_clock
 

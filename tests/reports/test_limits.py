@@ -24,11 +24,11 @@ LIMITS = {
     "api.analysis:_FRAMES": (4, "pictures of an item in a report"),
     "shell.reproduction:_LISTED": (20, "answers that differ"),
     "shell.reproduction:_CACHE": (2_000_000_000, "bytes of frames kept while it works"),
-    "runs.analyses:_MAX_VALUES": (24, "values of a facet"),
-    "runs.analyses:_MIN_STRATUM": (10, "questions of a stratum"),
-    "runs.performance:_REACH": (1.5, "widths of the box that whiskers reach"),
-    "runs.performance:_FEW": (3, "systems of the small judgement"),
-    "runs.bulk:_PART": (500, "items of one query"),
+    "results.analyses:_MAX_VALUES": (24, "values of a facet"),
+    "results.analyses:_MIN_STRATUM": (10, "questions of a stratum"),
+    "results.performance:_REACH": (1.5, "widths of the box that whiskers reach"),
+    "results.performance:_FEW": (3, "systems of the small vote"),
+    "runs.bulk_sql:_PART": (500, "items of one query"),
     "reports.metric_profile:_MAX_CURVES": (9, "metrics whose residuals are drawn by length"),
     "reports.metric_profile:_MAX_MARKS": (4, "metrics beside the ratings"),
     "reports.metric_profile:_MAX_IN_FIGURE": (6, "metrics whose residuals are drawn"),
@@ -47,8 +47,8 @@ LIMITS = {
     "reports.analysis:_MAX_PAIRS": (45, "pairs of systems drawn"),
     "reports.analysis:_TOP": (10, "systems compared with the first"),
     "reports.analysis:_SHORT": (18, "characters of a name in a pair"),
-    "reports.source:_STABILITY": (500, "samples behind a ranking in a report"),
-    "reports.source:_FEW_SYSTEMS": (4, "systems that are compared pair by pair"),
+    "reports.report_numbers:_STABILITY": (500, "samples behind a ranking in a report"),
+    "reports.report_numbers:_FEW_SYSTEMS": (4, "systems that are compared pair by pair"),
 }
 
 

@@ -138,7 +138,7 @@ def test_a_table_with_a_missing_cell_is_an_error() -> None:
         Table("", (Column("a"), Column("b")), (("x",),))
 
 
-@pytest.mark.parametrize("name", ["core.words", "reports.leaderboard", "reports.renderers", "reports.costs"])
+@pytest.mark.parametrize("name", ["core.formatting", "reports.leaderboard", "reports.renderers", "reports.costs"])
 def test_examples_hold(name: str) -> None:
     found = doctest.testmod(importlib.import_module(f"proctor.{name}"))
     assert found.attempted > 0

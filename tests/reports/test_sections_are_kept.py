@@ -95,7 +95,7 @@ def of_chart(chart: LeaderboardChart) -> Iterator[str]:
         for lane in row.lanes:
             drawn = " ".join("–" if one is None else f"{one:.3f}" for one in (lane.low, lane.value, lane.high))
             state = " open" if lane.is_open else ""
-            yield f"    {lane.score} {lane.name}: {lane.score} ; {lane.ends} ; {lane.beside} [{drawn}]{state}"
+            yield f"    {lane.mark} {lane.name}: {lane.score} ; {lane.ends} ; {lane.beside} [{drawn}]{state}"
     if chart.numbers is not None:
         yield from (f"  {line}" for line in of_block(chart.numbers))
 

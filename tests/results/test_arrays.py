@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from proctor.core import ACCURACY, Benchmark, Item, generator
 from proctor.core.formats import BinaryFormat, CountFormat
-from proctor.results import ItemTable, load_items
-from proctor.runs import Store, schema, table
+from proctor.results import ItemTable, arrays, load_items
+from proctor.runs import Store, schema
 
 NAMES = ("plain", "an à and 中", "tab\t and, comma", "unit\x1fseparator", "record\x1eseparator", '"quoted"', "{")
 
@@ -42,7 +42,7 @@ def some_benchmark(name: str, items: int) -> Benchmark:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(table, "_AT_ONCE", 7)
+    monkeypatch.setattr(arrays, "_AT_ONCE", 7)
     found = Store(tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url"))
     yield found
     found.close()

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from proctor.core import Answer, Benchmark, FailedPolicy, InputError, Metric, Score, Status
-from proctor.results import BOTH, Options, Result, compare, load_items, results
+from proctor.results import BOTH, Options, Result, compare, load_items, results, run_scores
 from proctor.results.run_scores import each_run_scores
-from proctor.runs import Store, run_scores
+from proctor.runs import Store
 from proctor.stats import Resampling, mean_interval
 from tests.runs.test_store import a_benchmark, a_run, an_answer
 from tests.support.contest import contest_store, write_run

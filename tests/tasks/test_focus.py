@@ -28,8 +28,8 @@ from proctor.tasks.focus.native import (
     write_answer,
     write_native,
 )
-from proctor.tasks.focus.official import _Draws
 from proctor.tasks.focus.submission import validate_submission
+from proctor.tasks.focus.toolkit_summary import _Draws
 from proctor.tasks.focus.vocabulary import CAPABILITIES, FOREIGN_OBJECT, GROUPS
 from tests.support.program import within
 

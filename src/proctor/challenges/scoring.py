@@ -159,7 +159,7 @@ def _with_suffix(upload: Path, suffix: str) -> Iterator[Path]:
     if not suffix:
         yield upload
         return
-    with tempfile.TemporaryDirectory(prefix="proctor-marking-") as folder:
+    with tempfile.TemporaryDirectory(prefix="proctor-scoring-") as folder:
         link = Path(folder) / f"answers{suffix}"
         link.symlink_to(upload.resolve())
         yield link

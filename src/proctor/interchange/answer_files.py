@@ -36,7 +36,7 @@ _TEXTS = (
 )  # fmt: skip
 _SYSTEMS = ("system", "model", "model_name")
 _QUESTIONS = ("question", "prompt", "input")
-_MARKS = {"hit", "score", "correct", "is_correct", "accuracy", "acc", "right", "exact_match", "match", "richtig"}
+_SCORES = {"hit", "score", "correct", "is_correct", "accuracy", "acc", "right", "exact_match", "match", "richtig"}
 _TARGETS = ("reference", "target", "gold", "ground_truth", "answer_key", "key", "correct_answer", "answer")
 _EPOCHS = ("epoch", "repetition")
 _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API models write it with a reason behind
@@ -55,9 +55,9 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
         lost = core.lost_text(row.cells.get("prediction"))
         if lost or not text or _FAILED in text:
             status, reason, text = core.Status.FAILED, lost or text or "an empty prediction", ""
-        marks = {name: _share(row.cells.get(name)) for name in ("hit", "score")}
+        shares = {name: _share(row.cells.get(name)) for name in ("hit", "score")}
         scores = {
-            name: value for name, value in marks.items() if value is not None and status is not core.Status.FAILED
+            name: value for name, value in shares.items() if value is not None and status is not core.Status.FAILED
         }
         prompt = core.cell_text(row.cells.get("question"))
         answers.append(
@@ -119,7 +119,7 @@ def read_table_of_answers(
                 prompt=prompt,
                 options=() if own else options_in_fields(row.cells),
                 model_s=_number(seconds),
-                compared=_own_score(row) if own else _marks(row, texts),
+                compared=_own_score(row) if own else _scores(row, texts),
                 targets=() if own else _targets(row, [one for one in _TARGETS if one != texts]),
                 parsed=kept_value(row.cells.get("parsed")) if own else None,
                 extra=as_object(kept_value(row.cells.get("extra"))) if own else {},
@@ -145,10 +145,10 @@ def _of_epoch(sheet: core.Sheet, rows: Sequence[core.SheetRow], epoch: int) -> t
     return [row for row, name in zip(rows, epochs, strict=True) if name == read], [*sheet.notes, note]
 
 
-def _marks(row: core.SheetRow, texts: str) -> dict[str, float]:
+def _scores(row: core.SheetRow, texts: str) -> dict[str, float]:
     """The scores in a row of another program."""
-    marks = {name: _share(cell) for name, cell in row.cells.items() if name.casefold() in _MARKS and name != texts}
-    return {name: value for name, value in marks.items() if value is not None}
+    shares = {name: _share(cell) for name, cell in row.cells.items() if name.casefold() in _SCORES and name != texts}
+    return {name: value for name, value in shares.items() if value is not None}
 
 
 def _own_score(row: core.SheetRow) -> dict[str, float]:

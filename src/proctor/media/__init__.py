@@ -6,10 +6,10 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.media.audio import Sound, SpeechPart, speech_parts
+    from proctor.media.clip_locations import Excerpts, MediaAs, Placed
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.decode import sampled
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, look_at_items, write_page
-    from proctor.media.excerpts import Excerpts, MediaAs, Placed
     from proctor.media.frame_archive import StoredPicture
     from proctor.media.frame_store import KeptEntry, damaged, drop, kept, prune
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from proctor.media.mp4 import ClipFile, RedactedVideo, from_jpegs, redact
     from proctor.media.objects import media_folder, place_of
     from proctor.media.overlays import TextOverlay, find_text
-    from proctor.media.pictures import MediaSettings, count_at_rate, encode, open_picture, read_image
+    from proctor.media.pictures import encode, open_picture, read_image
     from proctor.media.redaction import Redaction, outside_of
+    from proctor.media.sampling import count_at_rate
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
+    from proctor.media.settings import MediaSettings
     from proctor.media.shown_again import shown_again
     from proctor.media.shown_log import RecordsShown, ShownRecord
     from proctor.media.video import FrameIndex, VideoFacts, inspect_video

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from proctor.core import InputError, Region
 from proctor.media.container import Display, alpha_decoder, cropping_of, display_of, pixel_aspect
 from proctor.media.frame_archive import EncodedFrame, key_of
-from proctor.media.pictures import FrameEncoder, MediaSettings, upright
+from proctor.media.pictures import FrameEncoder, upright
 from proctor.media.pyav import exact
+from proctor.media.settings import MediaSettings
 from proctor.media.video import FrameIndex, check_size, open_video, read_container, read_index, reason_of, seek
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from proctor.core import PAGES, InputError, Item, clock_text, output_file, percent, write_whole
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.media_paths import EXTENSIONS
-from proctor.media.pictures import MediaSettings, sample_times
+from proctor.media.sampling import sample_times
+from proctor.media.settings import MediaSettings
 
 if TYPE_CHECKING:
     from PIL.Image import Image

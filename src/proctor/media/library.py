@@ -16,14 +16,15 @@ from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
 from proctor.media.audio import MAX_SOUND_S, RATE, audio_duration, cut_sound
+from proctor.media.clip_locations import Excerpts
 from proctor.media.decode import Decoding, Texts
-from proctor.media.excerpts import Excerpts
 from proctor.media.frame_archive import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.media_paths import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder
 from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
-from proctor.media.pictures import MediaSettings, encode, read_image, still_facts
+from proctor.media.pictures import encode, read_image, still_facts
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
+from proctor.media.settings import MediaSettings
 from proctor.media.shared_frames import shared_frames
 from proctor.media.video import FrameIndex, VideoInfo, probe
 

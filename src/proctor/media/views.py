@@ -36,7 +36,7 @@ from proctor.media.conditions import (
 )
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.mp4 import ClipFile
-from proctor.media.pictures import count_at_rate, sample_times
+from proctor.media.sampling import count_at_rate, sample_times
 from proctor.media.shown_log import ShownLog, ShownRecord
 
 T = TypeVar("T")

@@ -48,11 +48,11 @@ class Prompt:
 
         known = self._template.blocks
         try:
-            texts = [
-                "".join(known[name](self._template.new_context(values))) if name in known else ""
-                for name in ("system", "user")
-            ]
-            system, user = texts if known else ("", self._template.render(values))
+            if known:
+                context = self._template.new_context(values)
+                system, user = ("".join(known[name](context)) if name in known else "" for name in ("system", "user"))
+            else:
+                system, user = "", self._template.render(values)
         except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
             reason = str(error)
         else:

@@ -141,9 +141,9 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
 def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sums:
     """The sums of `tabulate`. Values of 0 and 1 are counted, which is faster and gives bitwise equal sums, since
     integers add up exactly in any order."""
-    marks, key = _keyed(values, groups, slices, n_slices)
-    ones, n_cells = marks == 1, int(key.max(initial=-1)) + 1
-    if n_cells > _MAX_CELLS * len(key) or not np.all(ones | (marks == 0)):
+    scores, key = _keyed(values, groups, slices, n_slices)
+    ones, n_cells = scores == 1, int(key.max(initial=-1)) + 1
+    if n_cells > _MAX_CELLS * len(key) or not np.all(ones | (scores == 0)):
         return tabulate(values, groups, slices, n_slices).sums
     count = np.bincount(key, minlength=n_cells)
     cell = np.flatnonzero(count)

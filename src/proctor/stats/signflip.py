@@ -38,7 +38,7 @@ def sign_flip(differences: Floats, open_between: tuple[float, float] = (0.0, 1.0
     21, with groups as units). It is computed, not drawn. It is equal for a − b and b − a, and never 0: the minimum is
     2 / 2^(groups that differ), within the precision of a float.
 
-    If the differences are multiples of a number (whole marks, halves, thirds), the distribution of the sum is computed
+    If the differences are multiples of a number (whole scores, halves, thirds), the distribution of the sum is computed
     by convolution, which is exact for any number of groups (Pagano and Tritchler 1983, Journal of the American
     Statistical Association 78:435), or by its Fourier transform if that is faster, exponentially tilted to keep small p
     precise. Otherwise all patterns of up to 28 groups are enumerated. With more groups, differences are rounded to 300

@@ -204,7 +204,7 @@ def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
         if item.reference is None:
             reasons[item.answer.kind, "no reference"] += 1
         elif isinstance(item.answer, FreeTextFormat | RatingsFormat):
-            reasons[item.answer.kind, "what is right is not decided by code, so no guess can be marked"] += 1
+            reasons[item.answer.kind, "what is right is not decided by code, so no guess can be scored"] += 1
         elif isinstance(item.answer, ChoiceFormat) and len(item.options) < 2:
             reasons[item.answer.kind, "fewer than two options"] += 1
         else:

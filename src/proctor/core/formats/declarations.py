@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from proctor.core.text import deferred
 
@@ -72,7 +73,8 @@ class Declared:
     at: int
 
 
-def declared_in(plain: str) -> list[Declared]:
+@lru_cache(maxsize=16)  # a reply is asked several times in a row
+def declared_in(plain: str) -> tuple[Declared, ...]:
     """The answers that a text declares, first to last. What stands in parentheses or under a condition is none."""
     found = []
     for hit in list(_DECLARES.finditer(plain))[-3 * _MOST :]:
@@ -89,7 +91,7 @@ def declared_in(plain: str) -> list[Declared]:
         rest = after(plain, hit.end())
         if rest and not _CONDITION.match(rest) and not (hit["line"] and lead.strip()):
             found.append(Declared(rest, hit.end()))
-    return found[-_MOST:]
+    return tuple(found[-_MOST:])
 
 
 # ------------------------------------------------------------------------------------------------- retractions

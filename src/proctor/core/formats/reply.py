@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -286,6 +287,7 @@ def _statements(body: str, keys: Sequence[str]) -> Iterator[Statement]:
         yield Statement(plain, sure=False)
 
 
+@lru_cache(maxsize=16)  # a reply is asked several times in a row
 def _plain_text(body: str) -> str:
     return unmarked(_BOX.sub(" ", body.translate(PLAIN))).strip()
 

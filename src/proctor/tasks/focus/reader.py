@@ -25,8 +25,8 @@ from proctor.tasks.focus.native import (
     without_reference,
     write_questions,
 )
-from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
+from proctor.tasks.focus.toolkit_summary import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.vocabulary import (
     CAPABILITIES,
     FOREIGN_OBJECT,

@@ -104,7 +104,7 @@ def _notes(
         ("have no answer and are wrong", missing),
         ("can't be read and are wrong", unreadable),
         ("have no latency, so that nobody knows whether they came in time", unmeasured),
-        ("are free text, which no code marks", judged),
+        ("are free text, which no code scores", judged),
     )
     return tuple(f"{len(ids)} of {len(items)} questions {text}" for text, ids in lines if ids)
 

@@ -89,7 +89,7 @@ MEANING: Mapping[str, str] = {
     "accepted": "further answers that count as right",
     "tolerance": "how far off the answer may be: in its own unit, or of a number a share of it (5 %)",
     "unit": "the unit of a number (a facet where no cell is a unit)",
-    "criteria": 'what a judge marks free text by, "5: names the spleen", one a line, or JSON (a facet where no cell is that)',
+    "criteria": 'what a judge scores free text by, "5: names the spleen", one a line, or JSON (a facet where no cell is that)',
     "rationale": "why the answer is right; shown to judges and people, never to a model",
 }
 """A description of each field."""

@@ -457,13 +457,13 @@ def _lines(found: _Found) -> list[tuple[str, str, list[str]]]:
             found.errors,
         ),
         (
-            "recorded mark of a choice is not ours (the last declared answer counts)",
-            "recorded marks of choices are not ours (the last declared answer counts)",
+            "recorded score of a choice is not ours (the last declared answer counts)",
+            "recorded scores of choices are not ours (the last declared answer counts)",
             found.read_differently,
         ),
         (
-            "answer has no mark, since the recorded judge's call failed",
-            "answers have no mark, since the recorded judge's call failed",
+            "answer has no score, since the recorded judge's call failed",
+            "answers have no score, since the recorded judge's call failed",
             found.unjudged,
         ),
         (

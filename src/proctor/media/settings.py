@@ -1,0 +1,28 @@
+"""Settings that change what a system sees."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from proctor.core import FrozenModel
+
+
+class MediaSettings(FrozenModel):
+    """Settings that change what a system sees; recorded with a run.
+
+    `max_side` is the longest side in pixels (None: unscaled; pictures are never enlarged), `quality` is JPEG's. A
+    system that requests neither a count nor a rate gets `fps` frames a second, and at most `max_frames`, then spread
+    evenly. `overlay` paints the elapsed time on each picture of a video, as hh:mm:ss: `absolute` counts from the
+    video's start, `clip` from the clip's.
+
+    >>> MediaSettings().model_dump(mode="json")
+    {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0, 'overlay': 'none'}
+    """
+
+    max_side: int | None = Field(default=512, ge=16)
+    quality: int = Field(default=85, ge=1, le=95)
+    max_frames: int = Field(default=64, ge=1)
+    fps: float = Field(default=1.0, gt=0)
+    overlay: Literal["none", "absolute", "clip"] = "none"

@@ -1,0 +1,70 @@
+"""The architecture page: its files and names are there, and the core stays small enough to read."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tools.docs import CORE, ROOMS
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "proctor"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+MOST_FILES, MOST_LINES = 30, 11_000
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def names_of(file: Path) -> set[str]:
+    """The functions, classes, constants and fields that a file defines."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {one.id for one in targets if isinstance(one, ast.Name)}
+    return found
+
+
+def decided() -> list[tuple[str, str]]:
+    rows = re.findall(r"^\| .+? \| `([\w/.]+)` \| `(\w+)` \|$", section("Where is what decided"), re.MULTILINE)
+    return [(file, name) for file, name in rows]
+
+
+def test_the_core_is_read_in_an_hour() -> None:
+    lines = sum(len((SOURCE / file).read_text(encoding="utf-8").splitlines()) for file in CORE)
+    assert (len(CORE) <= MOST_FILES, lines <= MOST_LINES) == (True, True), (len(CORE), lines)
+
+
+def test_every_file_of_a_walk_is_there() -> None:
+    walked = re.findall(r"`([\w/]+\.py)`", section("Five walks"))
+    assert len(walked) > 50
+    assert [file for file in walked if not (SOURCE / file).is_file()] == []
+
+
+def test_the_table_of_rules_is_whole() -> None:
+    lines = [line for line in section("Where is what decided").splitlines() if line.startswith("| ")]
+    assert len(decided()) == len(lines) - 2 >= 25
+
+
+@pytest.mark.parametrize(("file", "name"), decided())
+def test_a_rule_is_where_the_page_says(file: str, name: str) -> None:
+    assert name in names_of(SOURCE / file)
+
+
+def test_every_room_says_what_it_promises() -> None:
+    """In the table of CONTRIBUTING, which `tools/docs.py` writes, and in a page of its own."""
+    rooms = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__.py").is_file())
+    assert sorted(ROOMS) == rooms
+    for room, (_, first) in ROOMS.items():
+        assert (SOURCE / room / first).is_file(), first
+        said = (SOURCE / room / "AGENTS.md").read_text(encoding="utf-8")
+        assert all(f"**{part}" in said for part in ("Promises", "Must not", "Tests")), room
+        (tests,) = re.findall(r"-q (tests/\w+)", said)
+        assert (ROOT / tests).is_dir(), tests
