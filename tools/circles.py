@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
+_NEVER = {"TYPE_CHECKING", "typing.TYPE_CHECKING"}  # what stands under these does not run
 
 
 @dataclass
@@ -46,18 +47,14 @@ def _read(source: str) -> _Module:
     return module
 
 
-def _nodes(tree: ast.AST, *, run: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """All nodes below one, and whether they run: those under `if TYPE_CHECKING:` do not."""
-    for node in ast.iter_child_nodes(tree):
+    waiting = [(tree, True)]
+    while waiting:
+        node, run = waiting.pop()
         yield node, run
-        if isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
-            for part in node.body:
-                yield part, False
-            for part in node.orelse:
-                yield part, run
-                yield from _nodes(part, run=run)
-        else:
-            yield from _nodes(node, run=run)
+        unread = node.body if isinstance(node, ast.If) and ast.unparse(node.test) in _NEVER else []
+        waiting += [(child, run and child not in unread) for child in ast.iter_child_nodes(node)]
 
 
 def imported(sources: Mapping[str, str]) -> dict[str, dict[str, int]]:
